@@ -23,7 +23,8 @@ MOST_EXCEPTIONS = 30
 MOST_WORDS = 35
 MOST_COLUMNS = 120
 EXCEPTIONS = "scripts/words.exceptions"
-CHECKED = [".ci", "CMakeLists.txt", "README.md", "charts", "cmake", "docs", "packaging", "scripts"]
+CHECKED = [".ci", "CMakeLists.txt", "README.md", "charts", "cmake", "docs", "packaging", "scripts",
+           "tools"]
 GENERATED = ["docs/configuration.md"]
 
 # What not to write, and what to write.

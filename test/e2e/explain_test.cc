@@ -120,7 +120,7 @@ TEST_F(ExplainWholePodTest, RejectedPodIsToldAsAWholeWithWhatItsContainersNeedTo
   ASSERT_FALSE(runtime_.RunPod(pod.spec()).ok());
   EXPECT_THAT(
       Explain("pod2"),
-      AllOf(HasSubstr(": not admitted at"), HasSubstr("cpu:      50 (from pods-api)"),
+      AllOf(HasSubstr(": rejected at"), HasSubstr("cpu:      50 (from pods-api)"),
             HasSubstr("memory:   8Gi"), HasSubstr("its containers together: resource cpu: "),
             Not(HasSubstr("  Given\n"))));
 }

@@ -90,7 +90,7 @@ browse "run window.opened = 'once'" # which a reload would take away
 run "{\"name\": \"db\", \"namespace\": \"shop\", \"containers\": $(container 4000 6442450944)}"
 shows "$(row shop/db/main).innerText.includes('its own')" "a pod that was admitted does not appear"
 browse "run $(row shop/db/main).children[3].innerText.split(' ')[0]"
-"$build/bin/qrmctl" pods shop/db | grep -qF "CpusetCpus:   $(tr -d '"' <<<"$reply") (its own)" ||
+"$build/bin/qrmctl" pods shop/db | grep -qF "CpusetCpus:   $(tr -d '"' <<<"$reply") (exclusive)" ||
   fail "the page shows CPUs $reply of shop/db, qrmctl $("$build/bin/qrmctl" pods shop/db)"
 shows "document.querySelectorAll('.cpu.owner').length === 4" "its CPUs are not in the map"
 shows "document.querySelector('.cpu.owner').title.includes('shop/db/main, its own')" "they do not name their owner"

@@ -49,7 +49,7 @@ TEST_F(PlayContainerTest, ShowsThePinnedContainerAndLeavesNothing) {
   const auto shown = Play(FromEnvironment("QRM_IMAGE"));
   ASSERT_TRUE(IsOk(shown.status()));
   EXPECT_THAT(*shown, HasSubstr("1 (from announced)"));
-  EXPECT_THAT(*shown, HasSubstr("(its own)"));
+  EXPECT_THAT(*shown, HasSubstr("(exclusive)"));
   EXPECT_THAT(*kubelet_.ListContainers(), IsEmpty());
   EXPECT_TRUE(Await([this] { return node_.ListPods()->pods().empty(); }));
 }

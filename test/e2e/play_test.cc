@@ -74,8 +74,8 @@ TEST_F(PlayTest, ShowsWhatThePodGotByItsFileAndWhyAndRemovesIt) {
 
 TEST_F(PlayTest, FailsWithTheRefusalOfAPodAndLeavesNothingOfIt) {
   const auto refused = Play("{requests: {cpu: 1000, memory: 40Gi}}");
-  EXPECT_THAT(MessageOf(refused.status()),
-              AllOf(HasSubstr("cannot create container main"), HasSubstr("not admitted")));
+  EXPECT_THAT(MessageOf(refused.status()), AllOf(HasSubstr("cannot create container main"),
+                                                 HasSubstr("container main: rejected at")));
   EXPECT_TRUE(Await([this] { return node_->ListPods()->pods().empty(); }));
 }
 

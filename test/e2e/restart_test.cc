@@ -135,7 +135,7 @@ TEST_P(RestartTest, ExplainTellsOfAnAdmittedAndOfARefusedPodAlsoAfterARestart) {
                                  HasSubstr(", commit ")));
     const StatusOr<std::string> refused = node_->Qrmctl({"explain", "pod2"});
     ASSERT_TRUE(refused.ok()) << refused.status();
-    EXPECT_THAT(*refused, AllOf(HasSubstr("container0: not admitted at"),
+    EXPECT_THAT(*refused, AllOf(HasSubstr("container0: rejected at"),
                                 HasSubstr("cpu:      200 (from estimate)"),
                                 HasSubstr("    cpu:      none: cannot get hints from plugin"),
                                 HasSubstr("  Hints\n    memory:   node 1 preferred"),

@@ -162,7 +162,7 @@ done
 kill -KILL "$nic"
 await "qrmctl plugins" "NIC        away"
 order '{"command": "remove", "pod": "gone"}'
-await "qrmctl plugins forget NIC" "It has yet to hear"
+await "qrmctl plugins forget NIC" "Not yet notified of"
 compare "plugins forget example.com/nic" 0 "plugins forget NIC"
 
 # What qrm-scheduler would answer.

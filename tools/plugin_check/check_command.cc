@@ -44,18 +44,18 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--annotation", flags.annotations, "KEY=VALUE of the pod; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--machine", flags.machine,
-                 "what the plugin should know: live, fsroot:DIR, xml:FILE or synthetic:TEXT")
+                 "the machine that the plugin knows: live, fsroot:DIR, xml:FILE or synthetic:TEXT")
       ->capture_default_str();
   app.add_option("--timeout-ms", flags.timeout_ms, "for each answer")
       ->check(CLI::Range(1, 60000))
       ->capture_default_str();
-  app.add_flag("--cci", flags.is_driver, "it is a compute driver; --amount is in CPUs");
-  app.add_option("--spec", flags.settings.spec, "what a compute driver is asked for");
+  app.add_flag("--cci", flags.is_driver, "check a compute driver; --amount is in CPUs");
+  app.add_option("--spec", flags.settings.spec, "the spec to ask a compute driver for");
   app.add_option("--command", flags.settings.command,
-                 "how a shell starts the plugin: it is started, killed and started again");
+                 "shell command that starts the plugin: it is started, killed and started again");
   app.footer(
-      "Exit codes: 0 all rules hold, 1 one is broken, 2 misused, 3 the plugin refused the\n"
-      "request, so that what needs an allocation was not checked.\nExample:\n  qrm-plugin-check "
+      "Exit codes: 0 all rules hold, 1 a rule is broken, 2 misused, 3 the plugin rejected the\n"
+      "request, so that rules about allocations were not checked.\nExample:\n  qrm-plugin-check "
       "/var/lib/qrm/plugins_registry/cpu.sock --amount 2");
 }
 

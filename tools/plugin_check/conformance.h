@@ -33,7 +33,7 @@ struct CheckSettings {
 /// kRefused: the plugin may say no to the request, but what needs an allocation is not checked.
 enum class Verdict { kHolds, kBroken, kSkipped, kRefused };
 
-/// "ok", "BROKEN", "skipped", "refused".
+/// The verdict's word in the report, such as "ok".
 std::string_view ToString(Verdict verdict);
 
 struct RuleResult {
@@ -43,9 +43,9 @@ struct RuleResult {
 };
 
 /// Checks every rule in order and hands each result to `report` as it is known. A broken rule does
-/// not end the check: only those are left out that cannot be checked without it. What was allocated
-/// is removed all the same. Returns kBroken when a rule is, else kRefused when an allocation was
-/// refused that others need, else kHolds.
+/// not end the check: only rules that cannot be checked without it are left out. Allocations are
+/// removed in any case. Returns kBroken if a rule is broken, else kRefused if an allocation was
+/// rejected that other rules need, else kHolds.
 ///
 /// Threads: blocks; one at a time for a plugin that is not in service.
 /// Cost: up to a hundred calls, each up to the timeout.

@@ -153,7 +153,7 @@ class DriverRun {
   }
 
   void RefusesWhenNothingIsLeft() {
-    const std::string rule = "refuses when nothing is left to choose from";
+    const std::string rule = "rejects a request when no CPU is left to choose from";
     const auto grant = driver_.Ask<calls::ComputeAdmit>(RequestFor("late", CpuSet()));
     if (grant.ok()) {
       Broken(rule, fmt::format("it gave CPUs {}; answer with an error", ToString(grant->Cpus())));

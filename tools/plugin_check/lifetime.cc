@@ -148,7 +148,7 @@ void Run::Survives(const ContainerRequest& request, const AllocationByResource& 
 
 // Containers that get nothing of their own, such as CPUs of a pool, may be any number.
 void Run::RefusesWhenFull(CpuSet taken) {
-  const std::string rule = "refuses in a sentence what it has no more of";
+  const std::string rule = "rejects a request with a sentence when nothing is left";
   for (int i = 2; i < kMostContainers; ++i) {
     ContainerRequest request = RequestFor(fmt::format("more{}", i), static_cast<uint64_t>(i));
     request.hint = hint_.has_value() ? std::optional(TopologyHint{}) : std::nullopt;
@@ -230,7 +230,7 @@ void Run::Offers() {
 }
 
 void Run::SurvivesNonsense() {
-  const std::string rule = "refuses a request without a pod and lives on";
+  const std::string rule = "rejects a request without a pod and keeps running";
   ContainerRequest nonsense = RequestFor("", 0);
   nonsense.key = {};
   nonsense.requests = {{resource_, -1}};

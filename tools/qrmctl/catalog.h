@@ -1,5 +1,5 @@
-// What can be typed after qrmctl, asked of the commands themselves: completion and manual pages are
-// made of it, so that neither can tell of what is not there.
+// What can be typed after qrmctl, as the commands themselves describe it. Completion and manual
+// pages are generated from it, so that both always match the commands.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace qrm::manager::cli {
 struct CatalogOption {
   std::vector<std::string> names;  ///< such as "-o" and "--output"; empty for a word
   std::string word;                ///< such as "POD"; empty for an option
-  std::string value;               ///< what stands behind the option; empty: nothing
+  std::string value;               ///< the name of the option's value; empty: it has none
   bool required = false;
   std::string help;
 };

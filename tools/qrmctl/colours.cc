@@ -33,7 +33,7 @@ void UseColours(std::ostream& out) {
   out.iword(Mark()) = 1;
 }
 
-// iword(3) makes the word where there is none, which is no change that anybody sees.
+// iword(3) creates a missing word, which does not change the stream's behaviour.
 bool HasColours(const std::ostream& out) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the standard library has no other look.
   return const_cast<std::ostream&>(out).iword(Mark()) == 1;

@@ -26,7 +26,7 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 int RunRefusals(const Args& args, std::ostream& out, std::ostream& err);
 /// `--dry-run` only. kFailed also for a pod that would be rejected.
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
-/// kFailed also for a pod that was refused.
+/// kFailed also for a pod that was rejected.
 int RunPlay(const Args& args, std::ostream& out, std::ostream& err);
 int RunEvents(const Args& args, std::ostream& out, std::ostream& err);
 int RunTop(const Args& args, std::ostream& out, std::ostream& err);
@@ -42,13 +42,13 @@ int RunPoolAdvise(const Args& args, std::ostream& out, std::ostream& err);
 int RunClasses(const Args& args, std::ostream& out, std::ostream& err);
 /// `set`.
 int RunClass(const Args& args, std::ostream& out, std::ostream& err);
-/// `show`, `check` and `diff`. kFailed also for a file that would be refused.
+/// `show`, `check` and `diff`. kFailed also for a file that would be rejected.
 int RunPolicy(const Args& args, std::ostream& out, std::ostream& err);
 int RunPermissions(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export`, `import` and `downgrade`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
 
-/// Of the cluster: what qrm-scheduler says.
+/// About the cluster: the answers of qrm-scheduler.
 int RunWhy(const Args& args, std::ostream& out, std::ostream& err);
 
 struct Command {
@@ -62,26 +62,26 @@ struct Command {
 
 /// In the order of the help.
 inline constexpr std::array kCommands = {
-    Command{"status", "whether qrmd is ready, and what it does", RunStatus},
-    Command{"plugins", "the resource plugins and how they fare", RunPlugins, ". forget"},
-    Command{"pods", "admitted pods and what their containers hold", RunPods},
-    Command{"top", "how much of nodes and pools is given out, and to whom", RunTop},
-    Command{"topology", "the NUMA map and who uses what", RunTopology},
+    Command{"status", "whether qrmd is ready, and its state", RunStatus},
+    Command{"plugins", "the resource plugins and their states", RunPlugins, ". forget"},
+    Command{"pods", "admitted pods and their allocations", RunPods},
+    Command{"top", "allocated CPUs and memory by NUMA node, pool and container", RunTop},
+    Command{"topology", "the NUMA map and its users", RunTopology},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
-    Command{"events", "what was decided lately", RunEvents},
-    Command{"refusals", "who was refused a place lately, and why", RunRefusals},
-    Command{"admit", "what would become of a pod if it came now", RunAdmit},
-    Command{"play", "make a pod, show what it was given, and remove it", RunPlay},
+    Command{"events", "recent decisions", RunEvents},
+    Command{"refusals", "recently rejected containers, and why", RunRefusals},
+    Command{"admit", "whether this node would admit a pod now", RunAdmit},
+    Command{"play", "create a pod, show its allocations, and delete it", RunPlay},
     Command{"pool", "show and resize pools of CPUs", RunPool, "get set advise"},
-    Command{"classes", "QoS-class resources and who has how many", RunClasses},
-    Command{"class", "give a running container another class", RunClass, "set"},
-    Command{"policy", "what plugins are configured to do, and what a file would change", RunPolicy,
+    Command{"classes", "QoS-class resources and their users", RunClasses},
+    Command{"class", "change the class of a running container", RunClass, "set"},
+    Command{"policy", "the configuration of plugins, and what a file would change", RunPolicy,
             "show check diff"},
-    Command{"permissions", "which pods may ask for what", RunPermissions},
+    Command{"permissions", "what the pods of each namespace may ask for", RunPermissions},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint,
             "verify dump export import downgrade"},
     Command{"log-level", "show or change which lines qrmd logs", RunLogLevel},
-    Command{"completion", "make shells complete commands and options", RunCompletion},
+    Command{"completion", "print completion scripts for shells", RunCompletion},
     Command{"man", "manual pages of the commands", RunMan},
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 struct Formats {
   std::map<std::string, OutputFormat::Kind> kinds;
-  std::string words;  ///< but for jsonpath
+  std::string words;  ///< without jsonpath
 };
 const Formats kFormats = {{{"table", OutputFormat::kTable},
                            {"wide", OutputFormat::kWide},
@@ -44,8 +44,8 @@ Status ReadFormat(const std::string& text, const Formats& formats, OutputFormat&
   }
   const auto found = formats.kinds.find(text);
   if (found == formats.kinds.end()) {
-    return Errorf(StatusCode::kInvalidArgument, "\"{}\" is no format; use {} or jsonpath=TEMPLATE",
-                  text, formats.words);
+    return Errorf(StatusCode::kInvalidArgument,
+                  "\"{}\" is not a format; use {} or jsonpath=TEMPLATE", text, formats.words);
   }
   format.kind = found->second;
   return OkStatus();
@@ -169,12 +169,12 @@ CommandLine& CommandLine::Option(const std::string& name, std::string& value,
 }
 
 CommandLine& CommandLine::Watch() {
-  impl_->app.add_flag("-w,--watch", impl_->watch, "show it again whenever it has changed");
+  impl_->app.add_flag("-w,--watch", impl_->watch, "print it again whenever it changes");
   return *this;
 }
 
 CommandLine& CommandLine::Sorted(Listing& listing) {
-  impl_->app.add_option("--sort-by", listing.sort_by, "in the order of this column of the table")
+  impl_->app.add_option("--sort-by", listing.sort_by, "sort by this column of the table")
       ->type_name("COLUMN");
   return *this;
 }

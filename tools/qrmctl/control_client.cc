@@ -100,7 +100,7 @@ Status ControlClient::Call(const google::protobuf::Message& request,
         }
         answered->set_value(std::move(status));
       });
-  QRM_CHECK(sent);  // nobody stops it
+  QRM_CHECK(sent);  // these calls are never stopped
   return Explain(answered->get_future().get(), path_, deadline);
 }
 

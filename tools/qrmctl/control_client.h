@@ -20,7 +20,7 @@ class ControlClient {
   explicit ControlClient(std::string socket_path, std::string option = "--control-socket")
       : path_(std::move(socket_path)), option_(std::move(option)) {}
 
-  /// What qrmd answers to `request`, which tells the call: `Response` is the answer's message of
+  /// qrmd's answer to `request`, whose type selects the call: `Response` is the answer's type of
   /// the one call that takes such a request.
   template <typename Response>
   StatusOr<Response> Ask(const google::protobuf::Message& request) const {

@@ -83,7 +83,7 @@ std::string AllocationText(const std::string& resource, const Document& allocati
     text += fmt::format(" {}={}", TextOf(property), TextOf(PartOf(allocation, "value")));
   }
   if (PartOf(allocation, "exclusive") == true) {
-    text += " (its own)";
+    text += " (exclusive)";
   }
   AppendPairs(PartOf(allocation, "envs"), text);
   AppendPairs(PartOf(allocation, "annotations"), text);

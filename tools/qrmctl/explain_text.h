@@ -17,11 +17,11 @@ class Decision;
 
 namespace qrm::manager::cli {
 
-/// `json` as a document; text that is no JSON becomes {"text": json}.
+/// `json` as a document; text that is not JSON becomes {"text": json}.
 Document ParseDecision(const std::string& json);
 
-/// What was decided, with the commit as its last step: the daemon tells its time apart, since the
-/// document was written before it.
+/// The decision, with the commit as its last step. The daemon reports the commit's time in another
+/// field, because the document is written before the commit.
 Document InnerDocument(const v1::Decision& decision);
 
 /// The decisions with their inner documents unpacked.

@@ -1,4 +1,4 @@
-// Commands that go on showing what changes.
+// Commands that keep showing what changes.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace qrm::manager::cli {
 
-/// Waits until it is time to look again; false: nobody wants to see more.
+/// Waits until it is time to look again; false: the output is closed.
 using Wait = std::function<bool(std::ostream& out)>;
 
 /// Two seconds, as long as `out` takes what is written.

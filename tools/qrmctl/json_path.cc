@@ -89,7 +89,7 @@ StatusOr<bool> Passes(const Document& element, std::string_view filter) {
   return !found.empty() && *found.front() == wanted;
 }
 
-/// What stands in brackets.
+/// The elements that the text in brackets selects.
 StatusOr<Found> Select(std::string_view inside, const Found& from) {
   Found found;
   if (inside.starts_with("?(") && inside.ends_with(')')) {

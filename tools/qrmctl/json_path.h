@@ -9,7 +9,7 @@
 
 namespace qrm::manager::cli {
 
-/// The text that `path` makes of `document`: text outside braces as it stands; in braces steps such
+/// The text that `path` makes of `document`: text outside braces unchanged; in braces steps such
 /// as {.pods[0].name}, {.pods[*].uid}, {['a.b']}, {.pods[?(@.name=="db")].uid}, texts such as
 /// {"\n"}, and {range .pods[*]}...{end}. Several results have a space between them, objects and
 /// lists are JSON. A template without braces is one of steps. What is not there is left out.

@@ -10,7 +10,7 @@
 namespace qrm::manager::cli {
 namespace {
 
-/// The parts between commas that stand in no parentheses.
+/// The parts between commas outside parentheses.
 std::vector<std::string> SplitAtCommas(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;

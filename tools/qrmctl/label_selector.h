@@ -13,7 +13,7 @@ namespace qrm::manager::cli {
 class LabelSelector {
  public:
   /// "app=web,tier!=db,env in (test,live),!canary". Errors: kInvalidArgument with the part that is
-  /// no requirement.
+  /// not a requirement.
   /// Source: Kubernetes, "Labels and Selectors".
   static StatusOr<LabelSelector> Parse(const std::string& text);
 

@@ -28,7 +28,7 @@ class PlayedPod {
 
   /// Makes the sandbox, then makes and starts each container. Errors: kUnavailable without a
   /// runtime, kNotFound with a sentence on how to get an image that is not there, else the
-  /// runtime's own, in which qrmd's refusal is quoted; what was made stays until Remove.
+  /// runtime's own, which quotes qrmd's rejection; what was created stays until Remove.
   Status Run();
   /// Stops and removes what was made. Errors: the runtime's.
   Status Remove();

@@ -57,7 +57,7 @@ class MemoryFile {
   const int fd_;
 };
 
-/// Its exit status, as waitpid tells it.
+/// Its exit status, as from waitpid.
 StatusOr<int> Run(const MemoryFile& input, const MemoryFile& output) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

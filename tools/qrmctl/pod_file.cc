@@ -44,7 +44,7 @@ constexpr std::array<PodHolder, 7> kHolders = {{
     {"CronJob", "Job", {"spec", "jobTemplate", "spec", "template"}},
 }};
 
-/// A node and where it stands in its document. Missing parts are null nodes. It is copied, never
+/// A node and its position in the document. Missing parts are null nodes. It is copied, never
 /// assigned to: that would change the document.
 class Place {
  public:
@@ -56,7 +56,7 @@ class Place {
   /// Errors: kInvalidArgument unless it is a mapping or null.
   StatusOr<Place> At(std::string_view key) const {
     if (!IsNull() && !node_.IsMap()) {
-      return Wrong("which is no mapping", "write fields below it");
+      return Wrong("which is not a mapping", "write fields below it");
     }
     const YAML::Node child = IsNull() ? YAML::Node() : Child(std::string(key));
     return Place(child, *file_,
@@ -69,7 +69,7 @@ class Place {
       return std::string();
     }
     return node_.IsScalar() ? StatusOr<std::string>(node_.Scalar())
-                            : Wrong("which is no text", "write a text");
+                            : Wrong("which is not a text", "write a text");
   }
   StatusOr<std::string> TextAt(std::string_view key) const {
     QRM_ASSIGN_OR_RETURN(const Place place, At(key));
@@ -80,7 +80,7 @@ class Place {
   StatusOr<std::vector<Place>> Elements() const {
     std::vector<Place> elements;
     if (!IsNull() && !node_.IsSequence()) {
-      return Wrong("which is no list", "write a list");
+      return Wrong("which is not a list", "write a list");
     }
     for (const YAML::Node& element : node_) {
       elements.emplace_back(element, *file_, fmt::format("{}[{}]", path_, elements.size()));
@@ -92,7 +92,7 @@ class Place {
   StatusOr<std::vector<std::pair<std::string, Place>>> Entries() const {
     std::vector<std::pair<std::string, Place>> entries;
     if (!IsNull() && !node_.IsMap()) {
-      return Wrong("which is no mapping", "write NAME: VALUE lines");
+      return Wrong("which is not a mapping", "write NAME: VALUE lines");
     }
     for (const auto& entry : node_) {
       const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
@@ -153,10 +153,10 @@ Status ReadValues(const StatusOr<Place>& place, ValuesAre values, Put put) {
   for (const auto& [name, value] : entries) {
     QRM_ASSIGN_OR_RETURN(std::string text, value.Text());
     if (values == ValuesAre::kTexts && value.ReadsAsOther()) {
-      return value.Wrong("which is no text", "put it in quotes");
+      return value.Wrong("which is not a text", "put it in quotes");
     }
     if (values == ValuesAre::kQuantities && !ParseQuantity(text).ok()) {
-      return value.Wrong("which is no quantity", "write one such as 2, 500m or 1Gi");
+      return value.Wrong("which is not a quantity", "write one such as 2, 500m or 1Gi");
     }
     put(name, std::move(text));
   }
@@ -201,7 +201,7 @@ Status ReadPriority(const StatusOr<Place>& place, core::PodSpec& spec) {
   }
   const auto priority = ParseNumber<int>(text);
   if (!priority.has_value()) {
-    return place->Wrong("which is no priority", "write a whole number such as 9000");
+    return place->Wrong("which is not a priority", "write a whole number such as 9000");
   }
   spec.set_priority(*priority);
   return OkStatus();
@@ -350,7 +350,7 @@ StatusOr<std::string> ReadText(std::istream& text, const std::string& file) {
   }
   if (!IsUtf8(bytes)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {}: it is no UTF-8 text; save it as UTF-8", file);
+                  "cannot read {}: it is not UTF-8 text; save it as UTF-8", file);
   }
   return bytes;
 }

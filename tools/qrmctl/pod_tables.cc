@@ -179,7 +179,7 @@ void PrintAllocation(const v1::Allocation& allocation, std::ostream& out) {
   }
   if (!allocation.oci_property().empty()) {
     sheet.Add(allocation.oci_property(),
-              allocation.value() + (allocation.exclusive() ? " (its own)" : ""));
+              allocation.value() + (allocation.exclusive() ? " (exclusive)" : ""));
   }
   AddIfAny("Shares", allocation.shares(), sheet);
   AddIfAny("By node", ByNodeText(allocation), sheet);

@@ -16,16 +16,16 @@ namespace {
 constexpr char kCluster[] = "--cluster";
 
 void PrintHelp(std::ostream& out) {
-  out << "Shows and steers the QoS resource manager of this node.\n\n"
+  out << "Shows and controls the QoS resource manager of this node.\n\n"
          "Usage: qrmctl COMMAND [ARGUMENTS]\n\nCommands:\n";
   for (const Command& command : kCommands) {
     out << fmt::format("  {:<12}{}\n", command.name, command.summary);
   }
-  out << "\nOf the cluster:\n";
+  out << "\nFor the cluster:\n";
   for (const Command& command : kClusterCommands) {
     out << fmt::format("  {} {:<12}{}\n", kCluster, command.name, command.summary);
   }
-  out << "\nqrmctl COMMAND --help tells more about each. Exit codes: 0 done, 1 failed, 2 "
+  out << "\nqrmctl COMMAND --help describes each command. Exit codes: 0 done, 1 failed, 2 "
          "misused.\n";
 }
 

@@ -75,7 +75,7 @@ StatusOr<HttpsAnswer> AskInPlain(const HttpsUrl& server, const std::string& targ
   parser.put(boost::asio::buffer(text), error);
   if (error || !parser.is_done()) {
     return Status(StatusCode::kUnavailable,
-                  "what answers cuts its answer short, or is no HTTP server");
+                  "the server cut its answer short, or is not an HTTP server");
   }
   return HttpsAnswer{.status = parser.get().result_int(), .body = std::move(parser.get().body())};
 }

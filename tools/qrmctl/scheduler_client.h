@@ -22,7 +22,7 @@ StatusOr<SchedulerUrl> ParseSchedulerUrl(const std::string& url);
 
 /// The body that qrm-scheduler answers with to a GET of `target`. `credentials`, for https, is a
 /// directory with ca.crt, which knows the server, and our tls.crt and tls.key. Errors: kUnavailable
-/// with the cure when nobody answers within 30 s; else the answer's own sentence.
+/// with the cure when no answer comes within 30 s; else the answer's own sentence.
 StatusOr<std::string> AskScheduler(const SchedulerUrl& url, const std::string& credentials,
                                    const std::string& target);
 

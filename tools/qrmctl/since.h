@@ -13,8 +13,8 @@ namespace qrm::manager::cli {
 /// The word for all that is remembered.
 inline constexpr char kEver[] = "ever";
 
-/// The time `ago` before now. Units: milliseconds since 1970; absent for a text that is no
-/// duration.
+/// The time `ago` before now. Units: milliseconds since 1970; absent for a text that is not
+/// a duration.
 inline std::optional<int64_t> SinceOf(const std::string& ago) {
   if (ago == kEver) {
     return 0;

@@ -108,8 +108,9 @@ TEST_F(ConformanceTest, GoodPluginKeepsEveryRule) {
   EXPECT_THAT(out_.str(), HasSubstr("ok      answers GetResourcePluginOptions: "));
   EXPECT_THAT(out_.str(), HasSubstr("ok      allocates for container main: cpu: CpusetCpus=0\n"));
   EXPECT_THAT(out_.str(), HasSubstr("ok      lists its allocations in GetResourcesAllocation: 2"));
-  EXPECT_THAT(out_.str(), HasSubstr("ok      refuses in a sentence what it has no more of: 4 "
-                                    "containers have theirs; no CPU is free; remove a pod\n"));
+  EXPECT_THAT(out_.str(),
+              HasSubstr("ok      rejects a request with a sentence when nothing is left: 4 "
+                        "containers have theirs; no CPU is free; remove a pod\n"));
   EXPECT_THAT(out_.str(), HasSubstr("ok      forgets what a removed pod had\n"));
   EXPECT_THAT(out_.str(), HasSubstr("ok      gives again what a removed pod had\n"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("BROKEN")));
@@ -265,13 +266,14 @@ const BrokenPlugin kBrokenPlugins[] = {
          return OkStatus();
        };
      },
-     "refuses in a sentence what it has no more of: container more2 got CPUs 0, which others own"},
+     "rejects a request with a sentence when nothing is left: container more2 got CPUs 0, which "
+     "others own"},
     {"ReconcileForgets",
      [](PluginScript& script) { script.reconcile = [](const auto&, auto&) { return OkStatus(); }; },
      "lists its allocations in GetResourcesAllocation: container main is missing"},
     {"NonsenseIsTaken",
      [](PluginScript& script) { script.allocate = [](const auto&, auto&) { return OkStatus(); }; },
-     "refuses a request without a pod and lives on: it allocated nothing"},
+     "rejects a request without a pod and keeps running: it allocated nothing"},
     {"RemoveForgetsNothing",
      [](PluginScript& script) {
        script.remove_pod = [](const auto&, auto&) { return OkStatus(); };

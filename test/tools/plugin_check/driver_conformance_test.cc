@@ -80,7 +80,7 @@ TEST_F(DriverConformanceTest, NamesTheRuleThatADriverBreaks) {
   EXPECT_EQ(CheckScripted(script), 1);
   EXPECT_THAT(out_.str(),
               AllOf(HasSubstr("BROKEN  admits container main: it gave CPUs 0 of which 0 were not"),
-                    HasSubstr("BROKEN  refuses when nothing is left to choose from")));
+                    HasSubstr("BROKEN  rejects a request when no CPU is left to choose from")));
 }
 
 TEST_F(DriverConformanceTest, CpusThatAreSharedAreTheSameWhenItIsAskedAgain) {

@@ -130,19 +130,21 @@ TEST(PodFileTest, NamesLineFieldValueAndRemedyOfWhatIsWrong) {
   EXPECT_EQ(Problem("kind: Pod\nmetadata:\n  namespace: shop\n"),
             "cannot read web.yaml:3: metadata.name is missing; add it");
   EXPECT_EQ(Problem("kind: Pod\nmetadata: {name: web}\nspec:\n  containers: main\n"),
-            "cannot read web.yaml:4: spec.containers is 'main', which is no list; write a list");
+            "cannot read web.yaml:4: spec.containers is 'main', which is not a list; write a list");
   EXPECT_EQ(Problem("kind: Pod\nmetadata: {name: web}\nspec: {}\n"),
             "cannot read web.yaml:3: spec.containers is missing; add it");
-  EXPECT_EQ(Problem("kind: Pod\nmetadata:\n  name: web\n  annotations:\n    on: true\n"),
-            "cannot read web.yaml:5: metadata.annotations.on is 'true', which is no text; put it "
-            "in quotes");
+  EXPECT_EQ(
+      Problem("kind: Pod\nmetadata:\n  name: web\n  annotations:\n    on: true\n"),
+      "cannot read web.yaml:5: metadata.annotations.on is 'true', which is not a text; put it "
+      "in quotes");
 }
 
 TEST(PodFileTest, RefusesAPriorityThatIsNoNumber) {
-  EXPECT_EQ(Problem("kind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: c}]\n"
-                    "  priority: high\n"),
-            "cannot read web.yaml:5: spec.priority is 'high', which is no priority; write a whole "
-            "number such as 9000");
+  EXPECT_EQ(
+      Problem("kind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: c}]\n"
+              "  priority: high\n"),
+      "cannot read web.yaml:5: spec.priority is 'high', which is not a priority; write a whole "
+      "number such as 9000");
 }
 
 TEST(PodFileTest, RefusesWhatIsNotOneDocument) {
@@ -150,8 +152,8 @@ TEST(PodFileTest, RefusesWhatIsNotOneDocument) {
   EXPECT_THAT(Problem(std::string(kPod) + "---\n" + kPod), HasSubstr("it has 2 documents"));
   EXPECT_TRUE(Read(std::string("---\n") + kPod + "---\n").ok());
   EXPECT_THAT(Problem("kind: Pod\nmetadata: [1\n"), HasSubstr("cannot read web.yaml:3: "));
-  EXPECT_THAT(Problem("[]"), HasSubstr("the document is a list, which is no mapping"));
-  EXPECT_THAT(Problem("kind: \xff\n"), HasSubstr("it is no UTF-8 text; save it as UTF-8"));
+  EXPECT_THAT(Problem("[]"), HasSubstr("the document is a list, which is not a mapping"));
+  EXPECT_THAT(Problem("kind: \xff\n"), HasSubstr("it is not UTF-8 text; save it as UTF-8"));
 }
 
 TEST(PodFileTest, SurvivesHostileText) {

@@ -111,12 +111,11 @@ TEST_F(QrmctlAdmitTest, TellsWhyAPodWouldBeLeftAlone) {
   Serve();
   node_.dry_run = DryRunReport{.message = "qrmd stands aside: kubelet pins CPUs"};
   EXPECT_EQ(Run({"admit", "--dry-run", "-f", Write(kPod)}), kDone);
-  EXPECT_EQ(out(), "shop/db would be left alone: qrmd stands aside: kubelet pins CPUs\n");
+  EXPECT_EQ(out(), "shop/db would be skipped: qrmd stands aside: kubelet pins CPUs\n");
   node_.dry_run =
       Report(Result::kSkipped, "no plugin", R"({"result":"skipped","message":"no plugin"})");
   EXPECT_EQ(Run({"admit", "--dry-run", "-f", Write(kPod)}), kDone);
-  EXPECT_EQ(out(),
-            "shop/db would be left alone\n\ncontainer main: would be left alone\n  no plugin\n");
+  EXPECT_EQ(out(), "shop/db would be skipped\n\ncontainer main: would be skipped\n  no plugin\n");
 }
 
 TEST_F(QrmctlAdmitTest, HasTheSameAsADocument) {
@@ -134,8 +133,8 @@ TEST_F(QrmctlAdmitTest, HasTheSameAsADocument) {
 
 TEST_F(QrmctlAdmitTest, RefusesToAdmitAndSaysWhoDoes) {
   EXPECT_EQ(Run({"admit", "-f", Write(kPod)}), kMisuse);
-  EXPECT_THAT(err(), HasSubstr("only the runtime admits pods; with --dry-run it tells what would "
-                               "happen; try: qrmctl admit --dry-run -f pod.yaml"));
+  EXPECT_THAT(err(), HasSubstr("only the runtime admits pods; --dry-run shows what would happen; "
+                               "try: qrmctl admit --dry-run -f pod.yaml"));
   EXPECT_EQ(Run({"admit", "--dry-run"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("no pod given; name its file with -f"));
 }

@@ -89,7 +89,7 @@ TEST_F(QrmctlAdviseTest, SaysWhichWordIsWrong) {
   EXPECT_EQ(Advise({"batch=-1"}), manager::cli::kMisuse);
   EXPECT_EQ(Advise({"=1"}), manager::cli::kMisuse);
   EXPECT_EQ(Advise({"batch=1", "--lease", "soon"}), manager::cli::kMisuse);
-  EXPECT_THAT(err_.str(), HasSubstr("\"soon\" is no duration"));
+  EXPECT_THAT(err_.str(), HasSubstr("\"soon\" is not a duration"));
   EXPECT_EQ(manager::cli::RunQrmctl({"pool", "advise"}, out_, err_), manager::cli::kMisuse);
   EXPECT_THAT(err_.str(), HasSubstr("--socket is missing"));
 }

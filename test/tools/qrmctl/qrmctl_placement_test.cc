@@ -19,7 +19,7 @@ TEST_F(QrmctlTest, TopologyPrintsTheMapAndWhoUsesWhat) {
   EXPECT_EQ(Run({"topology"}), kDone) << err();
   EXPECT_EQ(out(), DescribeMachine(machine_) +
                        "use\n"
-                       "  node 0: its own 1-2, shared 3, free 0, memory 2Gi\n"
+                       "  node 0: exclusive 1-2, shared 3, free 0, memory 2Gi\n"
                        "    CONTAINER       CPUS   MEMORY\n"
                        "    shop/db/main    1-2*   2Gi\n"
                        "    shop/web/main   3      -\n"
@@ -107,7 +107,7 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
             "  Reasons\n"
             "    memory constrains nothing\n"
             "  Given\n"
-            "    cpu:   2 CpusetCpus=1-2 (its own), by rules[0] (config.yaml:7)\n"
+            "    cpu:   2 CpusetCpus=1-2 (exclusive), by rules[0] (config.yaml:7)\n"
             "  Took\n"
             "    hints 412 us, commit 90 us\n");
 }
@@ -191,7 +191,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
   Serve();
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_EQ(out(),
-            "shop/db container main: not admitted at 2025-11-21T02:00:00Z\n"
+            "shop/db container main: rejected at 2025-11-21T02:00:00Z\n"
             "  cannot admit container main: no NUMA node fits\n"
             "  Asked\n"
             "    nic:   9 (from pods-api, asked for as net)\n"
@@ -207,7 +207,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
 TEST_F(QrmctlTest, RefusalsListsWhoWasRefusedAndWhy) {
   Serve();
   EXPECT_EQ(Run({"refusals"}), kDone);
-  EXPECT_EQ(out(), "No refusal is remembered.\n");
+  EXPECT_EQ(out(), "There are no recent rejections.\n");
   node_.decisions.push_back(
       {.key = {"uid-web", "main"},
        .pod_namespace = "shop",
@@ -219,9 +219,9 @@ TEST_F(QrmctlTest, RefusalsListsWhoWasRefusedAndWhy) {
             "LAST                   TIMES   NAMESPACE   POD   CONTAINER   WHY\n"
             "1970-01-01T00:00:07Z   41      shop        web   main        no CPU\n");
   EXPECT_EQ(Run({"refusals", "--since", "1h30m"}), kDone);
-  EXPECT_EQ(out(), "Nobody was refused in the last 1h30m.\n");
+  EXPECT_EQ(out(), "No container was rejected in the last 1h30m.\n");
   EXPECT_EQ(Run({"refusals", "--since", "yesterday"}), kMisuse);
-  EXPECT_THAT(err(), HasSubstr("\"yesterday\" is no duration; write one such as 10m or 2h"));
+  EXPECT_THAT(err(), HasSubstr("\"yesterday\" is not a duration; write one such as 10m or 2h"));
 }
 
 TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
@@ -231,7 +231,7 @@ TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
                              .json = "no json at all"});
   Serve();
   EXPECT_EQ(Run({"explain", "db"}), kDone);
-  EXPECT_THAT(out(), HasSubstr("not admitted"));
+  EXPECT_THAT(out(), HasSubstr(" container main: rejected at "));
   EXPECT_THAT(out(), HasSubstr("  no json at all\n"));
 }
 

@@ -165,9 +165,10 @@ TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
                            HasSubstr("web    cpu        none   2-3"),
                            HasSubstr("shop/db   main        cpu        0-7    0-1,4-7")));
   EXPECT_EQ(Run({"policy", "check", file}), kDone) << err();
-  EXPECT_EQ(out(),
-            "qrmd would take it: keys that change: 1, at the next start: 1; containers that move: "
-            "1\n");
+  EXPECT_EQ(
+      out(),
+      "qrmd would accept it: keys that change: 1, at the next start: 1; containers that move: "
+      "1\n");
 }
 
 TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRefused) {
@@ -183,7 +184,7 @@ TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRefused) {
   EXPECT_THAT(err(), HasSubstr("No such file"));
   std::ofstream(file) << std::string(300000, '#');
   EXPECT_EQ(Run({"policy", "check", file}), kFailed);
-  EXPECT_THAT(err(), HasSubstr("it is no file of up to 262144 bytes"));
+  EXPECT_THAT(err(), HasSubstr("it is not a file of up to 262144 bytes"));
 }
 
 TEST_F(QrmctlTest, PolicyShowsWhatIsInForce) {
@@ -230,7 +231,7 @@ void AddDecisions(test::FakeNodeServices& node) {
 TEST_F(QrmctlTest, EventsListsDecisionsAndWhatTheyGave) {
   Serve();
   EXPECT_EQ(Run({"events"}), kDone) << err();
-  EXPECT_EQ(out(), "No decision is remembered.\n");
+  EXPECT_EQ(out(), "There are no recent decisions.\n");
   AddDecisions(node_);
   EXPECT_EQ(Run({"events"}), kDone) << err();
   EXPECT_EQ(out(),
@@ -239,7 +240,7 @@ TEST_F(QrmctlTest, EventsListsDecisionsAndWhatTheyGave) {
             "1970-01-01T00:00:09Z   admitted   shop        db    main        cpu: CpusetCpus=1-2, "
             "nic\n");
   EXPECT_EQ(Run({"events", "--since", "1h"}), kDone);
-  EXPECT_EQ(out(), "No decision is remembered.\n");
+  EXPECT_EQ(out(), "There are no recent decisions.\n");
 }
 
 TEST_F(QrmctlTest, LogLevelIsShownAndChanged) {

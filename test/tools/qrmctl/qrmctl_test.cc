@@ -51,8 +51,9 @@ TEST_F(QrmctlTest, FailsWithASentenceWhenQrmdDoesNotRun) {
 
 TEST_F(QrmctlTest, RefusesAnUnknownFormatAndOption) {
   EXPECT_EQ(Run({"status", "-o", "xml"}), kMisuse);
-  EXPECT_THAT(err(),
-              HasSubstr("\"xml\" is no format; use table, wide, json, yaml or jsonpath=TEMPLATE"));
+  EXPECT_THAT(
+      err(),
+      HasSubstr("\"xml\" is not a format; use table, wide, json, yaml or jsonpath=TEMPLATE"));
   EXPECT_EQ(Run({"status", "--colour"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("try: qrmctl status -o json, or qrmctl status --help"));
 }
@@ -147,7 +148,7 @@ TEST_F(QrmctlTest, PluginsForgetTellsWhatItWouldDropAndDropsItWithYes) {
   const std::string records =
       "NAMESPACE   POD   CONTAINER   RESOURCE   HOLDS\n"
       "shop        web   main        cpu        CpusetCpus=1-2\n"
-      "It has yet to hear that these pods are gone: uid-a, uid-b\n";
+      "Not yet notified of these removed pods: uid-a, uid-b\n";
   EXPECT_EQ(Run({"plugins", "forget", "cpu"}), kDone) << err();
   EXPECT_EQ(out(), records +
                        "Nothing has changed. To drop 1 allocation and 2 pending removals: qrmctl "
@@ -210,7 +211,7 @@ TEST_F(QrmctlTest, PodsPrintsAllAboutOnePod) {
             "    Applied:      CpusetCpus=1-2 CpusetMems=0\n"
             "    cpu\n"
             "      Amount:       2\n"
-            "      CpusetCpus:   1-2 (its own)\n"
+            "      CpusetCpus:   1-2 (exclusive)\n"
             "    memory\n"
             "      Amount:       2Gi\n"
             "      CpusetMems:   0\n"
@@ -353,7 +354,7 @@ TEST_F(QrmctlTest, PoolSetWarnsOfAPoolThatItEmptied) {
   Serve();
   plugins_.pools.emplace("cpu", std::vector<sdk::Pool>{{.name = "online", .cpus = {0, 1, 2, 3}}});
   EXPECT_EQ(Run({"pool", "set", "online="}), kDone);
-  EXPECT_EQ(err(), "pool online has no CPUs now: containers of its roles are refused\n");
+  EXPECT_EQ(err(), "pool online has no CPUs now: containers of its roles are rejected\n");
 }
 
 TEST_F(QrmctlTest, PoolSetSaysWhichWordIsWrong) {

@@ -114,11 +114,11 @@ TEST_F(QrmctlWhyTest, EachNodeHasASentence) {
   StartScheduler();
   EXPECT_EQ(Why({"shop/db"}), kDone) << err();
   EXPECT_EQ(out(),
-            "Pod shop/db waits; 1 of 2 nodes refuses it.\n"
+            "Pod shop/db waits; 1 of 2 nodes rejects it.\n"
             "NODE     WHY\n"
             "node-1   fits\n"
             "node-2   not enough fake\n"
-            "Where it fits, what kube-scheduler counts itself decides: kubectl -n shop describe "
+            "On nodes where it fits, kube-scheduler's own checks decide: kubectl -n shop describe "
             "pod db\n");
 }
 
@@ -193,7 +193,7 @@ TEST_F(QrmctlWhyTest, WrongWordsAreRefusedWithWhatToType) {
   EXPECT_EQ(Why({"db", "--url", "https://x/y"}), kMisuse);
   EXPECT_EQ(Why({"db", "--url", "http://x", "--kubeconfig", "f"}), kMisuse);
   EXPECT_EQ(Why({"db", "--resources", "nuna"}), kMisuse);
-  EXPECT_THAT(err(), HasSubstr("\"nuna\" is no resource"));
+  EXPECT_THAT(err(), HasSubstr("\"nuna\" is not a resource"));
 }
 
 TEST_F(QrmctlWhyTest, TheHelpListsIt) {

@@ -28,7 +28,7 @@ std::string ResultText(const std::string& result) {
   if (result == kAdmitted) {
     return "would be admitted";
   }
-  return result == kRejected ? "would be rejected" : "would be left alone";
+  return result == kRejected ? "would be rejected" : "would be skipped";
 }
 
 void PrintTable(const Pod& pod, const v1::DryRunResponse& answer, std::ostream& out) {
@@ -71,10 +71,9 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
   bool dry_run = false;
   CommandLine line(
       "admit",
-      "Tells what would become of a pod if it came to this node now: what is asked, what\n"
-      "the plugins hint and how it is merged. Nothing is allocated and nothing changes, so\n"
-      "a pod that would be admitted may still be rejected when it comes. Exit code 1: it\n"
-      "would be rejected.",
+      "Shows whether this node would admit a pod now: its requests, the hints of the\n"
+      "plugins and their merge. Nothing is allocated and nothing changes, so the pod may\n"
+      "still be rejected when it is created. Exit code 1: it would be rejected.",
       "qrmctl admit --dry-run -f pod.yaml");
   line.Output(format)
       .ControlSocket(socket)
@@ -85,8 +84,7 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
     return *exit;
   }
   if (!dry_run) {
-    return line.Misuse("only the runtime admits pods; with --dry-run it tells what would happen",
-                       err);
+    return line.Misuse("only the runtime admits pods; --dry-run shows what would happen", err);
   }
   if (path.empty()) {
     return line.Misuse("no pod given; name its file with -f", err);

@@ -74,8 +74,8 @@ int RunVerify(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string peer_file;
   CommandLine line("checkpoint verify",
-                   "Reads the whole checkpoint, or a peer's file, and says whether it is sound.\n"
-                   "Changes nothing; qrmd may run.",
+                   "Reads the whole checkpoint, or an exported file, and shows whether it is\n"
+                   "sound. Changes nothing; qrmd may run.",
                    "qrmctl checkpoint verify");
   AddStateDir(line, directory);
   line.Optional("FILE", peer_file, "a kubelet_qrm_checkpoint to verify instead");
@@ -109,7 +109,7 @@ int RunDump(const Args& args, std::ostream& out, std::ostream& err) {
   std::string pod;
   Listing listing;
   CommandLine line("checkpoint dump",
-                   "Prints what the checkpoint on disk says, as qrmctl pods does; qrmd may run.",
+                   "Prints the checkpoint on disk, as qrmctl pods does; qrmd may run.",
                    "qrmctl checkpoint dump -o yaml");
   line.Output(format).Sorted(listing).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
   AddStateDir(line, directory);
@@ -132,10 +132,10 @@ int RunExport(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string file;
   CommandLine line("checkpoint export",
-                   "Writes the checkpoint as the kubelet_qrm_checkpoint that the peers read;\n"
-                   "qrmd may run.",
+                   "Writes the checkpoint as the kubelet_qrm_checkpoint of Katalyst and kubelet's\n"
+                   "QRM; qrmd may run.",
                    "qrmctl checkpoint export /tmp/kubelet_qrm_checkpoint");
-  line.Required("FILE", file, "where to; - for standard output");
+  line.Required("FILE", file, "the file to write; - for standard output");
   AddStateDir(line, directory);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -165,10 +165,10 @@ int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
   std::string file;
   CommandLine line(
       "checkpoint import",
-      "Takes over the allocations in a peer's kubelet_qrm_checkpoint. qrmd must be\n"
-      "stopped.",
+      "Imports the allocations in a kubelet_qrm_checkpoint of Katalyst or kubelet's QRM.\n"
+      "qrmd must be stopped.",
       "qrmctl checkpoint import /var/lib/kubelet/resource-plugins/kubelet_qrm_checkpoint");
-  line.Required("FILE", file, "the peer's file");
+  line.Required("FILE", file, "the file to import");
   AddStateDir(line, directory);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -194,8 +194,8 @@ int RunDowngrade(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   CommandLine line(
       "checkpoint downgrade",
-      "Makes a checkpoint that a newer release wrote usable for this one, as far as this\n"
-      "one can read it; the newer one is kept beside it. qrmd must be stopped.",
+      "Converts the checkpoint of a newer release for this release, as far as this release\n"
+      "can read it; the newer checkpoint is kept beside it. qrmd must be stopped.",
       "qrmctl checkpoint downgrade");
   AddStateDir(line, directory);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -219,11 +219,11 @@ struct Verb {
 };
 
 constexpr std::array kVerbs = {
-    Verb{"verify", "says whether the checkpoint is sound", RunVerify},
-    Verb{"dump", "prints what it says", RunDump},
-    Verb{"export", "writes it as the peers' file", RunExport},
-    Verb{"import", "takes over a peer's file", RunImport},
-    Verb{"downgrade", "goes back to this release's form of it", RunDowngrade},
+    Verb{"verify", "shows whether the checkpoint is sound", RunVerify},
+    Verb{"dump", "prints the checkpoint", RunDump},
+    Verb{"export", "writes a kubelet_qrm_checkpoint", RunExport},
+    Verb{"import", "imports a kubelet_qrm_checkpoint", RunImport},
+    Verb{"downgrade", "converts the checkpoint of a newer release", RunDowngrade},
 };
 
 }  // namespace
@@ -241,7 +241,7 @@ int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err) {
     for (const Verb& verb : kVerbs) {
       out << fmt::format("  {:<12}{}\n", verb.name, verb.summary);
     }
-    out << "\nqrmctl checkpoint VERB --help tells more about each.\n";
+    out << "\nqrmctl checkpoint VERB --help describes each verb.\n";
     return kDone;
   }
   err << "qrmctl checkpoint: "

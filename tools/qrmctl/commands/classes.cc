@@ -43,7 +43,7 @@ void PrintClasses(const v1::ListClassesResponse& response, std::ostream& out) {
   table.Print(out);
   for (const v1::ClassType& type : response.types()) {
     for (const std::string& problem : type.problems()) {
-      out << "Not as promised: " << problem << '\n';
+      out << "Problem: " << problem << '\n';
     }
   }
 }
@@ -53,8 +53,8 @@ int RunSet(const Args& args, std::ostream& out, std::ostream& err) {
   std::string pod;
   std::vector<std::string> words;
   CommandLine line("class set",
-                   "Gives a container that runs, or a pod, another class of a type; no class when\n"
-                   "CLASS is empty. It is done when the kernel has it, and kept over restarts.",
+                   "Changes the class of a running container or pod; an empty CLASS removes it.\n"
+                   "Returns when the kernel has the class. The class survives restarts.",
                    "qrmctl class set web nginx blockio=slow");
   line.ControlSocket(socket)
       .Required("POD", pod, "name, NAMESPACE/NAME or UID")
@@ -91,8 +91,7 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   CommandLine line("classes",
                    "Lists the types of QoS-class resources of this node, their classes, and how\n"
-                   "many have them. Nothing else tells of them outside the node but metrics: its\n"
-                   "Node object has no annotation or resource for classes.",
+                   "many containers or pods have each class.",
                    "qrmctl classes");
   line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -119,7 +118,7 @@ int RunClass(const Args& args, std::ostream& out, std::ostream& err) {
     out << "Changes the QoS class of a container.\n\n"
            "Usage: qrmctl class set POD CONTAINER TYPE=CLASS\n"
            "       qrmctl class set POD TYPE=CLASS\n\n"
-           "qrmctl class set --help tells more; qrmctl classes lists what there is.\n";
+           "qrmctl class set --help describes it; qrmctl classes lists the classes.\n";
     return kDone;
   }
   err << "qrmctl class: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")

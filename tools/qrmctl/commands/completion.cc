@@ -15,7 +15,7 @@
 namespace qrm::manager::cli {
 namespace {
 
-/// What may stand behind a command, or behind a command and its verb.
+/// The words that may follow a command, or a command and its verb.
 using WordsByCommand = std::map<std::string, std::vector<std::string>>;
 
 WordsByCommand AllWords() {
@@ -149,7 +149,7 @@ std::string FishScript() {
 int RunCompletion(const Args& args, std::ostream& out, std::ostream& err) {
   std::string shell;
   CommandLine line("completion",
-                   "Prints the script that makes a shell complete commands, verbs and options.",
+                   "Prints a script with which a shell completes commands, verbs and options.",
                    "source <(qrmctl completion bash)");
   line.Required("SHELL", shell, "bash, zsh or fish");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {

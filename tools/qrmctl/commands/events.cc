@@ -43,7 +43,7 @@ Status PrintTable(const v1::ListEventsResponse& response, const Listing& listing
   }
   QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
   if (table.empty()) {
-    out << "No decision is remembered.\n";
+    out << "There are no recent decisions.\n";
   } else {
     table.Print(out);
   }
@@ -83,20 +83,20 @@ int RunEvents(const Args& args, std::ostream& out, std::ostream& err) {
   bool follow = false;
   Listing listing;
   CommandLine line("events",
-                   "Lists what qrmd has decided about containers, the oldest first; with -f it\n"
-                   "goes on with what is decided from then on. qrmctl explain POD tells why.",
+                   "Lists the decisions of qrmd about containers, oldest first; -f continues with\n"
+                   "new decisions. qrmctl explain POD shows the reasons.",
                    "qrmctl events -f --since 10m");
   line.Output(format)
       .ControlSocket(question.socket)
       .Listed(listing)
-      .Flag("-f,--follow", follow, "go on until interrupted")
-      .Option("--since", since, "only those of the last so much time (default: all)", "DURATION");
+      .Flag("-f,--follow", follow, "continue with new decisions until interrupted")
+      .Option("--since", since, "only decisions of this last time (default: all)", "DURATION");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   const std::optional<int64_t> from = SinceOf(since);
   if (!from.has_value()) {
-    return line.Misuse(fmt::format("\"{}\" is no duration; write one such as 10m or 2h", since),
+    return line.Misuse(fmt::format("\"{}\" is not a duration; write one such as 10m or 2h", since),
                        err);
   }
   question.since = *from;

@@ -15,7 +15,7 @@
 namespace qrm::manager::cli {
 namespace {
 
-/// How the container came to what it has now; `at_creation` is what it got then.
+/// How the container got its current values; `at_creation` are its first ones.
 std::string HowText(const v1::Decision& decision, const Document& at_creation) {
   if (decision.updated_unix_millis() != 0) {
     return "by an update at " + TimeText(decision.updated_unix_millis());
@@ -54,11 +54,12 @@ void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
     if (i > 0 && !SamePod(decision, response.decisions(i - 1))) {
       PrintEarlierPod(decision, out);
     }
-    out << fmt::format("{}/{} container {}: {} at {}\n", Escaped(decision.pod_namespace()),
-                       Escaped(decision.pod_name()), Escaped(decision.container()),
-                       decision.admitted() ? "admitted" : "not admitted",
-                       TimeText(decision.unix_millis()));
     const Document document = InnerDocument(decision);
+    const std::string result =
+        document.value("result", std::string(decision.admitted() ? "admitted" : "rejected"));
+    out << fmt::format("{}/{} container {}: {} at {}\n", Escaped(decision.pod_namespace()),
+                       Escaped(decision.pod_name()), Escaped(decision.container()), Escaped(result),
+                       TimeText(decision.unix_millis()));
     PrintDecision(document, out);
     PrintApplied(decision, document, out);
   }
@@ -71,8 +72,8 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string pod;
   CommandLine line("explain",
-                   "Tells why a pod's containers were placed as they are, or rejected: what was\n"
-                   "asked, what the plugins hinted, how it was merged and what they gave.",
+                   "Shows why a pod's containers were placed as they are, or rejected: requests,\n"
+                   "hints of the plugins, their merge, and allocations.",
                    "qrmctl explain default/web");
   line.Output(format).ControlSocket(socket).Required("POD", pod, "a name, NAMESPACE/NAME or a UID");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {

@@ -13,8 +13,8 @@ int RunLogLevel(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string level;
   CommandLine line("log-level",
-                   "Shows which lines qrmd logs, or changes it until qrmd ends or reads its\n"
-                   "configuration again.",
+                   "Shows which lines qrmd logs, or changes that until qrmd ends or rereads its\n"
+                   "configuration.",
                    "qrmctl log-level debug");
   line.Output(format).ControlSocket(socket).Optional("LEVEL", level,
                                                      "debug, info, warning or error");

@@ -78,9 +78,10 @@ std::string PageOf(const CatalogEntry& entry) {
 }
 
 std::string MainPage() {
-  std::string page = Heading("qrmctl") +
-                     ".SH NAME\nqrmctl \\- shows and steers the QoS resource manager of this node\n"
-                     ".SH SYNOPSIS\n.B qrmctl\n.I COMMAND\n[\\fIARGUMENTS\\fR]\n.SH COMMANDS\n";
+  std::string page =
+      Heading("qrmctl") +
+      ".SH NAME\nqrmctl \\- shows and controls the QoS resource manager of this node\n"
+      ".SH SYNOPSIS\n.B qrmctl\n.I COMMAND\n[\\fIARGUMENTS\\fR]\n.SH COMMANDS\n";
   for (const Command& command : kCommands) {
     page += fmt::format(".TP\n.B {}\n{}\n", Roff(std::string(command.name)),
                         Roff(std::string(command.summary)));
@@ -134,8 +135,8 @@ int RunMan(const Args& args, std::ostream& out, std::ostream& err) {
   std::vector<std::string> words;
   CommandLine line(
       "man",
-      "Prints the manual page of a command for man(1), that of qrmctl without one, or\n"
-      "writes the pages of all of them.",
+      "Prints the manual page of a command for man(1), or of qrmctl without a command;\n"
+      "--directory writes all pages.",
       "qrmctl man pool set | man -l -");
   line.Option("--directory", directory, "write all pages there", "DIRECTORY")
       .Any("COMMAND", words, "the command, and its verb");

@@ -30,11 +30,11 @@ int RunPermissions(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string pod_namespace;
   CommandLine line("permissions",
-                   "Lists the rules by which pods may ask for what; the first one that names a\n"
-                   "pod's namespace decides. The last two are the default ones.",
+                   "Lists the rules for what pods may ask for. The first rule that names a pod's\n"
+                   "namespace decides. The last two rules are the defaults.",
                    "qrmctl permissions --namespace team-a");
   line.Output(format).ControlSocket(socket).Option(
-      "--namespace", pod_namespace, "only the rule that decides for it", "NAMESPACE");
+      "--namespace", pod_namespace, "only the rule that decides for this namespace", "NAMESPACE");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }

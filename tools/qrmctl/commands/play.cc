@@ -106,10 +106,11 @@ StatusOr<v1::ListPodsResponse> AwaitPlaced(const ControlClient& qrmd, const std:
       return pods;
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      return Errorf(StatusCode::kDeadlineExceeded,
-                    "the pod runs, and qrmd has not placed all of it within {} s: it leaves such "
-                    "pods alone, or does not hear of them; see qrmctl status and qrmctl explain",
-                    kAdmissionTimeout.count());
+      return Errorf(
+          StatusCode::kDeadlineExceeded,
+          "the pod runs, but qrmd has not placed it within {} s: qrmd skips such pods, or "
+          "does not see them; see qrmctl status and qrmctl explain",
+          kAdmissionTimeout.count());
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }
@@ -125,7 +126,7 @@ struct Play {
   bool wait = false;
 };
 
-/// Tells why the pod was placed as it was; that it cannot be told is no failure of the play.
+/// Shows why the pod was placed as it was. A failure of that is ignored.
 void Explain(const Play& play, const std::string& uid, std::ostream& out) {
   std::ostringstream ignored;
   RunExplain({uid, "--control-socket", play.socket}, out, ignored);
@@ -144,7 +145,7 @@ Status Show(const Play& play, const PodFile& file, std::ostream& out) {
   return OkStatus();
 }
 
-/// Runs the pod, shows what it was given, and takes it away, whatever happened.
+/// Runs the pod, shows its allocations, and removes it in any case.
 Status PlayPod(const Play& play, const PodFile& file, std::ostream& out) {
   const HeldSignals signals;  // before the first call makes threads, which then hold them, too
   v1::AnnouncePodRequest announced;
@@ -176,10 +177,9 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
   Play play;
   CommandLine line(
       "play",
-      "Makes a pod over CRI as kubelet would, shows what it was given and why, and removes\n"
-      "it again: for who writes a plugin. It is on the host's network, and without init\n"
-      "containers, volumes and variables of its own. Kubelet and the scheduler know nothing\n"
-      "of it.",
+      "Creates a pod over CRI as kubelet would, shows its allocations and why, and deletes\n"
+      "it again. For plugin authors. The pod uses the host's network, and has no init\n"
+      "containers, volumes or variables. Kubelet and the scheduler do not know it.",
       "qrmctl play -f pod.yaml");
   line.Output(play.format)
       .ControlSocket(play.socket)
@@ -188,10 +188,10 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
       .Option("--runtime-endpoint", play.runtime,
               "the runtime's CRI socket; else $CONTAINER_RUNTIME_ENDPOINT, else containerd's",
               "SOCKET")
-      .Option("--image", play.image, "of every container, in place of its own", "IMAGE")
+      .Option("--image", play.image, "the image of all containers, instead of the file's", "IMAGE")
       .Option("--cgroup-parent", play.cgroup_parent,
-              "where the pod's cgroup is made, in place of the runtime's own", "PATH")
-      .Flag("--wait", play.wait, "let it run until interrupted");
+              "parent of the pod's cgroup, instead of the runtime's default", "PATH")
+      .Flag("--wait", play.wait, "keep the pod running until interrupted");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }

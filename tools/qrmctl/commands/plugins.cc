@@ -83,7 +83,7 @@ void PrintRecords(const v1::ForgetPluginResponse& records, std::ostream& out) {
     table.Print(out);
   }
   if (!records.pending_removals().empty()) {
-    out << fmt::format("It has yet to hear that these pods are gone: {}\n",
+    out << fmt::format("Not yet notified of these removed pods: {}\n",
                        fmt::join(records.pending_removals(), ", "));
   }
 }
@@ -101,12 +101,12 @@ int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
   bool yes = false;
   CommandLine line(
       "plugins forget",
-      "Shows what is on record of a plugin that is gone for good, and with --yes drops\n"
-      "it. Its containers run on with what they have, which is free for others then.",
+      "Shows the recorded allocations of a plugin that is gone for good; --yes drops them.\n"
+      "Running containers keep their values, which are then free for other containers.",
       "qrmctl plugins forget example.com/nic");
   line.Output(format)
       .ControlSocket(socket)
-      .Flag("--yes", yes, "drop it")
+      .Flag("--yes", yes, "drop the allocations")
       .Required("NAME", plugin, "the plugin's resource, as qrmctl plugins lists it");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -135,8 +135,8 @@ int RunList(const Args& args, std::ostream& out, std::ostream& err) {
   Listing listing;
   CommandLine line(
       "plugins",
-      "Lists the resource plugins: live, suspect (live, with a problem) or away.\n"
-      "qrmctl plugins forget NAME drops what is on record of one that is gone for good.",
+      "Lists the resource plugins: live, suspect (live, with a problem) or away (not\n"
+      "running). qrmctl plugins forget NAME drops the records of a plugin that is gone.",
       "qrmctl plugins");
   line.Output(format).ControlSocket(socket).Sorted(listing).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {

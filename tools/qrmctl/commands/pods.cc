@@ -17,8 +17,8 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   std::string labels;
   CommandLine line(
       "pods",
-      "Lists the admitted pods and what their containers hold, or all about one pod.\n"
-      "CPUs marked * belong to that container alone; it runs without what is marked !.",
+      "Lists the admitted pods and their containers' allocations, or all details of a pod.\n"
+      "* marks exclusive CPUs; ! marks a resource that is missing in the container.",
       "qrmctl pods default/web");
   line.Output(format)
       .ControlSocket(socket)

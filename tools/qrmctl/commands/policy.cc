@@ -36,9 +36,10 @@ StatusOr<std::string> ReadConfig(const std::string& file) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > kMostConfigBytes || (file != "-" && opened.bad())) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {}: it is no file of up to {} bytes; name a configuration of qrmd",
-                  file, kMostConfigBytes);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot read {}: it is not a file of up to {} bytes; name a configuration of qrmd", file,
+        kMostConfigBytes);
   }
   return text;
 }
@@ -95,7 +96,7 @@ void PrintMoves(const v1::TryConfigurationResponse& trial, std::ostream& out) {
 int RunPolicyShow(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
-  CommandLine line("policy show", "Shows what the plugins inside qrmd are configured to do.",
+  CommandLine line("policy show", "Shows the configuration of the plugins inside qrmd.",
                    "qrmctl policy show");
   line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -126,10 +127,11 @@ int RunPolicyCheck(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string file;
   CommandLine line("policy check",
-                   "Tells whether qrmd would take a configuration file, with the flags that it\n"
-                   "was started with, this machine and all that is given. Nothing changes.",
+                   "Shows whether qrmd would accept a configuration file, with the flags of the\n"
+                   "running qrmd, this machine and all allocations. Nothing changes.",
                    "qrmctl policy check /etc/qrm/qrmd.yaml");
-  line.ControlSocket(socket).Required("FILE", file, "a configuration of qrmd, or - to read it");
+  line.ControlSocket(socket).Required("FILE", file,
+                                      "a configuration of qrmd; - for standard input");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -140,7 +142,7 @@ int RunPolicyCheck(const Args& args, std::ostream& out, std::ostream& err) {
   const auto later = std::count_if(trial->keys().begin(), trial->keys().end(),
                                    [](const v1::ChangedKey& key) { return key.at_next_start(); });
   out << fmt::format(
-      "qrmd would take it: keys that change: {}, at the next start: {}; containers "
+      "qrmd would accept it: keys that change: {}, at the next start: {}; containers "
       "that move: {}\n",
       trial->keys_size() - later, later, trial->moves_size());
   return kDone;
@@ -154,8 +156,8 @@ int RunPolicyDiff(const Args& args, std::ostream& out, std::ostream& err) {
                    "Shows which keys, pools and containers a configuration file would change if\n"
                    "qrmd read it now. Nothing changes.",
                    "qrmctl policy diff /etc/qrm/qrmd.yaml");
-  line.Output(format).ControlSocket(socket).Required("FILE", file,
-                                                     "a configuration of qrmd, or - to read it");
+  line.Output(format).ControlSocket(socket).Required(
+      "FILE", file, "a configuration of qrmd; - for standard input");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -188,11 +190,11 @@ int RunPolicy(const Args& args, std::ostream& out, std::ostream& err) {
     return RunPolicyDiff(rest, out, err);
   }
   if (verb == "--help" || verb == "-h") {
-    out << "Shows what plugins are configured to do, and what a file would change.\n\n"
+    out << "Shows the configuration of plugins, and what a file would change.\n\n"
            "Usage: qrmctl policy show\n"
            "       qrmctl policy check FILE\n"
            "       qrmctl policy diff FILE\n\n"
-           "qrmctl policy show --help and the others' tell more.\n";
+           "qrmctl policy VERB --help describes each verb.\n";
     return kDone;
   }
   err << "qrmctl policy: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")

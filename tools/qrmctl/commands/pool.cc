@@ -28,7 +28,7 @@ std::string CpuCount(const std::string& cpus) {
   return parsed.ok() ? std::to_string(parsed->Count()) : "?";
 }
 
-/// `0-3`, and what there is to say about it: `0-3 (configured: 0-7) (borrowed: 8-9) (class: fast)`.
+/// `0-3`, with remarks: `0-3 (configured: 0-7) (borrowed: 8-9) (class: fast)`.
 std::string CpusOf(const v1::Pool& pool) {
   std::string text = pool.cpus();
   if (!pool.configured_cpus().empty()) {
@@ -93,8 +93,8 @@ int RunPoolGet(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string resource;
   CommandLine line("pool get", "Shows the pools of a plugin.", "qrmctl pool get");
-  line.Output(format).ControlSocket(socket).Watch().Optional("RESOURCE", resource,
-                                                             "whose plugin (default: cpu)");
+  line.Output(format).ControlSocket(socket).Watch().Optional(
+      "RESOURCE", resource, "the plugin's resource (default: cpu)");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -114,13 +114,13 @@ int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
   std::string resource;
   std::vector<std::string> words;
   CommandLine line("pool set",
-                   "Replaces pools in one step, all or none; pools that are not named keep their\n"
-                   "CPUs. The containers that use them follow within one reconcile.",
+                   "Replaces the CPUs of pools in one step, all or none; other pools keep their\n"
+                   "CPUs. Running containers follow within one reconcile.",
                    "qrmctl pool set online=0-13,40-53 offline=14-39,54-79");
   line.Output(format)
       .ControlSocket(socket)
-      .Option("--resource", resource, "whose plugin (default: cpu)", "NAME")
-      .Several("NAME=CPUS", words, "a pool and its CPUs, as 0-3,8");
+      .Option("--resource", resource, "the plugin's resource (default: cpu)", "NAME")
+      .Several("NAME=CPUS", words, "a pool and its CPUs, such as 0-3,8");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -138,7 +138,7 @@ int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
   PrintPools(*pools, format, out);
   for (const auto& [name, cpus] : *cpus_by_pool) {
     if (cpus.empty()) {
-      err << fmt::format("pool {} has no CPUs now: containers of its roles are refused\n", name);
+      err << fmt::format("pool {} has no CPUs now: containers of its roles are rejected\n", name);
     }
   }
   return kDone;
@@ -163,7 +163,7 @@ int RunPool(const Args& args, std::ostream& out, std::ostream& err) {
            "Usage: qrmctl pool get [RESOURCE]\n"
            "       qrmctl pool set NAME=CPUS...\n"
            "       qrmctl pool advise --socket PATH [NAME=COUNT...]\n\n"
-           "qrmctl pool get --help, and so for the others, tells more.\n";
+           "qrmctl pool VERB --help describes each verb.\n";
     return kDone;
   }
   err << "qrmctl pool: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")

@@ -109,13 +109,12 @@ int RunPoolAdvise(const Args& args, std::ostream& out, std::ostream& err) {
   std::string advisor = "qrmctl";
   std::vector<std::string> words;
   CommandLine line("pool advise",
-                   "Says how many CPUs elastic pools should have, or shows what advisors see.",
+                   "Advises the number of CPUs of elastic pools, or shows what advisors see.",
                    "qrmctl pool advise --socket /run/qrm/advisor.sock reclaim=30");
   line.Output(format)
-      .Option("--socket", socket, "the advisors' socket, as the cpu plugin's key advisor has it",
-              "PATH")
-      .Option("--lease", lease, "how long it counts, up to the configured lease", "DURATION")
-      .Option("--advisor", advisor, "who advises (default: qrmctl)", "NAME")
+      .Option("--socket", socket, "the advisors' socket, from the cpu plugin's key advisor", "PATH")
+      .Option("--lease", lease, "validity of the advice, up to the configured lease", "DURATION")
+      .Option("--advisor", advisor, "name of the advisor (default: qrmctl)", "NAME")
       .Any("NAME=COUNT", words, "a pool and how many CPUs it should have");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -131,7 +130,7 @@ int RunPoolAdvise(const Args& args, std::ostream& out, std::ostream& err) {
   if (!lease.empty()) {
     const std::optional<std::chrono::milliseconds> duration = config::ParseDuration(lease);
     if (!duration.has_value() || duration->count() <= 0) {
-      return line.Misuse(fmt::format("\"{}\" is no duration", lease), err);
+      return line.Misuse(fmt::format("\"{}\" is not a duration", lease), err);
     }
     request.set_lease_millis(duration->count());
   }

@@ -19,8 +19,8 @@ namespace {
 Status PrintTable(const v1::ListRefusalsResponse& response, const std::string& since,
                   const Listing& listing, std::ostream& out) {
   if (response.refusals().empty()) {
-    out << (since == kEver ? "No refusal is remembered.\n"
-                           : fmt::format("Nobody was refused in the last {}.\n", since));
+    out << (since == kEver ? "There are no recent rejections.\n"
+                           : fmt::format("No container was rejected in the last {}.\n", since));
     return OkStatus();
   }
   Table table({"LAST", "TIMES", "NAMESPACE", "POD", "CONTAINER", "WHY"});
@@ -43,18 +43,18 @@ int RunRefusals(const Args& args, std::ostream& out, std::ostream& err) {
   Listing listing;
   CommandLine line(
       "refusals",
-      "Lists the containers that were refused a place, the latest first, and why. Equal\n"
-      "refusals of a container are one line; qrmctl explain POD tells more of each.",
+      "Lists rejected containers with the reasons, latest first. Equal rejections of a\n"
+      "container are one line with a count. qrmctl explain POD shows more.",
       "qrmctl refusals --since 1h");
   line.Output(format).ControlSocket(socket).Listed(listing).Watch().Option(
-      "--since", since, "only those of the last so much time (default: all that are remembered)",
+      "--since", since, "only rejections of this last time (default: all recent rejections)",
       "DURATION");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   const std::optional<int64_t> from = SinceOf(since);
   if (!from.has_value()) {
-    return line.Misuse(fmt::format("\"{}\" is no duration; write one such as 10m or 2h", since),
+    return line.Misuse(fmt::format("\"{}\" is not a duration; write one such as 10m or 2h", since),
                        err);
   }
   v1::ListRefusalsRequest request;

@@ -38,8 +38,7 @@ std::string ReconcileText(const v1::ReconcileStatus& reconcile) {
                      CountText(reconcile.failures(), "failure")) +
          (reconcile.drift_repairs() == 0
               ? ""
-              : fmt::format(", {} of somebody else's cpusets",
-                            CountText(reconcile.drift_repairs(), "repair")));
+              : ", " + CountText(reconcile.drift_repairs(), "drift repair"));
 }
 
 std::string PodsText(const v1::GetStatusResponse& status) {
@@ -47,7 +46,7 @@ std::string PodsText(const v1::GetStatusResponse& status) {
                                        CountText(status.containers(), "container"));
   return status.pending_removals() == 0
              ? text
-             : fmt::format("{}, {} still to be reported to plugins that are away", text,
+             : fmt::format("{}, {} to be reported to plugins that are not running", text,
                            CountText(status.pending_removals(), "removal"));
 }
 
@@ -108,7 +107,7 @@ void PrintStatus(const v1::GetStatusResponse& status, std::ostream& out) {
 int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
-  CommandLine line("status", "Shows whether qrmd is ready, and what it does.",
+  CommandLine line("status", "Shows whether qrmd is ready, and its state.",
                    "qrmctl status -o json");
   line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {

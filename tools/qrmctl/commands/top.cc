@@ -40,7 +40,7 @@ void PrintPools(const v1::GetPoolsResponse& pools, std::ostream& out) {
   }
 }
 
-/// Those that hold CPUs or memory of a node.
+/// The containers with CPUs or memory of a node.
 void PrintContainers(const v1::GetTopologyResponse& topology, std::ostream& out) {
   Table table({"CONTAINER", "NODE", "CPUS", "MEMORY"});
   for (const v1::NodeUse& use : topology.use()) {
@@ -62,8 +62,8 @@ int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
   CommandLine line("top",
-                   "Shows how much of each NUMA node and pool is given out, and to whom; with -w\n"
-                   "whenever it changes. CPUs marked * belong to that container alone.",
+                   "Shows the allocated CPUs and memory of each NUMA node, pool and container; -w\n"
+                   "follows changes. * marks exclusive CPUs.",
                    "qrmctl top -w");
   line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -74,7 +74,7 @@ int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
   }
-  // Without a cpu plugin, nobody has pools.
+  // Without a cpu plugin, there are no pools.
   const v1::GetPoolsResponse pools =
       client.Ask<v1::GetPoolsResponse>(v1::GetPoolsRequest()).value_or(v1::GetPoolsResponse());
   if (!format.IsText()) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kIndent = 4;
 
-/// "its own 1-2, shared 3, free 0, memory 2Gi": what there is of each.
+/// "exclusive 1-2, shared 3, free 0, memory 2Gi", without empty parts.
 std::string SharesText(const v1::NodeUse& use) {
   std::string text;
   const auto add = [&text](std::string_view what, const std::string& amount) {
@@ -29,7 +29,7 @@ std::string SharesText(const v1::NodeUse& use) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, amount);
     }
   };
-  add("its own", use.exclusive_cpus());
+  add("exclusive", use.exclusive_cpus());
   add("shared", use.shared_cpus());
   add("free", use.free_cpus());
   add("memory", use.memory_bytes() == 0 ? "" : BytesText(use.memory_bytes()));
@@ -147,15 +147,15 @@ int RunTopology(const Args& args, std::ostream& out, std::ostream& err) {
   std::string synthetic;
   CommandLine line(
       "topology",
-      "Shows the NUMA map of the node as qrmd sees it, and who uses what of it; or, without\n"
-      "qrmd, of this or another machine. CPUs marked * belong to that container alone.",
+      "Shows the NUMA map of the node as qrmd sees it, with its users. Without qrmd, shows\n"
+      "this or another machine. * marks exclusive CPUs.",
       "qrmctl topology -o svg > node.svg");
   line.OutputOrPicture(format)
       .ControlSocket(socket)
       .Flag("--local", local, "this machine, without qrmd")
-      .Option("--fsroot", fsroot, "a machine of which DIR has copies of /proc and /sys", "DIR")
-      .Option("--xml", xml, "a machine that lstopo wrote down", "FILE")
-      .Option("--synthetic", synthetic, "a made-up machine: \"package:2 [numa] core:4 pu:2\"",
+      .Option("--fsroot", fsroot, "a machine with copies of its /proc and /sys in DIR", "DIR")
+      .Option("--xml", xml, "a machine that lstopo wrote to FILE", "FILE")
+      .Option("--synthetic", synthetic, "a synthetic machine: \"package:2 [numa] core:4 pu:2\"",
               "TEXT");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;

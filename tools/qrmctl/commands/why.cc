@@ -49,10 +49,10 @@ std::vector<std::string> WordsOf(const std::string& list) {
 /// What is wrong with the words; empty when nothing is.
 std::string ProblemOf(const Source& source, const std::string& pod) {
   if (pod.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-./") != std::string::npos) {
-    return fmt::format("\"{}\" is no pod's name, NAMESPACE/NAME or UID", pod);
+    return fmt::format("\"{}\" is not a pod's name, NAMESPACE/NAME or UID", pod);
   }
   if (source.url != kDefaultUrl && !source.kubeconfig.empty()) {
-    return "--url and --kubeconfig are two ways; give one of them";
+    return "--url and --kubeconfig exclude each other; give one of them";
   }
   if (!ParseSchedulerUrl(source.url).ok()) {
     return MessageOf(ParseSchedulerUrl(source.url).status());
@@ -61,7 +61,7 @@ std::string ProblemOf(const Source& source, const std::string& pod) {
   for (const std::string& word : WordsOf(source.resources)) {
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       return fmt::format(
-          "\"{}\" is no resource; write some of {}, as in qrm-scheduler's "
+          "\"{}\" is not a resource; write some of {}, as in qrm-scheduler's "
           "configuration",
           word, fmt::join(known, ", "));
     }
@@ -82,7 +82,7 @@ StatusOr<nlohmann::json> Ask(const Source& source, const std::string& pod) {
   StatusOr<nlohmann::json> answer = ParseJson(body);
   if (!answer.ok() || !answer->is_object() || !answer->contains("state")) {
     return Errorf(StatusCode::kInternal,
-                  "what answers at {} is no qrm-scheduler of this version; look at --url",
+                  "the server at {} is not a qrm-scheduler of this version; check --url",
                   source.url);
   }
   return answer;
@@ -100,7 +100,7 @@ void PrintTable(const nlohmann::json& why, std::ostream& out) {
   const auto refusing = std::count_if(nodes.begin(), nodes.end(),
                                       [](const auto& node) { return !node.second.empty(); });
   out << fmt::format("Pod {} waits; {} of {} nodes {} it.\n", name, refusing, nodes.size(),
-                     refusing == 1 ? "refuses" : "refuse");
+                     refusing == 1 ? "rejects" : "reject");
   Table table({"NODE", "WHY"});
   for (const auto& [node, refusal] : nodes) {
     table.Add({node, refusal.empty() ? kFits : refusal});
@@ -110,7 +110,7 @@ void PrintTable(const nlohmann::json& why, std::ostream& out) {
   }
   if (refusing < static_cast<std::ptrdiff_t>(nodes.size())) {
     out << fmt::format(
-        "Where it fits, what kube-scheduler counts itself decides: kubectl -n {} "
+        "On nodes where it fits, kube-scheduler's own checks decide: kubectl -n {} "
         "describe pod {}\n",
         why.value("namespace", std::string()), why.value("pod", std::string()));
   }
@@ -123,8 +123,8 @@ int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
   std::string pod;
   Source source;
   CommandLine line("--cluster why",
-                   "Says of each node of the cluster why a pod waits: what qrm-scheduler would "
-                   "answer\nkube-scheduler now.",
+                   "Shows for each node of the cluster why a pod waits: the answer that "
+                   "qrm-scheduler\nwould give kube-scheduler now.",
                    "qrmctl --cluster why shop/db");
   line.Required("POD", pod, "its name, NAMESPACE/NAME or UID")
       .Output(format)
@@ -136,8 +136,8 @@ int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
               std::string("with https: directory of ca.crt, tls.crt and tls.key (default: ") +
                   kDefaultCredentials + ")",
               "DIRECTORY")
-      .Option("--kubeconfig", source.kubeconfig,
-              "judge here in place of asking, by lists from the API server", "FILE")
+      .Option("--kubeconfig", source.kubeconfig, "judge in qrmctl, by lists from the API server",
+              "FILE")
       .Option("--context", source.context, "which of its contexts (default: the current one)",
               "NAME")
       .Option("--resources", source.resources,
