@@ -57,7 +57,7 @@ const char* WhyForeign(const std::string& path) {
     case std::filesystem::file_type::not_found:
       return nullptr;
     default:
-      return "it is no file";
+      return "it is not a file";
   }
 }
 
@@ -98,8 +98,8 @@ void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
   }
   if (unreadable > 0) {
     log::Warning("decisions left out",
-                 {{"error", fmt::format("cannot read {} lines of {}: they are damaged; the others "
-                                        "are told, move the file away to hear of it no more",
+                 {{"error", fmt::format("cannot read {} lines of {}: they are damaged; the other "
+                                        "lines are shown; move the file away to end this warning",
                                         unreadable, path)}});
   }
 }
@@ -167,7 +167,7 @@ DecisionLog::DecisionLog(const std::string& directory, IsOnNode is_on_node)
   // What a power loss cut off must not swallow the next line.
   std::ifstream file = OpenHistory(current_.path, std::ios::ate);
   if (current_.bytes > 0 && file.seekg(-1, std::ios::end) && file.get() != '\n') {
-    TryAppend("\n").IgnoreError();  // the next line tells why
+    TryAppend("\n").IgnoreError();  // the next line reports the error
   }
 }
 

@@ -1,4 +1,4 @@
-// Keeps why containers run as they do, or were refused, beside the state: nothing is decided by it.
+// Keeps the reasons of admissions and rejections beside the state. No decision depends on it.
 #pragma once
 
 #include <atomic>
@@ -15,26 +15,26 @@
 
 namespace qrm::checkpoint {
 
-/// The latest decisions: `decisions.jsonl`, one JSON object a line, and `decisions.older.jsonl`,
-/// into which it is folded when it is full: why the containers of pods on the node were admitted
-/// stays there however old it is, and equal refusals of a container are one. They survive the end
-/// of the process; of what a power loss takes, the latest seconds, nothing depends on: no line is
-/// synced, so that none costs an admission anything. Memory holds none of it. A line that cannot be
-/// read is left out, and the log says so. What is in a file's place at the start and is no file of
-/// decisions (a directory, a link, a pipe, a file larger than kMostBytes) is moved aside.
+/// The latest decisions, one JSON object a line. `decisions.jsonl` is folded into
+/// `decisions.older.jsonl` when it is full: the admissions of pods on the node stay there however
+/// old they are, and equal rejections of a container become one. The files survive the end of the
+/// process. A power loss can take the latest seconds, on which nothing depends: lines are not
+/// synced, so that they cost admissions nothing. Memory holds no decisions. A line that cannot be
+/// read is left out, and logged. If something else has the name of a file at the start (a
+/// directory, a link, a pipe, a file larger than kMostBytes), it is moved aside.
 ///
 /// Threads: any; a thread of its own composes and writes.
 class DecisionLog {
  public:
-  /// So many, beside those of pods on the node, as long as they fit into kMostBytes.
+  /// The number of decisions that are kept, beside those of pods on the node, within kMostBytes.
   static constexpr std::size_t kKept = 1000;
-  /// So many wait for a disk that hangs; the latest, as of all that is kept.
+  /// The number of decisions that wait for a disk that hangs; the oldest are dropped first.
   static constexpr std::size_t kMostQueued = kKept;
   /// Of each of the two files.
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-  /// In `directory`, which is there. A disk that refuses is told of in the log once; the latest
-  /// decisions wait in memory then. `is_on_node` is called on the log's thread; empty: no pod is.
+  /// In `directory`, which exists. A disk that rejects writes is logged once; the latest decisions
+  /// then wait in memory. `is_on_node` is called on the log's thread; empty: no pod is.
   explicit DecisionLog(const std::string& directory, IsOnNode is_on_node = {});
   /// Writes what was added before.
   ~DecisionLog();
@@ -49,10 +49,10 @@ class DecisionLog {
   /// Cost: reads both files.
   std::vector<DecisionTrace> Read();
 
-  /// How many were added since the start: what Read tells is as it was while this stays. Cheap.
+  /// How many were added since the start: Read returns the same while this is the same. Cheap.
   uint64_t added() const { return added_.load(std::memory_order_acquire); }
 
-  /// Why the disk refuses the latest; empty while it takes them.
+  /// Why the disk rejects the latest decisions; empty while it accepts them.
   std::string problem() const;
 
  private:

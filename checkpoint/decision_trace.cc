@@ -83,7 +83,7 @@ std::vector<DecisionTrace> Only(std::vector<DecisionTrace> traces, const std::ve
   return result;
 }
 
-/// Which traces tell why a container of a pod on the node is as it is.
+/// Which traces explain the current state of a container of a pod on the node.
 std::vector<bool> OfPodsOnNode(const std::vector<DecisionTrace>& traces,
                                const IsOnNode& is_on_node) {
   std::vector<bool> tells(traces.size(), false);

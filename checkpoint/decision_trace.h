@@ -31,10 +31,10 @@ std::string ToLine(const DecisionTrace& trace);
 /// Of a line without its end; absent: it cannot be read.
 std::optional<DecisionTrace> FromLine(std::string_view line);
 
-/// `traces`, oldest first, with one in place of those that refuse, or leave alone, one container
-/// for one reason, until it is admitted: the latest of them. Its document tells of the others:
-/// "equal_ones_before", how many, and "first_unix_millis". Reasons that differ in numbers only are
-/// one. Cost: reads the documents of all that are not admitted.
+/// `traces`, oldest first. Of the traces that reject, or skip, one container for one reason until
+/// it is admitted, only the latest stays. Its document counts the others in "equal_ones_before" and
+/// has the first one's time in "first_unix_millis". Reasons that differ only in numbers are equal.
+/// Cost: reads the documents of all rejected and skipped containers.
 std::vector<DecisionTrace> Folded(std::vector<DecisionTrace> traces);
 
 /// Whether the pod of that UID is on the node.

@@ -1,5 +1,5 @@
-// What pods hold that no other may have: CPUs of their own, memory that is bound to NUMA nodes, and
-// places of classes.
+// What pods hold that no other pod may have: exclusive CPUs, memory that is bound to NUMA nodes,
+// and the capacity of classes.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ std::set<std::string> CpuListsOf(const ContainerRecord& record);
 class PodMemory {
  public:
   PodMemory() = default;
-  /// Of `pod` but for `without`, when that is not empty.
+  /// Of `pod` except its container `without`, when that is not empty.
   explicit PodMemory(const PodRecord& pod, const std::string& without = "");
 
   void Add(ContainerType type, const std::map<uint64_t, uint64_t>& bytes_by_node);

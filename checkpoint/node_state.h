@@ -17,7 +17,7 @@
 
 namespace qrm::checkpoint {
 
-/// What the runtime told about a pod.
+/// What the runtime reported about a pod.
 struct PodMeta {
   SharedText uid;
   SharedText pod_namespace;
@@ -58,7 +58,7 @@ struct ContainerRecord {
   uint64_t index = 0;
   bool restartable_init = false;  ///< a sidecar whose `index` is among the pod's init containers
   Shared<std::map<std::string, double>> requests;  ///< resource -> amount, as in ContainerRequest
-  Shared<std::map<std::string, double>> limits;    ///< of those that are known to have one
+  Shared<std::map<std::string, double>> limits;    ///< where a limit is known
   SharedText
       request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
   SharedText runtime_class;
@@ -73,7 +73,7 @@ struct ContainerRecord {
 
   /// What the container that the runtime calls `id` has taken.
   const StringMap& AppliedTo(const std::string& id) const;
-  /// The plugin that gave the allocation of `resource`; that of its name when nobody noted it.
+  /// The plugin that gave the allocation of `resource`; that of its name when none is recorded.
   std::string PluginOf(const std::string& resource) const;
 
   bool operator==(const ContainerRecord&) const = default;
@@ -115,8 +115,8 @@ struct Change {
   std::vector<PutContainer> put_containers;
   std::vector<std::string> remove_pods;         ///< UIDs; unknown ones are ignored
   std::vector<ContainerKey> remove_containers;  ///< a pod without containers goes with its last one
-  /// Plugins (by resource name) that must still be told that a pod is gone, and those that now have
-  /// been.
+  /// Plugins (by resource name) that must still be notified that a pod is gone, and plugins that
+  /// were notified.
   std::vector<std::pair<std::string, std::string>> add_pending_removals;   ///< (pod UID, resource)
   std::vector<std::pair<std::string, std::string>> done_pending_removals;  ///< (pod UID, resource)
   StringMap put_plugin_values;  ///< plugin -> what it keeps beside its allocations; empty: nothing
@@ -125,14 +125,14 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 
-/// Every pod with its containers, and what plugins must still be told.
+/// Every pod with its containers, and the removals of which plugins must still be notified.
 /// Threads: immutable, any.
 class NodeState {
  public:
   using PodPtr = std::shared_ptr<const PodRecord>;
 
-  /// The state with `pods`, which stand in the strict order of their UIDs. Cost: much less than
-  /// putting one after the other.
+  /// The state with `pods`, which are in the strict order of their UIDs. Cost: much less than
+  /// adding them one by one.
   static NodeState Restore(const std::vector<PodPtr>& pods);
 
   /// Null when unknown; valid as long as this state.
@@ -150,8 +150,8 @@ class NodeState {
   void ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const;
   /// What all pods bind of each NUMA node at once; a node that is not there: nothing. Units: bytes.
   const std::map<uint64_t, uint64_t>& bound_memory() const;
-  /// The classes that anybody has. Of each pod, those containers count that run at the same time:
-  /// all main containers and sidecars, or one that initializes.
+  /// The classes in use. Of each pod, the containers count that run at the same time: all main
+  /// containers and sidecars, or one init container.
   const ClassUse& class_use() const;
   /// Where containers may run by their record, and by what the runtime took: each counts once for
   /// each different list.
@@ -159,7 +159,7 @@ class NodeState {
   std::size_t pod_count() const;
   std::size_t container_count() const;
 
-  /// Pod UID -> plugins that have not been told yet.
+  /// Pod UID -> plugins that have not been notified yet.
   const std::map<std::string, std::set<std::string>>& pending_removals() const;
   /// What built-in plugins keep beside their allocations, such as the sizes of pools.
   const StringMap& plugin_values() const;

@@ -79,7 +79,7 @@ StatusOr<Entries> ReadEntries(const Json& file) {
     return Entries();
   }
   if (!list->is_array()) {
-    return NotAPeersFile("\"PodResourceEntries\" is no list");
+    return NotAPeersFile("\"PodResourceEntries\" is not a list");
   }
   std::vector<Entry> entries;
   for (const Json& item : *list) {
@@ -297,7 +297,8 @@ StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocatio
 StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text) {
   const StatusOr<nlohmann::json> parsed = ParseJson(text);
   if (!parsed.ok() || !parsed->is_object()) {
-    return NotAPeersFile("it " + (parsed.ok() ? "is no JSON object" : MessageOf(parsed.status())));
+    return NotAPeersFile("it " +
+                         (parsed.ok() ? "is not a JSON object" : MessageOf(parsed.status())));
   }
   const Json file = *parsed;
   const auto stored = file.find("Checksum");
@@ -371,8 +372,9 @@ CpuSet CountedCpus(const AllocationByResource& allocations) {
   return {};
 }
 
-/// Peers do not write who owns CPUs: it is whoever has as many as it was given, and shares none of
-/// them. The only user of a pool looks the same, and keeps it to itself until it goes.
+/// Peers do not write which CPUs are exclusive. CPUs count as exclusive if the container has as
+/// many as its quantity and shares none. The only user of a pool looks the same: it keeps the CPUs
+/// as exclusive CPUs until it is removed.
 AllocationByContainer WithOwners(AllocationByContainer allocations) {
   CpuSet seen;
   CpuSet shared;

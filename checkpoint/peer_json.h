@@ -25,17 +25,17 @@ struct PeerCheckpoint {
 StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text);
 
 /// `allocations` as a peer's file: the same bytes for the same allocations, since entries are
-/// sorted. What only we know (exclusive CPUs) stands under keys that peers ignore. Errors:
+/// sorted. What only we know (exclusive CPUs) is under keys that peers ignore. Errors:
 /// kInvalidArgument for text that is not UTF-8 or a quantity that is not finite.
 StatusOr<std::string> ToPeerCheckpoint(const AllocationByContainer& allocations);
 
 /// All allocations of `state`, to be exported.
 AllocationByContainer AllocationsOf(const NodeState& state);
 
-/// The change that brings imported `allocations` into `state`: they replace those of containers
-/// that it knows; others begin with nothing but their UID, and the runtime tells the rest. Where no
-/// allocation says that its CPUs are exclusive, as in no peer's file, those are that only one
-/// container has, as many as it was given.
+/// The change that imports `allocations` into `state`. They replace the allocations of known
+/// containers. Unknown containers start with their UID only; the runtime reports the rest. If no
+/// allocation marks its CPUs as exclusive (peers' files never do), CPUs are exclusive that only one
+/// container has, as many as its quantity.
 Change ImportChange(const NodeState& state, const AllocationByContainer& allocations);
 
 }  // namespace qrm::checkpoint

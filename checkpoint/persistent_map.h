@@ -20,9 +20,9 @@
 namespace qrm::checkpoint {
 
 /// Text keys to values, in a balanced tree whose parts copies share. Threads: const use from any;
-/// an Editor works on a copy that nobody else sees yet. Cost, for n entries: a copy is a pointer;
-/// an edit copies the log2(n) nodes above its entry and touches one beside each, since what it
-/// costs on a large map is memory that no cache has. Source: Hirai and Yamamoto, "Balancing
+/// an Editor works on a copy that no other thread sees yet. Cost, for n entries: a copy is a
+/// pointer; an edit copies the log2(n) nodes above its entry and touches one beside each, since
+/// what it costs on a large map is memory that no cache has. Source: Hirai and Yamamoto, "Balancing
 /// weight-balanced trees", with their factors 3 and 2.
 template <typename Value>
 class PersistentMap {

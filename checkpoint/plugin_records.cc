@@ -1,4 +1,4 @@
-// Finds the records of one plugin by who gave them.
+// Finds the records of one plugin by the plugin that is noted in them.
 #include "checkpoint/plugin_records.h"
 
 #include <map>

@@ -8,7 +8,7 @@
 
 namespace qrm::checkpoint {
 
-/// What a plugin has given and has yet to hear.
+/// A plugin's recorded allocations, and removals of which it has not been notified.
 struct PluginRecords {
   std::string plugin;  ///< the resource that it is registered as
   struct Given {

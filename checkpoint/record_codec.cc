@@ -319,7 +319,7 @@ StatusOr<StoredRecord> DecodeRecord(std::string_view bytes) {
   StackArena arena;
   auto& message = arena.Make<pb::Record>();
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Unreadable("it is no such message");
+    return Unreadable("it is not such a message");
   }
   QRM_ASSIGN_OR_RETURN(ContainerRecord container, Read(message));
   return StoredRecord{.pod = Read(message.pod()),

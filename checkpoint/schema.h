@@ -5,9 +5,9 @@
 
 namespace qrm::checkpoint {
 
-/// One row holds all that is known of a container, its pod included, and rows stand in the order in
-/// which they came: an admission changes one page, whatever the node holds. `qrmctl checkpoint`
-/// shows what rows say.
+/// One row holds all that is known of a container, its pod included. Rows are in the order of their
+/// insertion: an admission changes one page, however many containers the node has. `qrmctl
+/// checkpoint` shows the rows.
 const SqliteSchema& CheckpointSchema();
 
 }  // namespace qrm::checkpoint

@@ -10,8 +10,8 @@
 
 namespace qrm::checkpoint {
 
-/// Most containers of a node are alike: the replicas of one workload, the members of one pool. What
-/// equals something that it has seen becomes the same, and what nobody keeps any more is forgotten.
+/// Most containers of a node are alike: the replicas of one workload, the members of one pool. A
+/// part that equals an earlier part is replaced by that part. Parts without users are dropped.
 ///
 /// Threads: one.
 class SharedParts {

@@ -19,7 +19,7 @@ Status Untrusted(std::string_view table, std::string_view why) {
                 "cannot trust table {}: {}; move the database aside and restart", table, why);
 }
 
-/// A walk over one table that stands on a checked row, or is at its end.
+/// A walk over one table. It is on a checked row, or at the end.
 class Cursor {
  public:
   /// `sql` selects the row's columns and then their sum, at `sum_column`.
@@ -90,7 +90,7 @@ StatusOr<std::vector<Row>> ReadRows(SqliteDb& db, SharedParts& parts) {
                                                   twice->name, twice->stored.pod.uid));
 }
 
-/// `rows` stand in the order of their keys.
+/// `rows` are in the order of their keys.
 NodeState ToState(std::vector<Row> rows) {
   std::vector<std::shared_ptr<PodRecord>> pods;
   for (Row& row : rows) {

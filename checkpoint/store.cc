@@ -116,8 +116,8 @@ class SqliteStore final : public Store {
     return written;
   }
 
-  /// Whether a disk that refused a change takes as much again. The database may have room for less
-  /// within its files.
+  /// Whether a disk that rejected a change accepts as much again. The database may have room for
+  /// less within its files.
   Status Probe() {
     if (!refusal_.ok()) {
       const std::string file = path_ + ".probe";
@@ -176,7 +176,7 @@ class SqliteStore final : public Store {
     return OkStatus();
   }
 
-  /// Moves aside what is there, because of `why`, and writes the node's state to a new database.
+  /// Moves the database aside, because of `why`, and writes the node's state to a new one.
   Status BeginAnew(const std::string& why) {
     disk_.reset();
     QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path_));
@@ -193,7 +193,7 @@ class SqliteStore final : public Store {
   NodeState on_disk_;    // what the disk holds, or would if it could be opened
   bool waits_ = false;   // the state has more than the disk
   Status refusal_;       // of the latest change that the disk did not take
-  bool unread_ = false;  // nobody knows what the disk holds
+  bool unread_ = false;  // the content of the disk is unknown
   std::size_t repairs_ = 0;
 };
 

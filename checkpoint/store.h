@@ -26,20 +26,20 @@ class Store {
   /// kUnavailable for a failing one, kInvalidArgument for text that is not UTF-8 or a number that
   /// is not finite; the disk then holds the state before `change`, and a later Commit may succeed.
   ///
-  /// A database that was damaged, replaced or deleted under the running store is moved aside as far
-  /// as it is there, and the whole state is written anew before the change.
+  /// A database that was damaged, replaced or deleted under the running store is moved aside if it
+  /// exists, and the whole state is written again before the change.
   virtual Status Commit(const Change& change) = 0;
 
-  /// Makes `change` part of the state in any case, and durable as soon as the disk takes it: at the
-  /// latest with the next Commit that succeeds. For what a crash may take back because the runtime
-  /// and the plugins will say it again; an empty one only tries the disk, for what still waits or
-  /// was refused. Errors: as Commit's; the state has the change all the same, but for
-  /// kInvalidArgument.
+  /// Makes `change` part of the state in any case, and durable as soon as the disk accepts it: at
+  /// the latest with the next Commit that succeeds. For changes that a crash may take back because
+  /// the runtime and the plugins report them again. An empty change only tries the disk, for
+  /// changes that wait or were rejected. Errors: as Commit's; the state has the change in any case
+  /// except kInvalidArgument.
   virtual Status Remember(const Change& change) = 0;
 
-  /// OK when the state is the disk's. Where nobody could read the disk at the start, the state
-  /// knows nothing of it, and this reads it as soon as that is allowed: whoever decides by what the
-  /// state does not have asks first. Errors: the disk's.
+  /// OK when the state is the disk's. If the disk could not be read at the start, the state does
+  /// not contain it, and this reads it as soon as possible. Call it before a decision that depends
+  /// on the absence of something in the state. Errors: the disk's.
   virtual Status Recall() { return OkStatus(); }
 
   /// The state with all that was committed or remembered; valid until the next call of either.
@@ -60,10 +60,10 @@ struct OpenedStore {
 };
 
 /// Opens `<directory>/checkpoint.db`, making both when missing. A damaged or foreign database is
-/// moved aside under a name with the time and a new one is begun: never a refusal to start. When
-/// the disk does not allow to open one (full, read-only), `repairs` says so, the state is what
-/// could be read, Commit fails with the cause, and every Commit tries the disk again. Errors: only
-/// kUnimplemented, for a sound database of a newer schema, which nobody touches: the sentence says
+/// moved aside under a name with the time and a new one is created: the start never fails. When the
+/// disk does not allow to open one (full, read-only), `repairs` says so, the state is what could be
+/// read, Commit fails with the cause, and every Commit tries the disk again. Errors: only
+/// kUnimplemented, for a sound database of a newer schema, which stays unchanged: the sentence has
 /// both versions and both cures. Source: SQLite, journal_mode=WAL with synchronous=FULL.
 StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory,
                                       const SqliteOptions& options = {});
@@ -73,7 +73,8 @@ StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory,
 StatusOr<NodeState> InspectSqliteStore(const std::string& directory);
 
 /// Writes what this program knows of `<directory>/checkpoint.db`, which has a newer schema, into a
-/// new one, and keeps the former under the name that is returned. Nobody else uses the directory.
+/// new one, and keeps the former under the name that is returned. No other process may use the
+/// directory.
 /// Errors: kFailedPrecondition when its schema is not newer; kDataLoss when it cannot be read so;
 /// the disk's. The database is as before then.
 StatusOr<std::string> DowngradeSqliteStore(const std::string& directory);

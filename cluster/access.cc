@@ -24,7 +24,7 @@ StatusOr<std::string> FromBase64(const Section& section, const char* key) {
                                    reinterpret_cast<const unsigned char*>(text.data()),
                                    static_cast<int>(text.size()));
   if (size < 0) {
-    return section.Error(key, "is no base64", "write it again with kubectl config --flatten");
+    return section.Error(key, "is not base64", "write it again with kubectl config --flatten");
   }
   const auto padding = static_cast<std::size_t>(text.ends_with("==")  ? 2
                                                 : text.ends_with("=") ? 1
@@ -74,7 +74,7 @@ Status ReadCluster(const Section& cluster, ClusterAccess& access) {
   QRM_ASSIGN_OR_RETURN(const std::string server, cluster.Text("server", ""));
   const StatusOr<HttpsUrl> url = ParseHttpsUrl(server);
   if (!url.ok()) {
-    return cluster.Error("server", fmt::format("is '{}', which is no https address", server),
+    return cluster.Error("server", fmt::format("is '{}', which is not an https address", server),
                          "write one such as https://10.0.0.1:6443");
   }
   access.server = *url;
@@ -118,7 +118,7 @@ StatusOr<ClusterAccess> InClusterAccess(const Environment& environment,
   access.authorities.file = directory + "/ca.crt";
   if (access.server.host.empty() || !std::filesystem::exists(access.token_file)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot find the API server: this is no pod with a service account; set "
+                  "cannot find the API server: this is not a pod with a service account; set "
                   "kubeconfig");
   }
   const std::string name = FirstLine(directory + "/namespace");

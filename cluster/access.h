@@ -31,7 +31,7 @@ struct ClusterAccess {
 /// The value of an environment variable; empty when it is not set.
 using Environment = std::function<std::string(const std::string& name)>;
 
-/// What every pod is given: the service's address from `environment`, and token and authority from
+/// What every pod has: the service's address from `environment`, and token and authority from
 /// `directory`. Errors: kFailedPrecondition outside of a cluster.
 /// Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
 StatusOr<ClusterAccess> InClusterAccess(const Environment& environment,
@@ -39,7 +39,7 @@ StatusOr<ClusterAccess> InClusterAccess(const Environment& environment,
 
 /// What `context` of a kubeconfig file says, or without one its current context. Errors:
 /// kNotFound, kInvalidArgument with file and line; also for what is not supported: programs that
-/// tell credentials (exec), proxies, and servers whose certificate is not to be verified.
+/// print credentials (exec), proxies, and servers whose certificate is not to be verified.
 StatusOr<ClusterAccess> ReadKubeconfig(const std::string& file, const std::string& context);
 
 }  // namespace qrm::cluster

@@ -84,7 +84,7 @@ const char* RemedyFor(StatusCode code) {
     case StatusCode::kInvalidArgument:
       return "correct what is sent";
     case StatusCode::kOutOfRange:
-      return "list all anew";
+      return "list all again";
     default:
       return "try again";
   }

@@ -1,5 +1,4 @@
-// Calls the API server: single requests, and answers that go on for as long as it has something to
-// tell.
+// Calls the API server: single requests, and streams that last as long as the server sends lines.
 #pragma once
 
 #include <chrono>
@@ -31,14 +30,14 @@ struct StreamEnd {
   std::optional<std::chrono::seconds> retry_after;
 };
 
-/// Hears of a stream. Any of them may destroy it.
+/// Callbacks of a stream. Any of them may destroy it.
 struct StreamListener {
   std::function<void()> on_open = [] {};  ///< the server has begun to answer
   std::function<void(std::string_view line)> on_line;
   std::function<void(const StreamEnd&)> on_end;
 };
 
-/// A stream of lines; destroying it ends it, and nothing is told any more.
+/// A stream of lines. Destroying it ends it; no callback runs afterwards.
 class ApiStream {
  public:
   struct Options {
@@ -68,7 +67,7 @@ class ApiClient {
 
   /// `io` outlives it.
   ApiClient(boost::asio::io_context& io, ClusterAccess access, Options options);
-  /// Nothing is told any more.
+  /// No callback runs afterwards.
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -78,7 +77,7 @@ class ApiClient {
   /// `done` runs once, later, with the body of the answer.
   void Call(ApiRequest request, Done done);
 
-  /// GET whose answer is told line by line, then its end, on a connection of its own.
+  /// GET whose answer is reported line by line, then its end, on a separate connection.
   std::unique_ptr<ApiStream> Stream(ApiStream::Options options, StreamListener listener);
 
  private:

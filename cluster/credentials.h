@@ -12,8 +12,8 @@
 
 namespace qrm::cluster {
 
-/// Reads files again, for tokens and certificates are renewed: the token once a minute, and at once
-/// after the server refused it; certificates when they have changed.
+/// Reads files again, because tokens and certificates are renewed: the token once a minute, and at
+/// once after the server rejected it; certificates when they have changed.
 ///
 /// Threads: one.
 class Credentials {

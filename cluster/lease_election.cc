@@ -72,8 +72,8 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
     });
   }
 
-  /// Somebody deleted it, or the server was restored from before there was one: who held it leads
-  /// on until it would have run out.
+  /// The lease was deleted, or the server was restored from an earlier state: the former holder
+  /// leads on until its lease would have expired.
   void TakeMissing() {
     if (steady_clock::now() < others_until) {
       Settle(OkStatus());
@@ -103,7 +103,7 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
     }
   }
 
-  /// `lease` is what was read: its version makes the server refuse what came too late.
+  /// `lease` is what was read: with its version, the server rejects a write that is too late.
   void Write(const char* method, json lease) {
     const json before = SpecOf(lease);
     const bool renews = HolderOf(before) == options.identity;

@@ -14,8 +14,8 @@ namespace qrm::cluster {
 
 /// Holds or waits for a Lease. Whether another's has run out is judged by our own clock since the
 /// record was seen to change, never by the times in it; so also for one that was deleted meanwhile.
-/// A lease is no fence: who leads stops when it could not renew in time or sees another's, and what
-/// it sent before may still arrive.
+/// A lease is not a fence: the leader stops when it could not renew in time or sees another holder,
+/// but requests that it sent before may still arrive.
 ///
 /// Threads: that of `io`; Leads() any.
 /// Source: Kubernetes, coordination/v1 Lease; the rules of client-go's leader election.
@@ -29,7 +29,7 @@ class LeaseElection {
     std::chrono::milliseconds renew_deadline{10'000};  ///< less than duration
     std::chrono::milliseconds retry{2'000};
   };
-  /// Runs when we begin to lead, before anybody is told so by Leads().
+  /// Runs when we begin to lead, before Leads() returns true.
   using OnLeading = std::function<void()>;
 
   /// The references outlive it.

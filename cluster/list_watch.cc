@@ -108,7 +108,7 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
         ParseJsonList(*body, [this](const json& item) { listener.OnItem(item); });
     if (!page.ok() || VersionOf(*page).empty()) {
       Fail(Errorf(StatusCode::kUnavailable, "cannot list {}: the API server's answer {}; try again",
-                  options.path, page.ok() ? "is no list" : MessageOf(page.status())),
+                  options.path, page.ok() ? "is not a list" : MessageOf(page.status())),
            &Impl::List);
       return;
     }
@@ -151,7 +151,8 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
     }
     if (object_version.empty()) {
       Fail(Errorf(StatusCode::kUnavailable,
-                  "cannot watch {}: the API server tells what is no event: {}; all is listed anew",
+                  "cannot watch {}: the API server sent something that is not an event: {}; "
+                  "listing all again",
                   options.path, Quoted(line)),
            &Impl::List);
       return;
@@ -251,12 +252,12 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
   boost::asio::steady_timer timer;
   std::minstd_rand random{std::random_device()()};
   std::unique_ptr<ApiStream> stream;
-  std::string version;  // up to which all was told
+  std::string version;  // up to which all events were reported
   int page_size = 0;    // of the list under way
   milliseconds backoff{0};
   std::optional<std::chrono::seconds> retry_after;
   steady_clock::time_point began;  // of the watch
-  bool told = false;               // it has told something
+  bool told = false;               // it has reported something
   bool stopped = false;
   mutable Mutex mutex;
   ListWatchStatus status QRM_GUARDED_BY(mutex);

@@ -15,7 +15,7 @@
 
 namespace qrm::cluster {
 
-/// Hears of the objects, in order. Threads: that of the ListWatch.
+/// Gets the objects, in order. Threads: that of the ListWatch.
 class ObjectListener {
  public:
   virtual ~ObjectListener() = default;
@@ -52,9 +52,10 @@ struct ListWatchStatus {
   uint64_t watches = 0;
 };
 
-/// Tells every object and every change, for as long as it lives. A watch that ends is opened again
-/// from the last version; when the server has forgotten it (410), is silent, or is behind it, since
-/// its data was restored from earlier, all objects are listed anew. Waits double while it fails.
+/// Reports every object and every change, as long as it lives. A watch that ends is opened again
+/// from the last version. All objects are listed again if the server no longer has that version
+/// (410), is silent, or is behind that version because older data was restored. Waits double while
+/// it fails.
 ///
 /// Threads: that of `io`; status() any.
 /// Source: Kubernetes, "Efficient detection of changes".
@@ -63,7 +64,7 @@ class ListWatch {
   /// The references outlive it.
   ListWatch(boost::asio::io_context& io, ApiClient& client, ListWatchOptions options,
             ObjectListener& listener);
-  /// Nothing is told any more.
+  /// The listener gets nothing afterwards.
   ~ListWatch();
   ListWatch(const ListWatch&) = delete;
   ListWatch& operator=(const ListWatch&) = delete;

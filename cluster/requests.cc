@@ -68,7 +68,7 @@ ApiRequest ApplyRequest(const std::string& path, const json& object, const std::
 }
 
 ApiRequest WarningRequest(const PodWarning& warning) {
-  constexpr std::size_t kMostMessageBytes = 1024;  // more is refused
+  constexpr std::size_t kMostMessageBytes = 1024;  // more is rejected
   constexpr std::size_t kMostMarkBytes = 40;       // of what is put behind it
   const json body = {{"apiVersion", "v1"},
                      {"kind", "Event"},

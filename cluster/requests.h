@@ -43,7 +43,7 @@ struct PodWarning {
   std::string pod_uid;
   std::string reason;  ///< one word in CamelCase
   std::string message;
-  std::string component;  ///< who tells
+  std::string component;  ///< the event's source
   std::string host;
   uint64_t count = 1;
   std::chrono::system_clock::time_point first;

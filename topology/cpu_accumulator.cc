@@ -119,7 +119,7 @@ void CpuAccumulator::TakeWhole(Level level, const std::vector<int>& sorted) {
   }
 }
 
-/// Takes the lowest cores of the L3 if they hold exactly what is needed, but for one sibling.
+/// Takes the lowest cores of the L3 if they hold exactly what is needed, except one sibling.
 bool CpuAccumulator::TakePartOfL3(int l3) {
   const std::vector<int>& cores = layout_.Within(CpuLayout::kL3, l3, CpuLayout::kCore);
   int threads = layout_.sizes().per_core;

@@ -24,8 +24,8 @@ Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options);
 /// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere; empty
 /// `affinity`: no preference. Packed NUMA node or socket first, then L3, core, thread, unless
 /// `options` say otherwise. Errors: kResourceExhausted with both numbers when there are too few,
-/// kInvalidArgument when whole cores were asked for and `count` is no multiple of the threads per
-/// core. Units: CPUs, by the kernel's numbers. Cost: O(n log n) in CPUs for the packed orders;
+/// kInvalidArgument when whole cores were asked for and `count` is not a multiple of the threads
+/// per core. Units: CPUs, by the kernel's numbers. Cost: O(n log n) in CPUs for the packed orders;
 /// TakeDistributed's when distributed. Source: Kubernetes 1.36 takeByTopology, and the static
 /// policy's allocateCPUs.
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,

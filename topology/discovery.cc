@@ -136,8 +136,8 @@ uint64_t MemTotalOf(const fs::path& root) {
   return meminfo >> name >> kibibytes && name == kName ? kibibytes * 1024 : 0;
 }
 
-/// The CPUs of the boot parameter isolcpus; the kernel also lists those that a cpuset isolates, and
-/// these are for whoever made it. Source: kernel, Documentation/admin-guide/kernel-parameters.
+/// The CPUs of the boot parameter isolcpus. The kernel also lists CPUs that a cpuset isolates; they
+/// belong to the owner of that cpuset. Source: kernel, Documentation/admin-guide/kernel-parameters.
 CpuSet IsolatedOf(const fs::path& root) {
   std::ifstream command_line(root / "proc/cmdline");
   std::string word;
@@ -201,7 +201,7 @@ StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outsid
   }
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMaxXmlBytes) {
     return Errorf(StatusCode::kNotFound,
-                  "cannot read machine {}: it is no regular file of up to {} bytes; name an XML "
+                  "cannot read machine {}: it is not a regular file of up to {} bytes; name an XML "
                   "file that lstopo wrote",
                   file, kMaxXmlBytes);
   }
@@ -214,9 +214,10 @@ StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outsid
   }
   StatusOr<MachineObjects> objects = ReadXml(xml);
   if (!objects.ok()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read machine {}: it is no hwloc XML: {}; write one with: lstopo FILE.xml",
-                  file, MessageOf(objects.status()));
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot read machine {}: it is not hwloc XML: {}; write one with: lstopo FILE.xml", file,
+        MessageOf(objects.status()));
   }
   return Parts(*std::move(objects), outside_cpuset, "machine " + file);
 }

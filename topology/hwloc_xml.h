@@ -11,7 +11,7 @@ namespace qrm {
 
 /// The objects that `xml` describes, in format 1, 2 or 3 of hwloc's exports. Of the distances,
 /// those named NUMALatency; kinds of cores rank in their order, as hwloc writes them.
-/// Errors: kInvalidArgument telling what is wrong at which byte.
+/// Errors: kInvalidArgument with the problem and its byte.
 /// Units: memory in bytes, distances as in the SLIT. Cost: O(size).
 /// Source: hwloc 2.9 hwloc2.dtd and 3.0 hwloc/export.h.
 StatusOr<MachineObjects> ReadXml(std::string_view xml);

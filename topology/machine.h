@@ -43,8 +43,8 @@ struct NumaNode {
   std::map<uint64_t, uint64_t> hugepages;  ///< page size in bytes -> number of pages
 };
 
-/// A CPU's place. Ids are the smallest CPU number within the core or L3, but for `node` and
-/// `package`: the kernel's numbers. Units: the kernel's CPU numbers.
+/// A CPU's place. Ids are the smallest CPU number within the core or L3; `node` and `package` are
+/// the kernel's numbers. Units: the kernel's CPU numbers.
 /// Source: /sys/devices/system/cpu, as hwloc reads it.
 struct Cpu {
   int id = 0;
@@ -82,7 +82,7 @@ struct MachineParts {
   /// distances[i][j] from nodes[i] to nodes[j], as in the firmware's SLIT (10 is local); empty when
   /// unknown.
   std::vector<std::vector<uint64_t>> distances;
-  int l3s_without_cpus = 0;  ///< L3 caches that exist, but none of whose CPUs may be used
+  int l3s_without_cpus = 0;  ///< L3 caches without a CPU that may be used
   CpuSet offline;            ///< present but offline
   CpuSet disallowed;         ///< online, but outside this process's cpuset
   CpuSet isolated;           ///< kept from the kernel's load balancing by its boot parameter

@@ -1,4 +1,4 @@
-// Sorts described objects and repairs what firmware, or whoever wrote them, got wrong.
+// Sorts described objects and repairs mistakes of firmware, or of their author.
 #include "topology/machine_objects.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Builder {
   CpuSet usable_;
   std::vector<int> pus_;           // usable ones
   std::vector<int> smallest_cpu_;  // by object
-  std::vector<int> package_id_;    // by object; 0 for what is no package
+  std::vector<int> package_id_;    // by object; 0 for objects that are not packages
   std::vector<int> node_objects_;  // of parts_.nodes, in the same order
   int cpus_without_core_ = 0;
   int cpus_without_package_ = 0;
@@ -230,7 +230,7 @@ void Builder::PlaceNodesInPackages() {
   }
 }
 
-/// Memory without CPUs of its own is near to those that hwloc counts as local to it.
+/// Memory without CPUs is near to the CPUs that hwloc counts as local to it.
 void Builder::TellMemoryApart() {
   for (std::size_t i = 0; i < node_objects_.size(); ++i) {
     const MachineObject& object = At(node_objects_[i]);

@@ -27,13 +27,13 @@ struct MachineObject {
   NumaMask nodes;
   uint64_t memory_bytes = 0;               ///< NUMA nodes
   std::map<uint64_t, uint64_t> hugepages;  ///< NUMA nodes: size in bytes -> pages
-  std::optional<MemoryKind> memory_kind;   ///< NUMA nodes, where hwloc tells it
+  std::optional<MemoryKind> memory_kind;   ///< NUMA nodes, where hwloc knows it
   std::string name;                        ///< network interfaces
   PciDevice pci;                           ///< PCI devices
 };
 
-/// What hwloc says of a NUMA node's memory: the object's subtype, whether a DAX device stands
-/// behind it, and that device's type. Absent when it says nothing. Source: hwloc 2.9 and 2.11,
+/// What hwloc says of a NUMA node's memory: the object's subtype, whether the memory is a DAX
+/// device, and that device's type. Absent when it says nothing. Source: hwloc 2.9 and 2.11,
 /// "Object Types", subtypes of NUMA nodes, and info DAXType.
 std::optional<MemoryKind> MemoryKindOf(std::string_view subtype, bool is_dax,
                                        std::string_view dax_type);

@@ -53,7 +53,7 @@ std::size_t RunAt(const Numbers& numbers, std::size_t begin, uint64_t step) {
 }
 
 std::string RunsText(const Numbers& numbers) {
-  constexpr std::size_t kShortestCount = 3;  // "0-1" is no shorter than "0,1"
+  constexpr std::size_t kShortestCount = 3;  // "0-1" is not shorter than "0,1"
   std::string text;
   for (std::size_t i = 0; i < numbers.size();) {
     const std::size_t equal = RunAt(numbers, i, 0);
@@ -173,7 +173,7 @@ std::string NodesText(const Machine& machine) {
 /// The words of a text by their names, and how they are read.
 class Words {
  public:
-  /// Errors: kInvalidArgument for what is no word, or stands there twice.
+  /// Errors: kInvalidArgument for an unknown word, or a word that occurs twice.
   static StatusOr<Words> Split(std::string_view text) {
     Words words;
     while (!text.empty()) {

@@ -65,7 +65,7 @@ bool MemoryFlow::Fits(const NumaMask& nodes, uint64_t bytes) const {
 }
 
 uint64_t MemoryFlow::Room(const NumaMask& nodes) const {
-  if (holders_.empty()) {  // nobody who could make way
+  if (holders_.empty()) {  // no holder that could make way
     return FreeOn(nodes);
   }
   MemoryFlow tried = *this;
@@ -137,7 +137,7 @@ void MemoryFlow::Search(const std::vector<std::size_t>& starts, const Visit& vis
           holder.parts[part] == 0) {
         continue;
       }
-      asked[h] = true;  // whoever has a part here reaches all of its nodes
+      asked[h] = true;  // a holder with a part here reaches all of its nodes
       for (const std::size_t other : holder.nodes) {
         if (!seen[other]) {
           seen[other] = true;

@@ -16,21 +16,21 @@ namespace qrm {
 /// Bytes by the kernel's node number.
 using NodeBytes = std::map<int, uint64_t>;
 
-/// One type of memory, with a split of what each holder has over the nodes that it may use. Who may
-/// use several nodes makes way there for those who may not, so that a request fits exactly when no
-/// union of nodes is promised more than it has: Hall's condition. The split is the proof of it.
+/// One type of memory. The memory of each holder is split over the nodes that it may use. A holder
+/// of several nodes makes way for holders of fewer nodes, so that a request fits exactly when no
+/// union of nodes is promised more than it has: Hall's condition. The split proves that.
 ///
 /// Threads: one at a time. Units: bytes; the kernel's node numbers.
 /// Cost:    O(holders x nodes) for a request that finds its nodes full; such a search follows one
-///          path of those who make way, and there are at most holders x nodes of them.
+///          path of holders that make way, and there are at most holders x nodes paths.
 /// Source:  P. Hall, "On Representatives of Subsets", and Edmonds and Karp's maximum flow.
 class MemoryFlow {
  public:
-  /// `free` is what nobody holds yet.
+  /// `free` is the memory without a holder.
   explicit MemoryFlow(const NodeBytes& free);
 
-  /// Somebody holds `parts`, which are no longer free, within `nodes`; all of them are known.
-  /// Returns who, counted from 0.
+  /// Adds a holder of `parts`, which are no longer free, within `nodes`; all nodes are known.
+  /// Returns its number, from 0.
   std::size_t Add(const NumaMask& nodes, const NodeBytes& parts);
 
   /// As much as possible of `bytes` more for `holder`; returns how much that is.
@@ -39,7 +39,7 @@ class MemoryFlow {
   /// A new holder of `bytes` within `nodes`; absent, and nothing changed, when they do not fit.
   std::optional<std::size_t> Take(const NumaMask& nodes, uint64_t bytes);
 
-  /// Whether Take would succeed. Cost: as Take, and O(nodes) where nobody has to make way.
+  /// Whether Take would succeed. Cost: as Take, and O(nodes) where no holder has to make way.
   bool Fits(const NumaMask& nodes, uint64_t bytes) const;
 
   /// The most that Take would give.
@@ -48,7 +48,7 @@ class MemoryFlow {
   /// What `holder` has of each of its nodes, also of those of which that is nothing.
   NodeBytes PartsOf(std::size_t holder) const;
 
-  /// What nobody holds of `node`.
+  /// The memory of `node` without a holder.
   uint64_t Free(int node) const;
 
  private:

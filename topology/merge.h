@@ -45,7 +45,7 @@ struct MergeResult {
   bool admit = true;
   /// What all resources share. Policy numeric: the nodes of the aligned resources.
   TopologyHint merged;
-  /// One hint per resource that was asked; all the same but for policy numeric. Empty `nodes`: no
+  /// One hint per requested resource; all the same except with policy numeric. Empty `nodes`: no
   /// affinity.
   std::map<std::string, TopologyHint> hints;
   /// Which resource's hints excluded what, one sentence each, in the order of the resources' names;

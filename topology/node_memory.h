@@ -48,7 +48,7 @@ struct MemoryBlock {
   bool operator==(const MemoryBlock&) const = default;
 };
 
-/// All of `machine` free but for `reserved` (by node). What hugepages take is not ordinary memory.
+/// All of `machine` free except `reserved` (by node). Memory of hugepages is not ordinary memory.
 /// Units: bytes. Cost: O(nodes x types). Source: Kubernetes 1.36, getDefaultMachineState.
 MemoryTable UnusedMemory(const Machine& machine, const std::map<int, MemoryBytes>& reserved);
 

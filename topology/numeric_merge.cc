@@ -35,7 +35,7 @@ bool Comparable(const NumaMask& a, const NumaMask& b) {
   return a.IsSubsetOf(b) || b.IsSubsetOf(a);
 }
 
-/// A resource's hints: its masks and whether each is preferred. The empty mask is no affinity.
+/// A resource's hints: its masks and whether each is preferred. The empty mask means no affinity.
 using Choices = std::map<NumaMask, bool, BySizeThenNumber>;
 
 Choices ChoicesOf(const HintList& list) {

@@ -6,7 +6,7 @@
 namespace qrm {
 
 std::map<std::string, double> PodRequest(const std::vector<ContainerAmounts>& containers) {
-  std::map<std::string, double> staying;  // of those that have begun and do not end by themselves
+  std::map<std::string, double> staying;  // of started containers that do not end by themselves
   std::map<std::string, double> most;
   for (const ContainerAmounts& container : containers) {
     for (const auto& [name, amount] : container.amounts) {

@@ -15,8 +15,8 @@ struct ContainerAmounts {
   std::map<std::string, double> amounts;
 };
 
-/// What a pod needs at its most demanding moment. Init containers stand in their order before the
-/// others; sidecars stay once they have begun.
+/// What a pod needs at its most demanding moment. Init containers come first, in their order;
+/// sidecars keep running once they have started.
 /// Units: each resource's own. Cost: O(containers x resources).
 /// Source: Kubernetes 1.36, getPodRequestedResources.
 std::map<std::string, double> PodRequest(const std::vector<ContainerAmounts>& containers);

@@ -28,8 +28,8 @@ struct StaticMemoryRequest {
 /// Threads: immutable, any. Units: bytes. Source: Kubernetes 1.36, memory manager, static policy.
 class StaticMemoryPolicy {
  public:
-  /// `machine` and `flows` must outlive this. Where there are `flows`, who is on several nodes by
-  /// another rule makes way; kubelet knows nobody who could. Cost: O(1).
+  /// `machine` and `flows` must outlive this. With `flows`, containers that another rule places on
+  /// several nodes make way; kubelet has no such containers. Cost: O(1).
   explicit StaticMemoryPolicy(const Machine& machine, const MemoryFlows* flows = nullptr)
       : machine_(machine), flows_(flows) {}
 

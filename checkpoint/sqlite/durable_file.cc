@@ -86,7 +86,7 @@ Status RenameDurably(const std::string& from, const std::string& to) {
 
 Status WriteFileDurably(const std::string& path, const std::string& content) {
   const std::string unfinished = path + ".new";
-  ::unlink(unfinished.c_str());  // were it a link that somebody left
+  ::unlink(unfinished.c_str());  // in case another process left a link there
   {
     const FileDescriptor fd(
         ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerOnlyFile));

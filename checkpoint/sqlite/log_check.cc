@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kFrameHeaderBytes = 24;
-constexpr uint32_t kLogMagic = 0x377f0682;  // the lowest bit tells the checksums' byte order
+constexpr uint32_t kLogMagic = 0x377f0682;  // the lowest bit is the checksums' byte order
 constexpr uint32_t kMaxPageBytes = 65536;
 
 using Sum = std::array<uint32_t, 2>;

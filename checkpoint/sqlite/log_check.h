@@ -15,9 +15,9 @@ enum class LogCondition {
 };
 
 /// Looks at `<path>-wal`, which no process may have open. SQLite ends a log at the first frame
-/// whose checksum is wrong and cannot tell a torn end from a damaged middle; but since every
-/// transaction is synced before the next one is written, two whole ones behind a bad frame are
-/// proof of damage. Errors: the disk's. Cost: reads the log, 1 MiB at most as a rule. Source:
+/// whose checksum is wrong and cannot distinguish a torn end from a damaged middle. But every
+/// transaction is synced before the next one is written, so two whole transactions behind a bad
+/// frame prove damage. Errors: the disk's. Cost: reads the log, 1 MiB at most as a rule. Source:
 /// sqlite.org/walformat.html, "The WAL File Format".
 StatusOr<LogCondition> CheckLog(const std::string& path);
 

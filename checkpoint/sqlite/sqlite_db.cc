@@ -96,10 +96,10 @@ StatusOr<std::vector<std::string>> LookAtLog(const std::string& path) {
   if (condition == LogCondition::kSound) {
     return std::vector<std::string>();
   }
-  // A power loss while the log began anew leaves the same, and then nothing is lost.
+  // A power loss during a restart of the log leaves the same; then nothing is lost.
   QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path + "-wal"));
   return std::vector<std::string>{
-      fmt::format("found no sound header in {}-wal: moved to {}; what the database holds is used, "
+      fmt::format("found no sound header in {}-wal: moved to {}; the database is used as it is, "
                   "the last changes may be lost",
                   path, aside)};
 }
@@ -150,7 +150,7 @@ StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& s
   if (was_in_use && !has_log) {
     notes.push_back(fmt::format(
         "found {} without its log {}-wal: its last changes are lost unless a sqlite3 shell closed "
-        "it; what it holds is used",
+        "it; the database is used as it is",
         path, path));
   }
   QRM_RETURN_IF_ERROR(db.CheckIntegrity(options.check_budget));

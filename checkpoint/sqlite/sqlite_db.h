@@ -1,5 +1,5 @@
 // One SQLite database that survives crashes: durable transactions, self-description, and errors
-// that say what to do. The checkpoint and the plugins' own states stand on it.
+// that say what to do. The checkpoint and the plugins' own states use it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace qrm::checkpoint {
 
 /// What a database file is expected to be.
 struct SqliteSchema {
-  /// The file header's application id, which tells our files from others; never 0.
+  /// The file header's application id, which identifies our files; never 0.
   int32_t application_id = 0;
   /// Step i brings schema version i to i + 1; a new database runs them all. A released step is
   /// never edited, and a later one only adds, so that the release before can read what it knows.
@@ -119,7 +119,7 @@ class SqliteDb {
   FileId log_id_;
 };
 
-/// Renames what stands at `path`, with its -wal and -shm, to `<path>.aside-<UTC time>` and returns
+/// Renames the file at `path`, with its -wal and -shm, to `<path>.aside-<UTC time>` and returns
 /// that name; nothing is deleted. Errors: kFailedPrecondition when the directory does not allow it.
 StatusOr<std::string> MoveAside(const std::string& path);
 

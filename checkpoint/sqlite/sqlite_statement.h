@@ -65,10 +65,10 @@ class SqliteStatement {
   Status Run(std::span<const SqliteValue> values);
   Status Run(Values values = {}) { return Run(std::span(values.begin(), values.size())); }
 
-  /// Starts anew with `values`; Step then walks the rows.
+  /// Restarts with `values`; Step then walks the rows.
   Status Bind(std::span<const SqliteValue> values);
   Status Bind(Values values) { return Bind(std::span(values.begin(), values.size())); }
-  /// True with the next row, false after the last one; the statement is then ready to start anew.
+  /// True with the next row, false after the last one; the statement can then be restarted.
   StatusOr<bool> Step();
 
   /// Columns of the current row, from 0; another kind than asked for reads as zero or empty.

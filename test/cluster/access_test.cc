@@ -78,7 +78,7 @@ TEST_F(AccessTest, WhatIsNotSupportedIsNamedWithItsLine) {
   EXPECT_THAT(MessageOf(Read(server + ", proxy-url: 'http://p'", "token: t").status()),
               HasSubstr("without a proxy"));
   EXPECT_THAT(MessageOf(Read("server: 'http://10.0.0.1'", "token: t").status()),
-              HasSubstr("no https address"));
+              HasSubstr("not an https address"));
 }
 
 TEST_F(AccessTest, AContextMustBeThere) {

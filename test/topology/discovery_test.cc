@@ -202,7 +202,7 @@ TEST(DiscoveryTest, RefusesFilesThatAreTooLarge) {
   const StatusOr<Machine> machine =
       Discover({.kind = MachineSource::Kind::kXml, .argument = directory / "huge.xml"});
   EXPECT_EQ(machine.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(MessageOf(machine.status()), HasSubstr("no regular file of up to 67108864 bytes"));
+  EXPECT_THAT(MessageOf(machine.status()), HasSubstr("not a regular file of up to 67108864 bytes"));
 }
 
 TEST(DiscoveryTest, RefusesSyntheticMachinesThatAreTooLarge) {
