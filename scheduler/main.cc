@@ -14,7 +14,7 @@ constexpr char kUsage[] =
     "  serve            answers kube-scheduler as its extender\n"
     "  simulate TRACE   plays nodes and pods through the cache and filters, without an API "
     "server\n\n"
-    "qrm-scheduler COMMAND --help tells more; qrm-scheduler --version prints the version.\n";
+    "qrm-scheduler COMMAND --help describes it; qrm-scheduler --version prints the version.\n";
 
 int Run(const std::vector<std::string>& args) {
   const std::string command = args.empty() ? "" : args.front();

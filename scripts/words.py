@@ -24,7 +24,7 @@ MOST_WORDS = 35
 MOST_COLUMNS = 120
 EXCEPTIONS = "scripts/words.exceptions"
 CHECKED = [".ci", "CMakeLists.txt", "README.md", "charts", "cmake", "docs", "packaging", "scripts",
-           "checkpoint", "cluster", "tools", "topology"]
+           "checkpoint", "cluster", "scheduler", "tools", "topology"]
 GENERATED = ["docs/configuration.md"]
 
 # What not to write, and what to write.

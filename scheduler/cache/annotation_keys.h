@@ -1,4 +1,4 @@
-// Which annotations of pods the cache keeps: those that somebody reads.
+// Which annotations of pods the cache keeps: those with a reader.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace qrm::scheduler {
 
-/// Tenants may write 256 KiB of annotations on each pod. What nobody reads is dropped, and the rest
-/// is bounded as on the nodes, so that both read the same.
+/// Tenants may write 256 KiB of annotations on each pod. Annotations without a reader are dropped,
+/// and the rest is bounded as on the nodes, so that both read the same.
 ///
 /// Threads: a value.
 class AnnotationKeys {
@@ -28,7 +28,7 @@ class AnnotationKeys {
   /// Keeps an annotation that ExtendedResource::Decide writes, which may be long.
   void ReadDecision(const std::string& key) { decisions_.insert(key); }
 
-  /// Those of `annotations` that somebody reads.
+  /// The annotations that have a reader.
   StringMap KeptOf(const StringMap& annotations) const;
 
  private:

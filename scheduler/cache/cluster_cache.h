@@ -1,4 +1,4 @@
-// The cache itself: applies what the API server tells and what we bind, one step after another.
+// The cache itself: applies the API server's events and our bindings, one after another.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct PodList {
   uint64_t begun = 0;  ///< what BeginList returned before the list was asked for
 };
 
-/// Nodes, pods and extended resources. A change whose version is not newer than what its kind has
-/// reached was told before, and is left out; one without a version is taken as new.
+/// Nodes, pods and extended resources. A change whose version is not newer than the version that
+/// its kind has reached is old, and is left out. A change without a version counts as new.
 ///
 /// Threads: one, the writer; see SchedulerCache.
 class ClusterCache {
@@ -68,8 +68,8 @@ class ClusterCache {
 
   /// The custom resources that handles subscribed to.
   std::vector<std::string> resources() const { return feed_.resources(); }
-  /// Whether pods must be listed anew, or for the first time, since somebody reads annotations that
-  /// those which came before this was asked were stripped of.
+  /// Whether pods must be listed again, or for the first time, because a new reader needs
+  /// annotations that were dropped from earlier pods.
   bool TakeNewAnnotationKeys();
 
   /// Whether `pod` would fit `node` if the pods of these UIDs were gone.
@@ -78,20 +78,20 @@ class ClusterCache {
 
   /// Decides that the pod goes to `node`, by the newest state, and counts it there. The result is
   /// to be written on the pod with its binding; the same again for a pod that is assumed there.
-  /// Errors: kUnavailable when lists or the pod have not come; kFailedPrecondition when it has its
-  /// place, or another binding of it is under way; kResourceExhausted when it does not fit any
-  /// more. Nothing has changed then.
+  /// Errors: kUnavailable when lists or the pod have not come; kFailedPrecondition when it is
+  /// bound, or another binding of it is under way; kResourceExhausted when it no longer fits.
+  /// Nothing has changed then.
   StatusOr<StringMap> Assume(const std::string& uid, const std::string& node);
-  /// The API server has accepted the binding, or refused it for good. An answer that was lost is
-  /// neither: repeat the binding until there is one.
+  /// The API server has accepted the binding, or rejected it for good. A lost answer is neither:
+  /// repeat the binding until there is an answer.
   void Accept(const std::string& uid) { pods_.Accept(uid); }
   void Release(const std::string& uid, const std::string& node);
 
   /// The state as it is now.
   SnapshotPtr Publish();
 
-  /// All of the state but versions as JSON, the same text for the same state: that of a cache that
-  /// lived on and of one that was made anew from the same lists.
+  /// All of the state except versions as JSON. Equal states have equal texts: the cache has the
+  /// same text as a cache that is recreated from the same lists.
   std::string Dump() const;
 
  private:

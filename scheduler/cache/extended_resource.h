@@ -16,8 +16,8 @@ namespace qrm::scheduler {
 struct Admission {
   double requested = 0;
   double available = 0;
-  /// Why the pod has no place here when numbers do not say it: a sentence without numbers and names
-  /// of nodes, since the scheduler counts equal ones.
+  /// Why the pod does not fit when the numbers do not show it: a sentence without numbers and names
+  /// of nodes, because the scheduler counts equal sentences.
   std::string refusal;
 
   bool Fits() const { return refusal.empty() && requested <= available; }

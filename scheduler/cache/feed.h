@@ -22,8 +22,8 @@ struct Object {
   std::shared_ptr<const nlohmann::json> body;
 };
 
-/// Says which nodes custom resources are about, and tells subscribers of each node's one. Where
-/// several are about a node, the first by name counts. Repeated events tell nothing.
+/// Finds the nodes that custom resources are about, and gives subscribers the custom resource of
+/// each node. If several are about a node, the first by name counts. Repeated events are dropped.
 ///
 /// Threads: the cache's writer.
 class Feed {
@@ -40,17 +40,17 @@ class Feed {
   void Subscribe(const std::string& resource, const NodeOf& node_of, OnObject on_object);
   void SubscribeNodes(OnNode on_node);
   /// Pods come with the annotations that `glob` describes, a key or one with stars, and with no
-  /// others. What is named later than a pod came is listed anew.
+  /// others. A later call makes pods be listed again.
   void ReadAnnotations(const std::string& glob);
   /// Pods come with the annotation that ExtendedResource::Decide writes.
   void ReadDecision(const std::string& key);
 
-  /// The resources that somebody subscribed to.
+  /// The resources with subscribers.
   std::vector<std::string> resources() const;
-  /// Another object once somebody reads more.
+  /// Another object once more annotations are read.
   const std::shared_ptr<const AnnotationKeys>& annotation_keys() const { return annotation_keys_; }
 
-  /// What the API server told. Objects of a resource without subscribers are dropped.
+  /// An event of the API server. Objects of a resource without subscribers are dropped.
   void Set(const std::string& resource, Object object);
   void Delete(const std::string& resource, const std::string& name);
   /// All that there are: others are gone.

@@ -36,7 +36,7 @@ std::string RefusalOf(const Snapshot& snapshot, const HandleRegistry& handles, c
     const ExtendedResource* const resource = Find(*view, type);
     if (resource == nullptr) {
       if (handle->Wants(pod)) {
-        return fmt::format("the node has not told what it has of {}", type);
+        return fmt::format("the node has not reported its {}", type);
       }
       continue;
     }

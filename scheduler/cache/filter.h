@@ -13,7 +13,7 @@ namespace qrm::scheduler {
 Status CheckSynced(const Snapshot& snapshot);
 
 /// Why `pod` does not fit `node`; empty when it does. One sentence without numbers: the scheduler
-/// counts equal ones. A resource that the node has told nothing of refuses the pods that want it.
+/// counts equal ones. A resource that the node has not reported rejects the pods that request it.
 /// Threads: any. Cost: an AdmitPod for each type.
 std::string RefusalOf(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
                       const std::string& node);

@@ -17,12 +17,12 @@ class Handle {
  public:
   virtual ~Handle() = default;
 
-  /// Subscribes to what tells the nodes' capacities; called once, before the first event. What the
-  /// handle hears of later it writes into `cache`. Both outlive the handle's subscriptions.
+  /// Subscribes to the source of the nodes' capacities; called once, before the first event. The
+  /// handle writes later events into `cache`. Both outlive the handle's subscriptions.
   /// Threads: the subscriptions are called on the cache's writer.
   virtual Status Run(ExtendedCache& cache, Feed& feed) = 0;
 
-  /// Whether `pod` asks for this resource at all: others fit on nodes that have told nothing of it.
+  /// Whether `pod` requests this resource: other pods fit on nodes that have not reported it.
   /// Threads: any.
   virtual bool Wants(const Pod& pod) const = 0;
 };

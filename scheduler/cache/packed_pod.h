@@ -13,7 +13,7 @@ namespace qrm::scheduler {
 /// A text that many share; equal ones of a pool are one object.
 using SharedText = std::shared_ptr<const std::string>;
 
-/// Keeps texts once for as long as somebody has them.
+/// Keeps texts once, as long as they have users.
 ///
 /// Threads: one. Cost: of Share, the logarithm of how many there are.
 class TextPool {
@@ -30,7 +30,7 @@ class TextPool {
   };
 
   std::set<SharedText, ByText> texts_;
-  std::size_t sweep_at_ = 64;  // texts, at which those that nobody has any more go
+  std::size_t sweep_at_ = 64;  // texts, at which texts without users are dropped
 };
 
 /// A Pod without its resource version. Units: some 300 B of its own; what it shares with the pods
@@ -56,7 +56,7 @@ using PackedPodPtr = std::shared_ptr<const PackedPod>;
 PackedPodPtr Pack(Pod pod, TextPool& pool);
 Pod Unpack(const PackedPod& packed);
 
-/// True when `a` and `b`, of one pool, differ in nothing that resources need to hear of.
+/// True when `a` and `b`, of one pool, differ in nothing that resources read.
 bool SameToResources(const PackedPod& a, const PackedPod& b);
 
 }  // namespace qrm::scheduler

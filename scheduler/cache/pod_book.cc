@@ -55,7 +55,7 @@ std::vector<StayChange> PodBook::Replace(uint64_t begun) {
     Record& record = records_[pod->uid];
     if (record.assumed != nullptr && record.assumed->accepted != 0 &&
         record.assumed->accepted <= begun) {
-      record.assumed.reset();  // it was bound when the list began: the list tells
+      record.assumed.reset();  // it was bound when the list began: the list decides
     }
     add(Set(std::move(pod)));
   }

@@ -22,18 +22,18 @@ struct StayChange {
   PackedPodPtr after;
 };
 
-/// The rules of who counts. A pod counts on one node at most: where the API server shows it, unless
-/// it has finished; else where we assumed it.
+/// The rules of where pods count. A pod counts on one node at most: where the API server shows it,
+/// unless it has finished; else where we assumed it.
 ///
 /// An assumed pod stops being one when the API server shows it bound or finished, when it is gone,
-/// when its binding was refused, and when a list that was begun after its binding was accepted
+/// when its binding was rejected, and when a list that was begun after its binding was accepted
 /// shows it unbound (the server's data was restored from earlier). Time alone ends nothing: a
 /// binding may still be on its way.
 ///
 /// Threads: the cache's writer.
 class PodBook {
  public:
-  /// The API server shows `pod` so. Absent when nobody needs to hear of it.
+  /// The API server shows `pod` so. Absent when nothing changes for resources.
   std::optional<StayChange> Set(Pod pod);
   std::optional<StayChange> Delete(const std::string& uid);
   /// It shows those of AddListed and no others, in a consistent list that was begun when BeginList
@@ -43,7 +43,7 @@ class PodBook {
   uint64_t BeginList();
   void AddListed(Pod pod) { listed_.push_back(Pack(std::move(pod), texts_)); }
 
-  /// The pod as the API server shows it, but for its version, or null.
+  /// The pod as the API server shows it, without its version, or null.
   PodPtr Find(const std::string& uid) const;
   /// As it counts, or null.
   PackedPodPtr FindStay(const std::string& uid) const;
@@ -57,10 +57,10 @@ class PodBook {
   StayChange Assume(const std::string& uid, const std::string& node, const StringMap& annotations);
   /// The API server has accepted the binding.
   void Accept(const std::string& uid);
-  /// It has refused it: the pod is not on `node` by our doing.
+  /// The API server has rejected it: we have not put the pod on `node`.
   std::optional<StayChange> Release(const std::string& uid, const std::string& node);
 
-  /// Those that the API server shows as refused, and that are not assumed on a node.
+  /// The pods that the API server shows as unschedulable, and that are not assumed on a node.
   std::vector<PodPtr> refused() const;
   /// By UID, the node that it is assumed on.
   std::map<std::string, std::string> assumed() const;

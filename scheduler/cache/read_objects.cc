@@ -32,7 +32,7 @@ struct Resources {
 /// mapping.
 StatusOr<json> Child(const json& object, const char* key) {
   if (!object.is_object() && !object.is_null()) {
-    return Errorf(StatusCode::kInvalidArgument, "{} is asked of {}, which is no mapping", key,
+    return Errorf(StatusCode::kInvalidArgument, "{} is asked of {}, which is not a mapping", key,
                   Escaped(Cut(object.dump(), kMostShown)));
   }
   const auto found = object.is_null() ? object.end() : object.find(key);
@@ -44,7 +44,7 @@ StatusOr<StringMap> ReadTexts(const json& object, const char* key) {
   StringMap read;
   for (const auto& [name, text] : texts.items()) {
     if (!text.is_string()) {
-      return Errorf(StatusCode::kInvalidArgument, "{} {} is {}, which is no text; quote it", key,
+      return Errorf(StatusCode::kInvalidArgument, "{} {} is {}, which is not a text; quote it", key,
                     name, Escaped(Cut(text.dump(), kMostShown)));
     }
     read.emplace(name, text.get<std::string>());
@@ -121,7 +121,7 @@ Status ReadSpec(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json overhead, Child(spec, "overhead"));
   QRM_ASSIGN_OR_RETURN(pod.overhead, ReadAmounts(overhead));
   QRM_ASSIGN_OR_RETURN(const Resources whole, ReadResources(spec));
-  if (!whole.requests.empty()) {  // of the pod as a whole: decides the class, divided among nobody
+  if (!whole.requests.empty()) {  // of the pod as a whole: only decides the QoS class
     qos = QosSum();
     qos.Add(whole);
   }
@@ -142,7 +142,7 @@ Status ReadStatus(const json& object, Pod& pod) {
   return OkStatus();
 }
 
-/// As a node tells it to its plugins.
+/// As a node passes it to its plugins.
 void TellPriority(const json& object, Pod& pod) {
   const json::json_pointer path("/spec/priority");
   pod.annotations.erase(placement::kPodPriorityAnnotation);
@@ -193,7 +193,7 @@ const json* FindAt(const json& body, const std::string& pointer) {
 StatusOr<std::string> ReadText(const json& object, const char* key) {
   QRM_ASSIGN_OR_RETURN(const json text, Child(object, key));
   if (!text.is_string() && !text.is_null()) {
-    return Errorf(StatusCode::kInvalidArgument, "{} is {}, which is no text; quote it", key,
+    return Errorf(StatusCode::kInvalidArgument, "{} is {}, which is not a text; quote it", key,
                   Escaped(Cut(text.dump(), kMostShown)));
   }
   return text.is_null() ? std::string() : text.get<std::string>();

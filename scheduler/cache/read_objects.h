@@ -23,7 +23,7 @@ StatusOr<Node> ReadNode(const nlohmann::json& object);
 StatusOr<Amounts> ReadAmounts(const nlohmann::json& list);
 
 /// The text at `key` of a mapping; empty when `object` has none. Errors: kInvalidArgument when it
-/// is no text.
+/// is not a text.
 StatusOr<std::string> ReadText(const nlohmann::json& object, const char* key);
 
 /// The text, or the amount (a number or a quantity), at a JSON pointer of a custom resource such as

@@ -1,4 +1,4 @@
-// The cache for many threads: one queue, one writer, and a snapshot for everybody.
+// The cache for many threads: one queue, one writer, and a snapshot for all readers.
 #pragma once
 
 #include <atomic>

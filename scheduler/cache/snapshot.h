@@ -31,7 +31,7 @@ inline std::size_t BucketOf(const std::string& node) {
   return std::hash<std::string>()(node) % std::tuple_size_v<NodeBuckets>;
 }
 
-/// The versions up to which the snapshot contains what the API server told, by kind: "pods",
+/// The versions up to which the snapshot contains the API server's events, by kind: "pods",
 /// "nodes" and custom resources. Versions of different kinds are not comparable.
 using VersionByKind = std::map<std::string, std::string>;
 

@@ -106,7 +106,7 @@ class DiskIoResource final : public ExtendedResource {
   std::map<std::string, Bandwidth> free_;
 };
 
-/// The classes of the custom resource; none for one that tells nothing.
+/// The classes of the custom resource; none if it has none.
 std::map<std::string, Bandwidth> ReadClasses(const nlohmann::json& body) {
   std::map<std::string, Bandwidth> classes;
   const nlohmann::json::json_pointer path("/spec/classes");

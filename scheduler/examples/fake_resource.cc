@@ -34,7 +34,7 @@ class FakeResource final : public ExtendedResource {
   Admission AdmitPod(const Pod& pod) const override {
     const StatusOr<double> request = RequestedAmount(pod);
     if (!request.ok()) {
-      return {.refusal = "annotation fake.qrm.io/request is no quantity; correct the pod"};
+      return {.refusal = "annotation fake.qrm.io/request is not a quantity; correct the pod"};
     }
     if (*request == 0) {  // fits also where pods use more than there is
       return {};

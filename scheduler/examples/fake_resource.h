@@ -1,4 +1,4 @@
-// The proposal's example: a number that a custom resource tells and annotations ask for.
+// The proposal's example: a number that a custom resource offers and annotations request.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRequestTimeout{5};
 
-/// Somebody who waits for the outcome, or has stopped to.
+/// A caller that waits for the outcome, or has stopped waiting.
 struct Waiter {
   Binder::Done done;
   std::unique_ptr<asio::steady_timer> timer;
@@ -90,8 +90,8 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
     waiter->timer->async_wait([waiter, question](const boost::system::error_code& error) {
       if (!error) {
         Tell(*waiter, Errorf(StatusCode::kDeadlineExceeded,
-                             "cannot tell yet whether pod {}/{} is bound to node {}: the API "
-                             "server has not answered; it is asked again until it does",
+                             "binding pod {}/{} to node {}: the API server has not answered yet; "
+                             "it is asked again until it does",
                              question.pod_namespace, question.pod, question.node));
       }
     });
@@ -165,8 +165,8 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
          });
   }
 
-  /// Nothing that was not sent can arrive. What was sent can: the pod stays counted, nobody waits
-  /// for it any more, and when we may bind again, the server is asked what became of it.
+  /// A binding that was not sent cannot arrive. A binding that was sent can: the pod stays counted,
+  /// its waiters get an answer, and when we may bind again, the server is asked for the outcome.
   void Hold(const FlightPtr& flight, const Status& why) {
     if (!flight->lost) {
       Release(flight, why);
@@ -188,9 +188,9 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
     const BindQuestion& question = flight->question;
     cache.Post(
         [uid = question.uid, node = question.node](ClusterCache& now) { now.Release(uid, node); });
-    log::Warning("binding refused", {{"pod", question.pod_namespace + "/" + question.pod},
-                                     {"node", question.node},
-                                     {"error", MessageOf(why)}});
+    log::Warning("binding rejected", {{"pod", question.pod_namespace + "/" + question.pod},
+                                      {"node", question.node},
+                                      {"error", MessageOf(why)}});
     End(flight, why);
   }
 

@@ -13,16 +13,16 @@
 
 namespace qrm::scheduler {
 
-/// A pod that is being bound counts on its node, from a last check against the newest state on. It
-/// stops only when the API server has refused the binding for good: an answer that was lost is
-/// neither yes nor no, and the same binding is asked for again, also after its caller has gone, and
-/// after a time in which we might not bind.
+/// A pod that is being bound counts on its node, from a last check against the newest state on,
+/// until the API server has rejected the binding for good. A lost answer is neither yes nor no: the
+/// same binding is sent again, also after its caller has gone, and after a time in which we might
+/// not bind.
 ///
 /// Threads: Bind any; destroyed on that of `io`.
 class Binder {
  public:
   struct Options {
-    std::chrono::milliseconds answer_within{4'000};  ///< its caller then hears kDeadlineExceeded
+    std::chrono::milliseconds answer_within{4'000};  ///< its caller then gets kDeadlineExceeded
     std::chrono::milliseconds first_repeat{200};
     std::chrono::milliseconds most_repeat{5'000};
   };
@@ -37,7 +37,7 @@ class Binder {
     SchedulerCache& cache;
   };
   Binder(const Peers& peers, MayBind may_bind, const Options& options);
-  /// Nothing is told any more; pods that are being bound stay counted.
+  /// No callback runs afterwards; pods that are being bound stay counted.
   ~Binder();
   Binder(const Binder&) = delete;
   Binder& operator=(const Binder&) = delete;
@@ -48,7 +48,7 @@ class Binder {
   void Bind(const BindQuestion& question, Done done);
 
   /// Whether a pod whose binding was accepted longer than `age` ago is not shown as bound yet: the
-  /// server may have been restored from before it. Tells of each binding once. Threads: that of
+  /// server may have been restored from before it. Reports each binding once. Threads: that of
   /// `io`; waits for the cache's writer.
   bool TakeUnconfirmed(std::chrono::milliseconds age);
 

@@ -7,9 +7,9 @@
 
 namespace qrm::scheduler {
 
-/// What a call is answered with that a page may have sent: one under a name that is not the
-/// server's (`is_ours`: it is), which a page makes its own name lead to; one with an Origin; and a
-/// body that is not declared as JSON, which pages may send to anybody. Absent for other calls.
+/// The answer to a call that a web page may have sent, to prevent DNS rebinding and cross-site
+/// requests. Such a call has a Host that is not the server's (`is_ours`: it is), an Origin, or a
+/// body that is not declared as JSON, which pages may send to any server. Absent for other calls.
 /// Source: Fetch, "CORS-safelisted request-header"; kube-scheduler sends application/json.
 std::optional<HttpAnswer> RefusalOfBrowsers(const HttpQuestion& question, bool is_ours);
 

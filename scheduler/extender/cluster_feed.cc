@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// One that left the selector is told as deleted: a finished pod uses nothing.
+/// A pod that leaves the selector is reported as deleted: a finished pod uses nothing.
 constexpr char kUnfinished[] = "status.phase!=Succeeded,status.phase!=Failed";
 
 void NoteUnreadable(const Status& why) {
@@ -188,7 +188,7 @@ StatusOr<std::string> CollectionPath(const std::string& resource) {
   const auto second = first == std::string::npos ? first : resource.find('.', first + 1);
   if (second == std::string::npos || second + 1 == resource.size() || second == first + 1) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot follow {}: it is no resource with its version and group; write it like "
+                  "cannot follow {}: it is not a resource with version and group; write it like "
                   "noderesourcetopologies.v1alpha2.topology.node.k8s.io",
                   resource);
   }
@@ -209,7 +209,7 @@ struct ClusterFeed::Kind {
       const MutexLock lock(mutex);
       std::swap(watch, next);
     }
-    next.reset();  // nobody tells the listener while it begins anew
+    next.reset();  // the listener gets no events while the watch restarts
     watch->Start();
   }
 
@@ -262,7 +262,7 @@ ClusterFeed::~ClusterFeed() = default;
 
 void ClusterFeed::Start() {
   for (const auto& [name, kind] : kinds_) {
-    if (name != kPods) {  // they are listed once the nodes have told what is read of them
+    if (name != kPods) {  // pods are listed once the nodes have named the annotations to read
       kind->Begin();
     }
   }

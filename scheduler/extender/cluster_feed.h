@@ -1,4 +1,4 @@
-// Brings what the API server tells into the scheduler's cache.
+// Brings the API server's events into the scheduler's cache.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class ClusterFeed {
   ClusterFeed& operator=(const ClusterFeed&) = delete;
 
   void Start();
-  /// Lists all pods anew; CheckPodsListed fails until that list has come.
+  /// Lists all pods again; CheckPodsListed fails until that list has come.
   void ListPodsAnew();
   Status CheckPodsListed() const;
 

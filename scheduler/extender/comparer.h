@@ -25,8 +25,8 @@ class Comparer {
   Comparer(const Comparer&) = delete;
   Comparer& operator=(const Comparer&) = delete;
 
-  /// Lists anew, and replies once both say the same, or after half a minute; at once with 503 while
-  /// another comparison is under way.
+  /// Lists again, and replies once both caches are equal, or after half a minute. Replies at once
+  /// with 503 while another comparison is under way.
   void Compare(const HttpReply& reply);
 
  private:

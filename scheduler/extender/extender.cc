@@ -86,7 +86,7 @@ void Extender::Bind(const std::string& body, const Reply& reply) {
   }
 }
 
-// Where it cannot be told, kube-scheduler's own choice stands.
+// If the answer is unknown, kube-scheduler's own choice is kept.
 std::string Extender::Preempt(const std::string& body) {
   const auto begun = Clock::now();
   const auto useful = KeepUseful(body);

@@ -10,11 +10,12 @@
 namespace qrm::scheduler {
 
 ExtenderMetrics::ExtenderMetrics(prometheus::Registry& registry)
-    : calls_(prometheus::BuildCounter()
-                 .Name("qrm_scheduler_calls_total")
-                 .Help("Calls of kube-scheduler, by verb and result: ok, refused (no node fits, or "
-                       "not any more), failed (it tries again).")
-                 .Register(registry)),
+    : calls_(
+          prometheus::BuildCounter()
+              .Name("qrm_scheduler_calls_total")
+              .Help("Calls of kube-scheduler, by verb and `result`: ok, `refused` (no node fits, "
+                    "or no longer), failed (kube-scheduler tries again).")
+              .Register(registry)),
       seconds_(prometheus::BuildHistogram()
                    .Name("qrm_scheduler_call_duration_seconds")
                    .Help("Time from a call that was read to its answer, by verb.")

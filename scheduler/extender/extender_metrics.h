@@ -19,7 +19,7 @@ class ExtenderMetrics {
  public:
   explicit ExtenderMetrics(prometheus::Registry& registry);
 
-  /// `call` is its verb; `result` "ok", "refused" (no node, no place) or "failed".
+  /// `call` is its verb; `result` is "ok", `refused` (no node fits) or "failed".
   void Count(const std::string& call, const std::string& result, std::chrono::nanoseconds took);
   /// A pod that waits was to be woken.
   void CountWake(bool taken);

@@ -264,7 +264,7 @@ struct ExtenderServer::Impl {
   void Beat() {
     beat = steady_clock::now().time_since_epoch();
     if (binder != nullptr && binder->TakeUnconfirmed(options.stale_after)) {  // null: it stops
-      log::Warning("binding accepted and not shown: all pods are listed anew");
+      log::Warning("binding accepted and not shown: listing all pods again");
       feed->ListPodsAnew();
     }
     beat_timer.expires_after(kBeat);

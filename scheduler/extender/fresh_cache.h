@@ -26,7 +26,7 @@ class FreshCache {
 
   /// Begins to list. Errors: those of SchedulerCache::Make and ClusterFeed::Make.
   Status Start();
-  /// Takes what the API server tells within `time`. Errors: kUnavailable while one of the lists is
+  /// Takes the API server's events within `time`. Errors: kUnavailable while one of the lists is
   /// in trouble, naming it.
   Status Follow(std::chrono::milliseconds time);
 

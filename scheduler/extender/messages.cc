@@ -23,7 +23,7 @@ StatusOr<json> ParseBody(const std::string& body) {
   if (!parsed.ok() || !parsed->is_object()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot read the question: it {}; send what kube-scheduler sends",
-                  parsed.ok() ? "is no JSON object" : MessageOf(parsed.status()));
+                  parsed.ok() ? "is not a JSON object" : MessageOf(parsed.status()));
   }
   return parsed;
 }

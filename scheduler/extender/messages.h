@@ -1,4 +1,4 @@
-// What kube-scheduler asks of an extender and what it is told, as JSON.
+// The questions of kube-scheduler to an extender and their answers, as JSON.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@ struct PreemptQuestion {
 StatusOr<PreemptQuestion> ParsePreemptQuestion(const std::string& body);
 
 /// The nodes that fit, and why others do not. A failure makes kube-scheduler try the pod again by
-/// itself; a refusal makes it wait for a change.
+/// itself; a rejection makes it wait for a change.
 struct FilterAnswer {
   std::vector<std::string> nodes;
   StringMap refused;  ///< by node

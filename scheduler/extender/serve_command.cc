@@ -39,7 +39,7 @@ StatusOr<Arguments> ReadArguments(const std::vector<std::string>& words) {
     const auto equals = word.find('=');
     if (!word.starts_with("--") || (equals == std::string::npos && i + 1 == words.size())) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot read {}: it is no flag with a value; write --KEY=VALUE", word);
+                    "cannot read {}: it is not a flag with a value; write --KEY=VALUE", word);
     }
     const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);

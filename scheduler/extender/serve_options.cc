@@ -17,14 +17,14 @@ using config::ConfigKey;
 std::vector<ConfigKey> AddressKeys(ServeOptions& options) {
   return {
       HttpAddressKey("address", options.address,
-                     "Where kube-scheduler asks: its extender's urlPrefix. Whoever reaches it has "
-                     "pods bound: with another address than a loopback one, client-ca-file is "
-                     "needed. /dump is served here, too."),
+                     "The address for kube-scheduler: its extender's urlPrefix. Every client that "
+                     "reaches it can bind pods, so an address other than a loopback address needs "
+                     "client-ca-file. /dump is served here, too."),
       config::TextKey("certificate-file", options.certificate_file, "path; empty: without TLS",
-                      "The certificate chain, in PEM, that is served there. Read again when it "
-                      "changes."),
+                      "The certificate chain of that address, in PEM. Read again when it changes."),
       config::TextKey("key-file", options.key_file, "path", "Its private key, in PEM."),
-      config::TextKey("client-ca-file", options.client_ca_file, "path; empty: nobody is asked",
+      config::TextKey("client-ca-file", options.client_ca_file,
+                      "path; empty: clients need no certificate",
                       "The authority, in PEM, that signed the certificate of kube-scheduler's "
                       "extender configuration (tlsConfig)."),
       HttpAddressKey("monitor-address", options.monitor_address,
@@ -35,38 +35,39 @@ std::vector<ConfigKey> AddressKeys(ServeOptions& options) {
 std::vector<ConfigKey> ClusterKeys(ServeOptions& options) {
   return {
       config::TextKey("kubeconfig", options.kubeconfig, "path; empty: the pod's service account",
-                      "How the API server is reached."),
+                      "The kubeconfig file for the API server."),
       config::TextKey("context", options.context, "name; empty: the current one",
-                      "Which of the kubeconfig's contexts."),
+                      "The context of the kubeconfig."),
       config::WordsKey("resources", options.resources,
                        config::EnumerateWords(ResourceTypes(), "or"),
-                       "The extended resources that pods are judged by. Each but numa and classes, "
-                       "which nodes tell of by annotations, needs its custom resource to exist."),
+                       "The extended resources that the filter checks. Each needs its custom "
+                       "resource to exist, except numa and classes, which nodes report by "
+                       "annotations."),
       config::TextKey("lease-name", options.lease_name, "name; empty: no lease",
-                      "The Lease whose holder alone binds. Empty: only where no other process "
-                      "ever runs, also not while one is replaced."),
+                      "The Lease: only its holder binds pods. Leave it empty only if never two "
+                      "processes run at once, not even during an update."),
       config::TextKey("lease-namespace", options.lease_namespace,
-                      "name; empty: that of the account", "Where the Lease is."),
+                      "name; empty: the account's namespace", "The namespace of the Lease."),
   };
 }
 
 std::vector<ConfigKey> TimeKeys(ServeOptions& options) {
   return {
       config::DurationKey("call-timeout", options.call_timeout, {"10ms", "60s"},
-                          "How long a filter, prioritize or preempt call may take; then it is an "
-                          "error, and kube-scheduler tries again. Less than the extender's "
-                          "httpTimeout."),
+                          "The deadline of a filter, prioritize or preempt call. After it, the "
+                          "answer is an error, and kube-scheduler tries again. Must be less than "
+                          "the extender's httpTimeout."),
       config::DurationKey("bind-timeout", options.bind_timeout, {"100ms", "60s"},
-                          "How long a bind call waits for the API server. Less than the "
+                          "How long a bind call waits for the API server. Must be less than the "
                           "extender's httpTimeout."),
       config::DurationKey("stale-after", options.stale_after, {"1s", "10m"},
-                          "How long pods, nodes or custom resources may not be followed before "
-                          "calls are answered with an error."),
+                          "How long the watch of pods, nodes or custom resources may be broken "
+                          "before calls are answered with an error."),
       config::ChoiceKey<log::Level>("log-level", options.log_level,
                                     {.what = "level",
                                      .words = {"debug", "info", "warning", "error"},
                                      .parse = log::ParseLevel},
-                                    "What is logged."),
+                                    "The level of the log."),
   };
 }
 
@@ -94,8 +95,8 @@ Status CheckServe(const ServeOptions& options) {
   QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.address));
   if (!IsLoopback(address) && options.client_ca_file.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot serve on {}: whoever reaches it could bind pods; set client-ca-file, or "
-                  "an address such as 127.0.0.1:9755",
+                  "cannot serve on {}: every client that reaches it could bind pods; set "
+                  "client-ca-file, or an address such as 127.0.0.1:9755",
                   options.address);
   }
   const std::vector<std::string> known = ResourceTypes();

@@ -20,8 +20,8 @@ struct ServeOptions {
   std::string kubeconfig;  ///< empty: the pod's service account
   std::string context;     ///< empty: its current one
   std::vector<std::string> resources{"numa"};
-  std::string lease_name = "qrm-scheduler";  ///< empty: nobody else runs
-  std::string lease_namespace;               ///< empty: that of the account
+  std::string lease_name = "qrm-scheduler";  ///< empty: no other process runs
+  std::string lease_namespace;               ///< empty: the account's namespace
   std::chrono::milliseconds call_timeout{500};
   std::chrono::milliseconds bind_timeout{4'000};
   std::chrono::milliseconds stale_after{10'000};
@@ -31,8 +31,8 @@ struct ServeOptions {
 /// The keys with their places in `options`, which outlives them.
 std::vector<config::ConfigKey> ServeKeys(ServeOptions& options);
 
-/// Whether all of it can be had together. Errors: kInvalidArgument for an address that others than
-/// this machine reach without proof of who they are, and for half of a certificate.
+/// Whether the options fit together. Errors: kInvalidArgument for an address that other machines
+/// reach without a client certificate, and for half of a certificate.
 Status CheckServe(const ServeOptions& options);
 
 }  // namespace qrm::scheduler

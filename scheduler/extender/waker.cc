@@ -30,7 +30,7 @@ constexpr char kAnnotation[] = "qrm.io/room-seen";
 struct Waiting {
   PodPtr pod;
   uint64_t order = 0;  ///< of the pods that wait
-  SnapshotPtr seen;    ///< it fits no node of this one, but for `node`
+  SnapshotPtr seen;    ///< it fits no node of this snapshot except `node`
   std::string node;    ///< that it fits; empty: none
   Clock::time_point judged;
   Clock::time_point rests_until;
@@ -107,7 +107,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
     return list;
   }
 
-  /// Keeps what was found about `pod`, unless it was judged anew meanwhile.
+  /// Keeps the result for `pod`, unless it was judged again meanwhile.
   void Keep(const WaitingPtr& pod) {
     const MutexLock lock(mutex);
     const auto found = waiting.find(pod->pod->uid);
@@ -116,8 +116,8 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
     }
   }
 
-  /// Whoever judged them before this process is gone, and remembers them no more: they fit no node
-  /// that we know of yet.
+  /// The process that judged the pods before is gone, with its results: as far as we know, they fit
+  /// no node yet.
   void Begin(const Snapshot& now) {
     if (begun || !CheckSynced(now).ok()) {
       return;
@@ -191,7 +191,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
       }
       if (!change.is_of_custom_resources) {
         if (Fits(*pod->seen, *pod, node)) {
-          continue;  // no news: it was refused there by somebody else
+          continue;  // no change: something else rejected it there
         }
         if (pod->node.empty()) {  // else it rests already, and not for ever where pods keep ending
           pod->rests_until = std::max(pod->rests_until, Clock::now() + options.own_try);
@@ -269,7 +269,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
   const Options options;
   boost::asio::steady_timer timer;
   SnapshotPtr looked;       // all pods were compared with it, unless `unfinished`
-  bool unfinished = false;  // somebody has to be looked at again, whatever changes
+  bool unfinished = false;  // some pods must be checked again, even without changes
   bool complained = false;
   bool begun = false;
   bool stopped = false;

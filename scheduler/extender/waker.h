@@ -15,20 +15,20 @@
 
 namespace qrm::scheduler {
 
-/// Remembers pods that no node fitted. kube-scheduler tries them again when pods or nodes change,
-/// and not when a custom resource does: then those that fit one of the nodes that have changed get
-/// another value of an annotation, which wakes them alone. Its own try may come before our watch
-/// has told of the change that it tries for, and is then in vain: a pod that would fit by what is
-/// known since gets the annotation, too, unless it was tried again within a moment. Those that have
-/// waited for longest come first, a few at a time; one that was woken in vain rests before it is
-/// woken again. Pods that were refused before it started, and want a resource, are remembered, too.
+/// Remembers pods that fitted no node. kube-scheduler tries them again when pods or nodes change,
+/// but not when a custom resource changes. Then the pods that fit a changed node get another value
+/// of an annotation, which wakes only them. kube-scheduler's own try may come before our watch has
+/// reported the change, and then fails. A pod that fits by the newer state gets the annotation,
+/// too, unless it was tried again within a moment. The longest-waiting pods come first, a few at a
+/// time. A pod that was woken without success rests before it is woken again. Pods that were
+/// unschedulable before the start, and request a resource, are remembered, too.
 ///
 /// Threads: made, started and destroyed on that of `io`; OnJudged any.
 class Waker {
  public:
   struct Options {
     std::chrono::milliseconds period{100};
-    std::chrono::milliseconds first_rest{1'000};  ///< doubles with each time in vain
+    std::chrono::milliseconds first_rest{1'000};  ///< doubles with each try without success
     std::chrono::milliseconds most_rest{60'000};
     /// For how long a change of pods or nodes is left to kube-scheduler's own try.
     std::chrono::milliseconds own_try{1'000};

@@ -1,4 +1,4 @@
-// What each node says to a pod: for who wonders why it waits.
+// Why a pod waits, node by node.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace qrm::scheduler {
 
 /// Where a pod is, by what `cache` knows now: `namespace`, `pod`, `uid`, `state` ("waits",
 /// "is being bound" or "is bound"), `node`, and for one that waits `nodes`: by name, the sentence
-/// by which the node refuses it, empty where it fits. `words` are a name, NAMESPACE/NAME or a UID.
+/// by which the node rejects it, empty where it fits. `words` are a name, NAMESPACE/NAME or a UID.
 ///
 /// Threads: any. Cost: that of a filter call about all nodes.
 /// Errors: kUnavailable until every list has come; kNotFound for a pod that is not there, or is one

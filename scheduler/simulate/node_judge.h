@@ -21,7 +21,7 @@ class NodeJudge {
   /// without us sees it. Source: Kubernetes, NodeResourcesFit.
   bool FitsWhole(const std::string& node, const Pod& pod) const;
 
-  /// The pod starts on the node. Errors: the node's refusal; it holds nothing then.
+  /// The pod starts on the node. Errors: the node's rejection; it holds nothing then.
   Status Admit(const std::string& node, const Pod& pod);
   void Remove(const std::string& node, const Pod& pod);
 

@@ -75,7 +75,7 @@ void Print(const SimulationReport& report, std::ostream& out) {
                      report.waiting, report.duration)
       << fmt::format("false accepts  {}\n", report.false_accepts);
   if (report.refused_others > 0) {
-    out << fmt::format("refused        {} that others had bound\n", report.refused_others);
+    out << fmt::format("rejected       {} that others had bound\n", report.refused_others);
   }
   out << fmt::format("waited         {:.1f} s in the mean, {:.1f} s at most\n", report.mean_wait,
                      report.longest_wait);

@@ -25,12 +25,12 @@ struct OverTime {
 struct SimulationReport {
   int pods = 0;
   int placed = 0;           ///< that ran on a node
-  int waiting = 0;          ///< that had no place at the end
+  int waiting = 0;          ///< that had no node at the end
   int bound_by_others = 0;  ///< of `pods`: the trace says where
-  /// Placed by us and refused by the node: what the filters are there to prevent.
+  /// Placed by us and rejected by the node, which the filters should prevent.
   int false_accepts = 0;
-  int refused_others = 0;  ///< bound by others and refused by the node
-  double mean_wait = 0;    ///< of those that we placed
+  int refused_others = 0;  ///< bound by others and rejected by the node
+  double mean_wait = 0;    ///< of the pods that we placed
   double longest_wait = 0;
   double duration = 0;
   std::map<std::string, OverTime> utilisation;  ///< requested part of allocatable, by resource
@@ -42,7 +42,7 @@ struct SimulationReport {
 };
 
 /// A pod goes to the node that scores highest, the first by name among equals; one that fits
-/// nowhere waits until something ends. A pod that its node refuses has failed. Errors: of the
+/// nowhere waits until something ends. A pod that its node rejects has failed. Errors: of the
 /// trace.
 StatusOr<SimulationReport> Simulate(const Trace& trace, const SimulationOptions& options);
 

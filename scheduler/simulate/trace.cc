@@ -26,7 +26,7 @@ using nlohmann::json;
 /// So that a slip of the pen does not fill the memory.
 constexpr int kMostReplicas = 1'000'000;
 
-/// A trace may have every object of a large cluster, and whoever plays it waits for it.
+/// A trace may have every object of a large cluster, and its user waits for it.
 constexpr config::YamlBounds kTraceBounds{
     .bytes = std::size_t{1} << 30, .nodes = 50'000'000, .time = std::chrono::minutes(30)};
 

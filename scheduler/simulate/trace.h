@@ -15,8 +15,8 @@ namespace qrm::scheduler {
 /// A pod of the trace. Units: seconds since the beginning.
 struct TracePod {
   double at = 0;
-  std::optional<double> lifetime;  ///< once it has its place; absent: it stays
-  Pod pod;                         ///< with a node, when somebody else binds it there
+  std::optional<double> lifetime;  ///< once it runs; absent: it stays
+  Pod pod;                         ///< with a node if another scheduler binds it there
 };
 
 /// Pods are in the order of their arrival.

@@ -1,4 +1,5 @@
-// What a node says of its QoS-class resources: which classes it has, for how many, and for whom.
+// The QoS-class resources of a node: its classes, their capacity, and the namespaces that may use
+// them.
 #pragma once
 
 #include <cstdint>

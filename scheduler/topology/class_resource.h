@@ -8,11 +8,11 @@
 
 namespace qrm::scheduler {
 
-/// The type. What nodes offer is told by their annotation kNodeClasses.
+/// The type. Nodes report their classes in the annotation kNodeClasses.
 inline constexpr char kClasses[] = "classes";
 
-/// Counts what pods ask for. Classes that they have by default are not counted: only the node knows
-/// whether there was a place for one.
+/// Counts the classes that pods ask for. Default classes are not counted: only the node knows
+/// whether it had capacity for one.
 std::unique_ptr<Handle> MakeClassesHandle();
 
 }  // namespace qrm::scheduler

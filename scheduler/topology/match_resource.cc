@@ -1,4 +1,4 @@
-// Joins what the node's topology object tells with the names in its allocatable.
+// Joins the amounts in the node's topology object with the names in its allocatable.
 #include "scheduler/topology/match_resource.h"
 
 #include <map>

@@ -17,7 +17,7 @@ namespace qrm::scheduler {
 /// Amounts in a scheduler's units: CPUs in thousandths, all else whole, both rounded up.
 using SchedulerAmounts = std::map<std::string, int64_t>;
 
-/// A node as its NodeResourceTopology and its Node tell it.
+/// A node, from its NodeResourceTopology and its Node.
 struct MatchNode {
   bool single_numa_node = false;  ///< the policy; under others, every pod passes
   TopologyScope scope = TopologyScope::kContainer;

@@ -113,7 +113,7 @@ Status ReadPresent(const Section& section, NodeModel& model) {
   QRM_ASSIGN_OR_RETURN(const Section resized, section.Child("pool-cpus"));
   for (const std::string& name : resized.Keys()) {
     if (cpu::FindPool(model.cpu, name) == nullptr) {
-      return resized.Error(name, "is no pool", "name those of plugins.cpu.pools");
+      return resized.Error(name, "is not a pool", "name pools of plugins.cpu.pools");
     }
     QRM_ASSIGN_OR_RETURN(model.pools[name], resized.Parsed<CpuSet>(name, "CPU list", "0-3,8"));
   }

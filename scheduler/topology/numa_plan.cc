@@ -1,4 +1,4 @@
-// The walk of an admission without its daemon: nothing is committed, nobody is asked over a wire.
+// The steps of an admission without the daemon: nothing is committed, no process is called.
 #include "scheduler/topology/numa_plan.h"
 
 #include <algorithm>

@@ -15,8 +15,8 @@
 
 namespace qrm::scheduler {
 
-/// What a node's plugins have given of its own to somebody; who uses pools is noted of those that
-/// follow their containers.
+/// What a node's plugins have allocated exclusively. Users of pools are noted for pools that follow
+/// their containers.
 struct NodeHoldings {
   cpu::CpuState cpu;
   memory::Bindings memory;
@@ -43,8 +43,8 @@ void SettlePools(const NodeModel& model, NodeHoldings& held);
 /// pod of a skipped namespace. Source: qrmd's admission, manager/admission.
 std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod);
 
-/// Whether `pod` may get something of its own on the node, however full that is, or a part of a
-/// pool that follows it. The others hold nothing, and change nothing for anybody.
+/// Whether `pod` may get something exclusive on the node, however full that is, or a part of a pool
+/// that follows it. Other pods hold nothing, and change nothing for any other pod.
 bool MayHold(const NodeModel& model, const Pod& pod);
 
 /// What `placement` gives; pools are left as they are.
@@ -54,7 +54,7 @@ NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement);
 /// when that is nothing.
 bool DropPod(const std::string& uid, NodeHoldings& held);
 
-/// A pod that has its place.
+/// A pod with its allocations.
 struct PlacedPod {
   PodPlacement placement;
   NodeHoldings after;  ///< what is held then

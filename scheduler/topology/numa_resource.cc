@@ -121,7 +121,7 @@ class NumaResource final : public ExtendedResource {
   void Settle() {
     held_ = decided_;
     for (const auto& [uid, pod] : undecided_) {
-      // One that the node cannot place holds nothing there: it is refused.
+      // A pod that the node cannot place holds nothing there: it is rejected.
       if (StatusOr<PlacedPod> placed = PlacePod(model(), *pod, *held_); placed.ok()) {
         held_ = std::make_shared<const NodeHoldings>(std::move(placed->after));
       }

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Null for what others use as well and nobody has to remember.
+/// Null for shared things, which need not be remembered.
 json ToNote(const std::string& resource, const ResourceAllocation& allocation) {
   if (resource == cpu::kResource) {
     if (allocation.exclusive && !allocation.shares_of.empty()) {
@@ -170,7 +170,7 @@ std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod
   try {
     PodPlacement placement = FromNotes(model, pod, *notes);
     return IsWithinRequests(pod, placement) ? std::optional(std::move(placement)) : std::nullopt;
-  } catch (const std::exception&) {  // json's, and that of a node that is no number
+  } catch (const std::exception&) {  // json's, and that of a node that is not a number
     return std::nullopt;
   }
 }

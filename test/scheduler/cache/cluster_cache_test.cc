@@ -224,7 +224,7 @@ TEST_F(ClusterCacheTest, ANodeThatReturnsFindsItsPods) {
 TEST_F(ClusterCacheTest, CountsPodsThatComeBeforeTheirCapacity) {
   cache_->SetPod(MakePod("a", 4, "n2"));
   cache_->SetNode({.name = "n2"});
-  EXPECT_EQ(Refusal(MakePod("b", 1), "n2"), "the node has not told what it has of counted");
+  EXPECT_EQ(Refusal(MakePod("b", 1), "n2"), "the node has not reported its counted");
   cache_->SetObject(kCountedObjects, MakeObject("other", "n2", 10));
   EXPECT_EQ(Available("n2"), 6);
 }
@@ -237,7 +237,7 @@ TEST_F(ClusterCacheTest, LosesNoPodWhenTheCapacityChanges) {
 
 TEST_F(ClusterCacheTest, RefusesPodsThatAskForWhatNobodyTellsAnyMore) {
   cache_->DeleteObject(kCountedObjects, "status", "9");
-  EXPECT_EQ(Refusal(MakePod("a", 1)), "the node has not told what it has of counted");
+  EXPECT_EQ(Refusal(MakePod("a", 1)), "the node has not reported its counted");
   EXPECT_EQ(Refusal(MakePod("b", 0)), "");
 }
 

@@ -84,14 +84,14 @@ TEST(ReadPodTest, NamesThePodAndTheValueThatIsWrong) {
       "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "many"}}}]}})"),
               HasSubstr("cannot read pod ns/p: container c: cpu: cannot read quantity 'many'"));
   EXPECT_THAT(ReadError(R"({"metadata": {"name": "p"}})"), HasSubstr("metadata.uid is missing"));
-  EXPECT_THAT(ReadError(R"({"metadata": {"uid": 7}})"), HasSubstr("uid is 7, which is no text"));
-  EXPECT_THAT(ReadError(R"([])"), HasSubstr("no mapping"));
+  EXPECT_THAT(ReadError(R"({"metadata": {"uid": 7}})"), HasSubstr("uid is 7, which is not a text"));
+  EXPECT_THAT(ReadError(R"([])"), HasSubstr("not a mapping"));
 }
 
 TEST(ReadPodTest, RefusesContainersThatAreNoList) {
   EXPECT_THAT(
       ReadError(R"({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": {"a": 1}}})"),
-      HasSubstr("no mapping"));
+      HasSubstr("not a mapping"));
 }
 
 TEST(ReadNodeTest, ReadsNumbersAndTextsAsAmounts) {

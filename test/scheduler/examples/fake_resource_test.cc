@@ -83,15 +83,15 @@ TEST_F(FakeResourceTest, APodThatAsksForNothingFitsWhereThereIsTooLittle) {
 }
 
 TEST_F(FakeResourceTest, RefusesAnAnnotationThatIsNoQuantity) {
-  EXPECT_THAT(Refusal(Asking("a", "three")), testing::HasSubstr("is no quantity"));
-  EXPECT_THAT(Refusal(Asking("a", "-3")), testing::HasSubstr("is no quantity"));
+  EXPECT_THAT(Refusal(Asking("a", "three")), testing::HasSubstr("is not a quantity"));
+  EXPECT_THAT(Refusal(Asking("a", "-3")), testing::HasSubstr("is not a quantity"));
 }
 
 TEST_F(FakeResourceTest, ACustomResourceWithoutCapacityTellsNothing) {
   cache_->SetObject(kFakeStatuses, {.name = "n1",
                                     .body = std::make_shared<const nlohmann::json>(
                                         nlohmann::json{{"spec", {{"nodeName", "n1"}}}})});
-  EXPECT_EQ(Refusal(Asking("a", "1")), "the node has not told what it has of fake");
+  EXPECT_EQ(Refusal(Asking("a", "1")), "the node has not reported its fake");
 }
 
 }  // namespace

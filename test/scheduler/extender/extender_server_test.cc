@@ -180,7 +180,7 @@ TEST_F(ExtenderServerTest, APodCountsWhileNobodyKnowsWhetherItIsBound) {
   PutPod("b", 8);
   StartReady();
   cluster_.HoldWrites();
-  EXPECT_THAT(Bind("a", "n1"), HasSubstr("cannot tell yet"));
+  EXPECT_THAT(Bind("a", "n1"), HasSubstr("the API server has not answered yet"));
   EXPECT_THAT(Bind("b", "n1"), HasSubstr("not enough fake"));
   cluster_.LetWritesGo();
   EXPECT_TRUE(Await([&] { return NodeOf("a") == "n1"; }));

@@ -55,7 +55,9 @@ TEST_P(WrongServeTest, IsRefusedWithTheCure) {
 const WrongCase kWrong[] = {
     {"UnknownKey", {"--adress=:1"}, "did you mean address"},
     {"NoValue", {"--address"}, "write --KEY=VALUE"},
-    {"OpenAddress", {"--address=:9755"}, "whoever reaches it could bind pods; set client-ca-file"},
+    {"OpenAddress",
+     {"--address=:9755"},
+     "every client that reaches it could bind pods; set client-ca-file"},
     {"HalfACertificate", {"--key-file=/k"}, "set both certificate-file and key-file"},
     {"ClientsWithoutTls", {"--client-ca-file=/ca"}, "set certificate-file and key-file"},
     {"UnknownResource", {"--resources=gpu"}, "write classes, disk-io, fake, numa or numa-match"},

@@ -255,7 +255,7 @@ TEST_F(NumaResourceTest, RefusesPodsWithARoleWhereNothingIsToldOfTheNode) {
   Pod pod = Guaranteed("a", 1);
   EXPECT_EQ(Refusal(pod, "n2"), "");
   pod.labels["katalyst.kubewharf.io/pod_role"] = "db";
-  EXPECT_EQ(Refusal(pod, "n2"), "the node has not told what it has of numa");
+  EXPECT_EQ(Refusal(pod, "n2"), "the node has not reported its numa");
 }
 
 TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadTellsNothing) {
@@ -320,7 +320,7 @@ TEST(ReadNodeModelTest, TakesTheSizesOfPoolsThatWereResized) {
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(NothingHeld(**model).cpu.pools.at("p"), (CpuSet{1, 2}));
   EXPECT_THAT(MessageOf(ReadNodeModel("{" + keys + ", pool-cpus: {q: 1-2}}", "n1").status()),
-              HasSubstr("q is no pool"));
+              HasSubstr("q is not a pool"));
 }
 
 TEST(ReadNodeModelTest, NamesKeysThatItDoesNotKnow) {

@@ -122,7 +122,7 @@ TEST(PodFileTest, NamesLineFieldValueAndRemedyOfWhatIsWrong) {
   EXPECT_EQ(Problem("kind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: main\n"
                     "    resources:\n      requests:\n        cpu: two\n"),
             "cannot read web.yaml:8: spec.containers[0].resources.requests.cpu is 'two', which is "
-            "no quantity; write one such as 2, 500m or 1Gi");
+            "not a quantity; write one such as 2, 500m or 1Gi");
   EXPECT_EQ(Problem("kind: Service\n"),
             "cannot read web.yaml:1: kind is 'Service', which has no pod; give a Pod, or a "
             "Deployment, DaemonSet, StatefulSet, ReplicaSet, Job or CronJob");
