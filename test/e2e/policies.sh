@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The pages of docs/policies: their files are written, their commands typed, and what these print is what stands there.
+# The pages of docs/policies and the quickstart: their files are written, their commands typed, and the output compared
+# with the page.
 #   policies.sh BUILD_DIR [PAGE...]     default: all
 set -euo pipefail
 
@@ -22,6 +23,7 @@ export PATH=$build/bin:$PATH
 write_blocks() {
   awk -v directory="$work" '
     /^```yaml$/ { getline; file = directory "/" $2; inside = 1; next }
+    /^```[a-z]+$/ { file = "/dev/null"; inside = 1; next }
     /^```$/ && !inside { file = directory "/commands"; inside = 1; next }
     /^```$/ { inside = 0; close(file); next }
     inside { print >>file }' "$1"
@@ -69,7 +71,7 @@ follow_page() {
 
 # A node for each page.
 if [ -z "${QRM_POLICY_PAGE:-}" ]; then
-  mapfile -t pages < <(grep -l '^# qrmd.yaml$' docs/policies/*.md)
+  mapfile -t pages < <(grep -l '^# qrmd.yaml$' docs/quickstart.md docs/policies/*.md)
   for page in "${@:-${pages[@]}}"; do
     QRM_POLICY_PAGE=$page "test/e2e/$(basename "$0")" "$build"
   done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Types the commands of docs/qrmctl.md into a terminal, beside a running qrmd, and compares what they show there with the
-# samples of the page: the columns of tables, the names in sheets, and sentences but for their numbers. Ends with 77
-# (skipped) where there is no tmux.
+# samples of the page: the columns of tables, the names in sheets, and sentences except for their numbers. Checks the
+# commands and messages of the pages for beginners and for troubleshooting, too. Ends with 77 (skipped) where there is no
+# tmux.
 #   test/e2e/terminal.sh BUILD_DIR
 set -euo pipefail
 
@@ -213,21 +214,31 @@ for command in "${commands[@]}"; do
     fi
   done
 done
-# Each command of the runbook is one, with options that it has.
+# Each command of these pages is one, with options that it has.
+pages=(README.md docs/quickstart.md docs/runbook.md docs/troubleshooting.md)
 while read -r line; do
   words=() options=()
   for word in $line; do
     case $word in
       -*) options+=("$word") ;;
-      [a-z]*) [[ $word == *.* || ${#options[@]} -gt 0 ]] || words+=("$word") ;;
+      [a-z]*) [[ $word == *[./=]* || ${#options[@]} -gt 0 ]] || words+=("$word") ;;
     esac
   done
   if [ "${options[0]:-}" = --cluster ]; then words=(--cluster why); fi
-  help=$(qrmctl "${words[@]}" --help) || fail "the runbook's qrmctl $line is no command"
+  help=$(qrmctl "${words[@]}" --help) || fail "${pages[*]} name qrmctl $line, which is not a command"
   for option in "${options[@]}"; do
-    [ "$option" = --cluster ] || grep -qE -- "^ +(-., ?)?$option[, ]" <<<"$help" || fail "the runbook's qrmctl $line has no $option"
+    [ "$option" = --cluster ] || grep -qE -- "^ +(-., ?)?$option[, ]" <<<"$help" ||
+      fail "${pages[*]} name qrmctl $line, which has no $option"
   done
-done < <(grep -oE '`qrmctl [^`]+`' docs/runbook.md | tr -d '\`' | sed 's/^qrmctl //' | sort -u)
+done < <(grep -ohE '`qrmctl [^`]+`|^(\$ )?qrmctl .*' "${pages[@]}" | tr -d '\`' |
+  sed -E 's/^(\$ )?qrmctl //; s/ +#.*//; s/ *[0-9]?[|>&].*//' | sort -u)
+# Each message of the page of troubleshooting is one of the programs': its parts between values are in them.
+while read -r message; do
+  while read -r part; do
+    [ ${#part} -lt 4 ] || grep -aqF -- "$part" "$build/bin/qrmd" "$build/bin/qrmctl" ||
+      fail "docs/troubleshooting.md has the message \"$message\", of which no program has \"$part\""
+  done < <(sed 's/…/\n/g' <<<"$message")
+done < <(sed -nE '/^\| `/s/^\| (`[^|]*`)[^`|]*\|.*/\1/p' docs/troubleshooting.md | grep -oE '`[^`]+`' | tr -d '\`')
 
 shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
 
