@@ -12,18 +12,18 @@ bin=build/release/bin
 # shellcheck source=scripts/steps.sh
 . scripts/steps.sh
 
-step "1. install Debian packages, about 1 min beside the download" scripts/deps.sh
-step "2. build the programs, about 7 min, and half a minute for an edit" \
+step "1. install Debian packages, about 15 s beside the download" scripts/deps.sh
+step "2. build the programs, about 6 min, and 15 s to 4 min after an edit" \
   scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job
 
 containers=0
-step "3. the main job on real containers (containerd with NRI, in a private directory), about 20 s" \
+step "3. the main job on real containers (containerd with NRI, in a private directory), about 6 s" \
   scripts/containerd.sh run --probe "$bin/qrm-probe" -- "$PWD/$bin/qrm-main-job" containers || containers=$?
 if ((containers != 0 && containers != 77)); then
   exit "$containers"
 fi
 
-step "4. the proposal's examples (simulated runtime), about 5 s" "$bin/qrm-main-job" examples
+step "4. the proposal's examples (simulated runtime), about 1 s" "$bin/qrm-main-job" examples
 
 if ((containers == 77)); then
   echo "run.sh: the main job was not played on real containers; see step 3 for what is missing" >&2
