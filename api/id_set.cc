@@ -162,10 +162,11 @@ Status IdSet::ParseInto(std::string_view text, std::string_view what) {
     }
     const bool ends_in_comma = comma != std::string_view::npos && comma + 1 == rest.size();
     if (first < 0 || last < first || ends_in_comma) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "cannot read {} \"{}\": \"{}\" is no number or ascending range below {}; write "
-                    "it like 0-3,8",
-                    what, Quoted(text), Quoted(item), kMaxIds);
+      return Errorf(
+          StatusCode::kInvalidArgument,
+          "cannot read {} \"{}\": \"{}\" is not a number or ascending range below {}; write "
+          "it like 0-3,8",
+          what, Quoted(text), Quoted(item), kMaxIds);
     }
     AddRange(first, last);
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);

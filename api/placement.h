@@ -1,4 +1,4 @@
-// What a plugin tells about one container by place, as values without gRPC.
+// What a plugin reports about one container by NUMA node, as values without gRPC.
 #pragma once
 
 #include <cstdint>

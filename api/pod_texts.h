@@ -1,5 +1,5 @@
-// Tells which labels and annotations of a sandbox are the pod's own, and how much of them is kept:
-// on the node and, so that both see the same, in the scheduler.
+// Decides which labels and annotations of a sandbox are the pod's own, and how much of them is
+// kept: on the node and, so that both see the same, in the scheduler.
 #pragma once
 
 #include <array>
@@ -17,17 +17,17 @@ namespace qrm {
 /// 256 KiB of annotations; nothing that concerns us is longer than a few hundred bytes.
 inline constexpr std::size_t kMostValueBytes = 4096;
 inline constexpr std::size_t kMostTextBytes = 16 << 10;
-/// What a pod tells a compute driver, for all its containers and, behind the prefix, for one: of
-/// each text, and of all of them, which do not count as others do.
+/// A pod's text for a compute driver, for all its containers and, with the prefix, for one. The
+/// bounds of each text and of all of them, which are counted apart from other annotations.
 inline constexpr std::string_view kDriverSpec = "cci.qrm.io/spec";
 inline constexpr std::string_view kDriverSpecOfContainer = "spec.cci.qrm.io/container.";
 inline constexpr std::size_t kMostSpecBytes = 16 << 10;
 inline constexpr std::size_t kMostBytesOfSpecs = 32 << 10;
-/// What is kept of a longer value: with its length, it is quoted in messages as it stands.
+/// What is kept of a longer value: messages quote it, with the length, unchanged.
 inline constexpr std::size_t kKeptOfLongValue = 160;
 
-/// `all` within bounds: a longer value is cut, so that whoever reads it as something sees that it
-/// is none, and what is beyond all that is kept, in the order of the keys, is left out.
+/// `all` within bounds: a longer value is cut, so that its reader finds it invalid. Values beyond
+/// the total, in the order of the keys, are left out.
 template <typename Map>
 StringMap Bounded(const Map& all) {
   std::map<std::string_view, std::string_view> sorted;

@@ -102,10 +102,11 @@ StatusOr<double> ParseQuantity(std::string_view text) {
     value = ValueOf(rest.substr(0, length), rest.substr(length));
   }
   if (!value.has_value() || (negative && *value > 0)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read quantity '{}': {}; write one such as 100m, 1.5Gi or 1e3",
-                  text.substr(0, kMaxLength),
-                  value.has_value() ? "it is below zero" : "it is no number with a known suffix");
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot read quantity '{}': {}; write one such as 100m, 1.5Gi or 1e3",
+        text.substr(0, kMaxLength),
+        value.has_value() ? "it is below zero" : "it is not a number with a known suffix");
   }
   return *value > 0 ? std::clamp(*value, kLeast, kMost) : 0.0;
 }

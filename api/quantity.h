@@ -9,7 +9,7 @@ namespace qrm {
 
 /// The amount as the double nearest to what is written. As in Kubernetes, less than a billionth
 /// counts as a billionth, and more than 2^63-1 as 2^63-1.
-/// Errors: kInvalidArgument for what is no quantity, and for one below zero: nobody can request it.
+/// Errors: kInvalidArgument for text that is not a quantity, and for a quantity below zero.
 /// Source: Kubernetes API reference, "Quantity".
 StatusOr<double> ParseQuantity(std::string_view text);
 

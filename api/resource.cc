@@ -73,10 +73,11 @@ Status CheckResourceName(std::string_view name) {
   const std::string_view part = slash == std::string_view::npos ? name : name.substr(slash + 1);
   const bool prefix_ok = slash == std::string_view::npos || IsDnsSubdomain(name.substr(0, slash));
   if (!prefix_ok || !IsQualifiedPart(part)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot use resource name \"{}\": it is no qualified name; write it like cpu or "
-                  "example.com/nic",
-                  name);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot use resource name \"{}\": it is not a qualified name; write it like cpu or "
+        "example.com/nic",
+        name);
   }
   return OkStatus();
 }

@@ -58,12 +58,12 @@ struct ContainerRequest {
   SharedText runtime_class;
   /// Set in Allocate for plugins with topology alignment: the merged hint.
   std::optional<TopologyHint> hint;
-  /// What a container that runs without a record has now, as far as the runtime tells: to be left
-  /// to it where that serves the request. For plugins in the manager's process; not on the wire.
+  /// What a container that runs without a record has now, as far as the runtime reports it: it
+  /// keeps that where it serves the request. For plugins in the manager's process; not on the wire.
   CpuSet runs_on;
   NumaMask runs_near;  ///< its memory nodes
 
-  /// The requested amount: the only entry of `requests` but for hugepages, or 0 when there is none.
+  /// The requested amount: the only entry of `requests` beside hugepages, or 0 when there is none.
   double quantity() const;
 
   bool operator==(const ContainerRequest&) const = default;
@@ -105,9 +105,9 @@ struct ResourceAllocation {
   /// The CPUs of `value` belong to this container alone. Our own extension: other plugins leave it
   /// false.
   bool exclusive = false;
-  /// CPUs, kernel list form, that a container with CPUs of its own may use beside them while a pool
-  /// has them, and those of them that it has: the knob gets `value` and `shares` together. The pool
-  /// is `shares_of`; empty: the default one. Our own extension: other plugins leave them empty.
+  /// CPUs, kernel list form, that a container with exclusive CPUs may also use while a pool has
+  /// them, and the part that the pool has: the knob gets `value` and `shares` together. The pool is
+  /// `shares_of`; empty: the default pool. Our own extension: other plugins leave them empty.
   std::string may_share;
   std::string shares;
   std::string shares_of;

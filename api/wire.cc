@@ -32,8 +32,8 @@ void CopyIdentity(const ContainerRequest& request, Response& response) {
   response.set_native_qos_class(request.native_qos_class);
 }
 
-/// An answer about somebody else must not be applied to this container; fields left empty are taken
-/// as not repeated.
+/// An answer about another container must not be applied to this one; empty fields count as not
+/// repeated.
 template <typename Response>
 Status CheckIdentity(const Response& response, const ContainerRequest& request) {
   const auto differs = [](const std::string& got, const std::string& want) {

@@ -42,9 +42,9 @@ StatusOr<TopologyHint> FromWire(const pb::TopologyHint& message);
 /// means it.
 pb::ResourceHintsResponse HintsResponse(const ContainerRequest& request, const HintList& hints);
 
-/// The hints that `response` has for `resource`: no entry or no list is no preference, an empty
-/// list is impossible. Errors: kInvalidArgument when the response is for another pod, container or
-/// resource than `request`, or a node is out of range.
+/// The hints that `response` has for `resource`: no entry or no list means no preference, an empty
+/// list means impossible. Errors: kInvalidArgument when the response is for another pod, container
+/// or resource than `request`, or a node is out of range.
 StatusOr<HintList> HintsFrom(const pb::ResourceHintsResponse& response,
                              const ContainerRequest& request);
 

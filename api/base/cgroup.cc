@@ -1,4 +1,4 @@
-// Tells cgroup v1 from v2, and translates systemd's names.
+// Distinguishes cgroup v1 from v2, and translates systemd's names.
 #include "api/base/cgroup.h"
 
 #include <fstream>

@@ -15,14 +15,14 @@ namespace qrm {
 /// Threads: one at a time.
 class ChangedFile {
  public:
-  /// What is at `path` now is known.
+  /// The version at `path` now is known.
   explicit ChangedFile(std::string path) : path_(std::move(path)) { Know(); }
 
-  /// What is there now is known, too.
+  /// The current version is known, too.
   void Know() { known_ = last_ = Look(); }
 
-  /// True once when another version is there, and was at the former call already: who wrote it has
-  /// finished. A file that is missing is no version.
+  /// True once for another version that the former call saw already: its writer has finished. A
+  /// missing file is not a version.
   bool HasSettled();
 
  private:

@@ -12,7 +12,7 @@
 
 namespace qrm {
 
-/// Every wait has a predicate and, but for shutdown, a deadline.
+/// Every wait has a predicate and, except at shutdown, a deadline.
 class CondVar {
  public:
   CondVar() = default;

@@ -34,7 +34,7 @@ Status ReadSection(const Section& section, const Keys& keys, const std::string& 
   for (const std::string& name : section.Keys()) {
     const ConfigKey* key = FindKey(keys, name);
     if (key == nullptr) {
-      return section.Error(name, "is no known key", RemedyFor(name, keys, program));
+      return section.Error(name, "is not a known key", RemedyFor(name, keys, program));
     }
     QRM_RETURN_IF_ERROR(key->read(section, name));
   }

@@ -74,7 +74,7 @@ ConfigKey PathKey(std::string name, std::string& place, std::string help) {
   path.read = [&place, read = path.read](const Section& section, const std::string& key) -> Status {
     QRM_RETURN_IF_ERROR(read(section, key));
     if (!place.starts_with('/')) {
-      return section.Error(key, fmt::format("is '{}', which is no absolute path", place),
+      return section.Error(key, fmt::format("is '{}', which is not an absolute path", place),
                            "write one that starts with /");
     }
     return OkStatus();
@@ -107,7 +107,7 @@ ConfigKey DurationKey(std::string name, milliseconds& place, DurationRange range
             const std::optional<milliseconds> duration = ParseDuration(value);
             if (!duration.has_value() || *duration < *least || *duration > *most) {
               return section.Error(
-                  key, fmt::format("is '{}', which is no duration from {}", value, text),
+                  key, fmt::format("is '{}', which is not a duration from {}", value, text),
                   "write one such as 500ms, 3s or 1m");
             }
             place = *duration;
@@ -125,9 +125,9 @@ ConfigKey NumberKey(std::string name, int& place, NumberRange range, std::string
             QRM_ASSIGN_OR_RETURN(const std::string value, section.Text(key, ""));
             const std::optional<int> number = ParseNumber<int>(value);
             if (!number.has_value() || *number < range.least || *number > range.most) {
-              return section.Error(key,
-                                   fmt::format("is '{}', which is no number from {}", value, text),
-                                   range.remedy);
+              return section.Error(
+                  key, fmt::format("is '{}', which is not a number from {}", value, text),
+                  range.remedy);
             }
             place = *number;
             return OkStatus();

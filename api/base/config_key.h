@@ -18,16 +18,16 @@ class Section;
 /// How a value is written.
 enum class KeyShape { kScalar, kList, kMapping };
 
-/// A key of the configuration file, bound to the place of its value. Whoever owns the options lists
-/// their keys beside them; what a place holds before it is read is the key's default.
+/// A key of the configuration file, bound to the variable of its value. The owner of the options
+/// lists their keys beside them; the variable's value before it is read is the key's default.
 ///
-/// Threads: one at a time, and no longer than the place lives.
+/// Threads: one at a time, and no longer than the variable lives.
 struct ConfigKey {
   std::string name;
   KeyShape shape = KeyShape::kScalar;
   std::string range;  ///< what values it takes
   std::string help;
-  /// Reads the key, which the section has, into its place. Errors: kInvalidArgument with file,
+  /// Reads the key, which the section has, into its variable. Errors: kInvalidArgument with file,
   /// line, key, value and what is allowed.
   std::function<Status(const Section&, const std::string& name)> read;
   std::function<std::string()> show;  ///< the value in its place, as one writes it

@@ -1,4 +1,4 @@
-// Tells when a file was replaced or changed.
+// Detects when a file was replaced or changed.
 #pragma once
 
 #include <string>

@@ -59,7 +59,7 @@ class JsonBuilder final : public json::json_sax_t {
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const json::exception& error) override {
     return Refuse(StatusCode::kInvalidArgument,
-                  fmt::format("is no JSON: {}", Quoted(error.what())));
+                  fmt::format("is not JSON: {}", Quoted(error.what())));
   }
 
  private:

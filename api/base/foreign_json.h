@@ -21,8 +21,8 @@ struct JsonBounds {
 
 /// The document `text`; of a key that an object has twice, the last value. Nothing of it is deep
 /// enough to fill the stack of code that copies, compares or prints it.
-/// Errors: kInvalidArgument for what is no JSON, kResourceExhausted for what is beyond a bound; the
-/// message is the cause, such as "is nested more than 64 deep", and who asked adds the rest.
+/// Errors: kInvalidArgument for text that is not JSON, kResourceExhausted for text beyond a bound.
+/// The message is the cause, such as "is nested more than 64 deep"; the caller adds the rest.
 /// Cost: one pass without recursion, which ends at the first bound.
 StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonBounds& bounds = {});
 

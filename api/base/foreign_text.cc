@@ -15,8 +15,8 @@ bool Continues(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-/// Whether a character may begin with these two bytes: it has no shorter form, is no surrogate and
-/// stands within Unicode. Source: RFC 3629, section 4.
+/// Whether a character may begin with these two bytes: it has no shorter form, is not a surrogate
+/// and is within Unicode. Source: RFC 3629, section 4.
 bool MayFollow(unsigned char first, unsigned char second) {
   switch (first) {
     case 0xe0:
@@ -128,7 +128,7 @@ void AppendCode(char32_t character, std::string& escaped) {
   }
 }
 
-/// `text` with each piece as `append` has it, but for printable ASCII, which stays.
+/// `text` with each piece as `append` writes it; printable ASCII stays.
 template <typename Append>
 std::string Rewritten(std::string_view text, Append append) {
   std::string rewritten;

@@ -8,12 +8,12 @@
 
 namespace qrm {
 
-/// As much of somebody else's text stands in a message at most.
+/// The most bytes of foreign text in a message.
 inline constexpr std::size_t kMostForeignBytes = 200;
 
-/// `text` with control characters as `\n`, `\t`, `\r` or `\xNN`, and so every byte that is no
-/// UTF-8: nothing in it ends a line or moves a terminal's cursor. Unicode's format characters, such
-/// as U+202E that turns what follows it around, are `\uNNNN`, in two halves beyond 16 bits.
+/// `text` with control characters as `\n`, `\t`, `\r` or `\xNN`, and every byte that is not UTF-8
+/// as `\xNN`: nothing in it ends a line or moves a terminal's cursor. Unicode's format characters,
+/// such as U+202E that turns what follows it around, are `\uNNNN`, in two halves beyond 16 bits.
 std::string Escaped(std::string_view text);
 
 /// The JSON `document`, whose lines stay, with the characters in its strings that Escaped does not
@@ -27,7 +27,7 @@ bool IsUtf8(std::string_view text);
 /// with the length of what was cut: "abc... (250000 bytes)". Shorter text stays as it is.
 std::string Cut(std::string_view text, std::size_t most);
 
-/// `text` of somebody else as a message quotes it: cut to kMostForeignBytes, then escaped.
+/// Foreign `text` as a message quotes it: cut to kMostForeignBytes, then escaped.
 std::string Quoted(std::string_view text);
 
 }  // namespace qrm

@@ -34,9 +34,9 @@ inline constexpr YamlBounds kForeignYaml{.bytes = std::size_t{256} << 10,
                                          .aliases = YamlAliases::kRefused};
 
 /// The documents of `text`, as if it were the content of `file`.
-/// Errors: kInvalidArgument with file and line, for what is no YAML, is beyond a bound, or has an
-/// anchor that refers to itself.
-/// Cost: two passes; the first keeps nothing and ends at the first bound.
+/// Errors: kInvalidArgument with file and line, for text that is not YAML, is beyond a bound, or
+/// has an anchor that refers to itself. Cost: two passes; the first keeps nothing and ends at the
+/// first bound.
 StatusOr<std::vector<YAML::Node>> ParseYamlDocuments(const std::string& text,
                                                      const std::string& file,
                                                      const YamlBounds& bounds = {});

@@ -60,7 +60,7 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::err;
 }
 
-/// More of a value is no message but somebody's data, and would fill the disk.
+/// A longer value is foreign data, not a message, and would fill the disk.
 constexpr std::size_t kMostValueBytes = 4096;
 
 std::string InQuotes(std::string_view value) {

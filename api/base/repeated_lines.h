@@ -11,17 +11,17 @@
 
 namespace qrm {
 
-/// The line with N in place of each number: lines that differ in numbers only tell the same.
+/// The line with N in place of each number: lines that differ only in numbers are equal.
 std::string WithoutNumbers(std::string_view line);
 
-/// Tells which of equal lines are to be written: the first one, and one a minute while they go on.
+/// Decides which of equal lines are written: the first, and one a minute while they continue.
 /// Knows the lines of the last minute, a limited number of them.
 ///
 /// Threads: one at a time.
 class RepeatedLines {
  public:
   static constexpr std::chrono::minutes kPeriod{1};
-  /// Beyond so many different ones in a minute, nobody reads them: the rest is not written at all.
+  /// More different lines in a minute are useless to readers: the rest is not written.
   static constexpr std::size_t kMostLines = 1000;
 
   /// How many equal ones were held back before this one, which is to be written; absent: it is not.

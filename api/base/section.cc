@@ -41,7 +41,7 @@ Status CheckKeysDiffer(const YAML::Node& node, const std::string& file) {
     const YAML::Node& value = node.IsMap() ? entry.second : entry;
     if (node.IsMap() && entry.first.IsScalar() && !seen.insert(entry.first.Scalar()).second) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot read {}:{}: {} stands there twice; keep one of them", file,
+                    "cannot read {}:{}: {} occurs twice; keep one of them", file,
                     entry.first.Mark().line + 1, entry.first.Scalar());
     }
     if (value.IsMap() || value.IsSequence()) {
@@ -51,7 +51,7 @@ Status CheckKeysDiffer(const YAML::Node& node, const std::string& file) {
   return OkStatus();
 }
 
-/// A copy without aliases, which whoever reads it from the API server refuses.
+/// A copy without aliases, which readers of the copy in the API server reject.
 YAML::Node WrittenOut(const YAML::Node& node) {
   if (!node.IsMap() && !node.IsSequence()) {
     return YAML::Clone(node);
@@ -102,7 +102,7 @@ StatusOr<Section> Section::Load(const std::string& path) {
     return Errorf(StatusCode::kNotFound, "cannot read {}: {}; name an existing YAML file", path,
                   errno != 0 ? std::strerror(errno) : "no such file");
   }
-  std::string text(YamlBounds().bytes + 1, '\0');  // as much as is refused
+  std::string text(YamlBounds().bytes + 1, '\0');  // one more than is accepted
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return Parse(text, path);
@@ -121,7 +121,7 @@ StatusOr<Section> Section::FromNode(const YAML::Node& node, std::string file, st
   }
   if (!node.IsMap()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {}:{}: {} is no mapping; write `key: value` lines", file,
+                  "cannot read {}:{}: {} is not a mapping; write `key: value` lines", file,
                   node.Mark().line + 1, path.empty() ? "the file" : path);
   }
   return Section(node, std::move(file), std::move(path));
@@ -167,7 +167,7 @@ std::string Section::Place() const {
 std::vector<std::string> Section::Keys() const {
   std::vector<std::string> keys;
   for (const auto& entry : *node_) {
-    keys.push_back(entry.first.IsScalar() ? entry.first.Scalar() : "(a key that is no word)");
+    keys.push_back(entry.first.IsScalar() ? entry.first.Scalar() : "(a key that is not a word)");
   }
   return keys;
 }
@@ -191,7 +191,7 @@ Status Section::AllowKeys(std::initializer_list<std::string_view> known) const {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
       const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "...";
-      return Error(key, fmt::format("(with value '{}') is no known key", value),
+      return Error(key, fmt::format("(with value '{}') is not a known key", value),
                    fmt::format("the keys here are {}", fmt::join(allowed, ", ")));
     }
   }
@@ -204,7 +204,7 @@ StatusOr<std::optional<std::string>> Section::Scalar(std::string_view key) const
     return std::optional<std::string>();
   }
   if (!node->IsScalar()) {
-    return Error(key, "is no plain value", "write one value after the colon");
+    return Error(key, "is not a plain value", "write one value after the colon");
   }
   return std::optional<std::string>(node->Scalar());
 }
@@ -219,7 +219,7 @@ StatusOr<bool> Section::Flag(std::string_view key, bool fallback) const {
   if (!word || *word == "true" || *word == "false") {
     return word ? *word == "true" : fallback;
   }
-  return Error(key, Is(*word, "which is no truth value"), "write true or false");
+  return Error(key, Is(*word, "which is not a truth value"), "write true or false");
 }
 
 StatusOr<std::size_t> Section::Choice(std::string_view key, std::size_t fallback,
@@ -243,7 +243,7 @@ StatusOr<uint64_t> Section::Number(std::string_view key, uint64_t fallback) cons
   }
   const auto number = ParseNumber<uint64_t>(*text);
   if (!number.has_value() || *number > kLargestNumber) {
-    return Error(key, Is(*text, "which is no whole number"), "write one from 0 to 2^53");
+    return Error(key, Is(*text, "which is not a whole number"), "write one from 0 to 2^53");
   }
   return *number;
 }
@@ -255,14 +255,15 @@ StatusOr<uint64_t> Section::Bytes(std::string_view key, uint64_t fallback) const
   }
   const StatusOr<uint64_t> bytes = ParseBytes(*text);
   if (!bytes.ok()) {
-    return Error(key, Is(*text, "which is no size"), "write bytes, or a size such as 512Mi or 1G");
+    return Error(key, Is(*text, "which is not a size"),
+                 "write bytes, or a size such as 512Mi or 1G");
   }
   return *bytes;
 }
 
 Status Section::NotParsed(std::string_view key, const std::string& text, std::string_view what,
                           std::string_view example) const {
-  return Error(key, Is(text, fmt::format("which is no {}", what)),
+  return Error(key, Is(text, fmt::format("which is not a {}", what)),
                fmt::format("write one such as {}", example));
 }
 
@@ -273,11 +274,11 @@ StatusOr<std::vector<std::string>> Section::Words(std::string_view key) const {
     return words;
   }
   if (!node->IsSequence()) {
-    return Error(key, "is no list", "write one such as [a, b]");
+    return Error(key, "is not a list", "write one such as [a, b]");
   }
   for (const auto& item : *node) {
     if (!item.IsScalar()) {
-      return Error(key, "holds something that is no word", "write a list such as [a, b]");
+      return Error(key, "has an element that is not a word", "write a list such as [a, b]");
     }
     words.push_back(item.Scalar());
   }
@@ -314,7 +315,7 @@ StatusOr<std::vector<Section>> Section::Items(std::string_view key) const {
     return items;
   }
   if (!node->IsSequence()) {
-    return Error(key, "is no list", "start each entry with a dash");
+    return Error(key, "is not a list", "start each entry with a dash");
   }
   for (const auto& item : *node) {
     QRM_ASSIGN_OR_RETURN(Section section,

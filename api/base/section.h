@@ -23,20 +23,20 @@ namespace qrm::config {
 class Section {
  public:
   /// The whole file as one mapping; an empty file is an empty mapping. Errors: kNotFound when it
-  /// cannot be opened, kInvalidArgument when it is no YAML mapping.
+  /// cannot be opened, kInvalidArgument when it is not a YAML mapping.
   static StatusOr<Section> Load(const std::string& path);
 
   /// `text` as if it were the content of `file`. Errors: also those of ParseYaml.
   static StatusOr<Section> Parse(const std::string& text, const std::string& file,
                                  const YamlBounds& bounds = {});
 
-  /// `node` of a file that was read elsewhere; `path` is where it stands in it ("plugins.cpu").
-  /// Errors: kInvalidArgument when it is no mapping; a null node is an empty mapping.
+  /// `node` of a file that was read elsewhere, with its `path` in the file ("plugins.cpu").
+  /// Errors: kInvalidArgument when it is not a mapping; a null node is an empty mapping.
   static StatusOr<Section> FromNode(const YAML::Node& node, std::string file, std::string path);
 
   bool Has(std::string_view key) const;
 
-  /// A copy in which AllowKeys accepts `keys` as well: somebody else reads them.
+  /// A copy in which AllowKeys also accepts `keys`, which are read elsewhere.
   Section Without(std::initializer_list<std::string_view> keys) const;
 
   /// OK when the mapping has no keys but `known`.

@@ -1,4 +1,4 @@
-// Values that many places keep at once: copies share one until somebody edits his.
+// Values with many copies: the copies share one object until a copy is edited.
 #pragma once
 
 #include <atomic>
@@ -83,7 +83,7 @@ class Shared {  // NOLINT(cppcoreguidelines-special-member-functions): one assig
     return get().at(key);
   }
 
-  /// How many share it; of an empty one nobody counts.
+  /// How many copies share it; 0 for an empty one.
   std::size_t use_count() const {
     return box_ == nullptr ? 0 : box_->uses.load(std::memory_order_acquire);
   }

@@ -7,7 +7,8 @@
 
 namespace qrm {
 
-/// Runs tasks one after another: on a thread of its own, or on that of whoever finds it idle.
+/// Runs tasks one after another: on its own thread, or on the thread of a caller that finds it
+/// idle.
 class TaskThread {
  public:
   TaskThread();

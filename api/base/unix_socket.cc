@@ -1,4 +1,4 @@
-// Probes sockets with connect(2), which tells one that nobody serves from one that is busy.
+// Probes sockets with connect(2), which distinguishes a socket without server from a busy one.
 #include "api/base/unix_socket.h"
 
 #include <cerrno>

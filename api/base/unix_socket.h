@@ -15,8 +15,8 @@ inline constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 /// The address of the socket at `path`; nothing for a path that no socket can have.
 std::optional<sockaddr_un> SocketAddress(const std::string& path);
 
-/// 0 when somebody listens on the socket at `path`, were it with a full queue; else why nobody can
-/// be reached there, as errno: ENOENT without a file, ECONNREFUSED for what a dead process left.
+/// 0 when a process listens on the socket at `path`, even with a full queue; else the errno:
+/// ENOENT without a file, ECONNREFUSED for the socket of a dead process.
 int ProbeSocket(const std::string& path);
 
 }  // namespace qrm

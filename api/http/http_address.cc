@@ -1,4 +1,4 @@
-// Parses the addresses, so that what cannot be listened at is refused with the configuration.
+// Parses the addresses, so that an unusable address is rejected with the configuration.
 #include "api/http/http_address.h"
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kForm[] = "`:PORT`, `IP:PORT` or `[IPv6]:PORT`; empty: off";
 
-/// "::1" of "[::1]"; nothing for an IPv6 address without brackets, whose port nobody could tell.
+/// "::1" of "[::1]"; nothing for an IPv6 address without brackets, whose port would be ambiguous.
 std::optional<std::string> HostIn(const std::string& text) {
   const bool bracketed = text.size() > 2 && text.front() == '[' && text.back() == ']';
   std::string host = bracketed ? text.substr(1, text.size() - 2) : text;
@@ -40,7 +40,7 @@ StatusOr<HttpAddress> ParseHttpAddress(const std::string& text) {
     }
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot serve HTTP on \"{}\": it is no address; write it like :9753, "
+                "cannot serve HTTP on \"{}\": it is not an address; write it like :9753, "
                 "127.0.0.1:9753 or [::1]:9753",
                 text);
 }
@@ -50,7 +50,7 @@ config::ConfigKey HttpAddressKey(std::string name, std::string& place, std::stri
   address.read = [&place](const config::Section& section, const std::string& key) -> Status {
     QRM_ASSIGN_OR_RETURN(place, section.Text(key, ""));
     if (!place.empty() && !ParseHttpAddress(place).ok()) {
-      return section.Error(key, fmt::format("is '{}', which is no address to listen at", place),
+      return section.Error(key, fmt::format("is '{}', which is not an address to listen at", place),
                            "write one such as :9753, 127.0.0.1:9753 or \"[::1]:9753\"");
     }
     return OkStatus();

@@ -26,8 +26,7 @@ bool IsLoopback(const HttpAddress& address);
 
 /// The name in the Host header of a request, without port and brackets.
 std::string NameInHost(const std::string& host);
-/// Whether it is "localhost" or an address. A name of somebody else's, that leads to this machine,
-/// would let his pages in a browser of this machine ask and read the answer.
+/// Whether it is "localhost" or an address; other names are rejected to prevent DNS rebinding.
 bool IsLocalName(const std::string& name);
 
 }  // namespace qrm

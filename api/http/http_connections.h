@@ -9,9 +9,9 @@
 
 namespace qrm {
 
-/// The open connections of one port. Whoever connects is let in: where there is no room, the one
-/// that has been silent for the longest goes, of the same peer if that has its share and else of
-/// the peer that has most. So nobody keeps others out by holding connections.
+/// The open connections of one port. Every new connection is accepted. If there is no room, the
+/// connection that has been silent for longest is closed: of the same peer if that peer has its
+/// share, else of the peer with most connections. So no peer keeps others out.
 ///
 /// Threads: one at a time.
 class HttpConnections {

@@ -1,4 +1,4 @@
-// Accepts whoever comes and lets HttpConnections decide who stays.
+// Accepts every connection and lets HttpConnections decide which are closed.
 #include "api/http/http_listener.h"
 
 #include <chrono>

@@ -11,7 +11,7 @@
 
 namespace qrm {
 
-/// A port that silent, slow and wordy peers do not block: HttpConnections tells who goes.
+/// A port that silent, slow and wordy peers do not block: HttpConnections chooses which to close.
 ///
 /// Threads: that of `io`; Listen before it runs, Close and the destructor after.
 class HttpListener {

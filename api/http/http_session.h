@@ -39,7 +39,7 @@ using HttpReply = std::function<void(HttpAnswer)>;
 /// Answers at once or later. Threads: that of the port.
 using HttpHandler = std::function<void(HttpQuestion, HttpReply)>;
 
-/// Answers GET of a path at once, and refuses all other methods.
+/// Answers GET of a path at once, and rejects all other methods.
 HttpHandler AnswerGet(std::function<HttpAnswer(std::string_view path)> answer);
 
 /// What a port bears.
@@ -52,15 +52,15 @@ struct HttpRules {
   std::chrono::milliseconds idle{120'000};  ///< of connections that were kept open
 };
 
-/// Tells whether who sends this bearer token may ask, at once or later on the same thread.
+/// Checks whether the owner of a bearer token may ask, at once or later on the same thread.
 using HttpGate =
     std::function<void(const std::string& token, const std::function<void(const Status&)>& done)>;
 
 /// Who gets in.
 struct HttpSecurity {
   std::shared_ptr<TlsFiles> tls;  ///< null: without TLS
-  HttpGate gate;                  ///< empty: whoever connects
-  /// Whether a path is told to whoever connects, all the same; empty: none.
+  HttpGate gate;                  ///< empty: every client
+  /// Whether every client may read a path in spite of `gate`; empty: no path.
   std::function<bool(std::string_view path)> is_open;
 };
 

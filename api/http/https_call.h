@@ -35,7 +35,7 @@ StatusOr<std::string> ReadToken(const std::string& file, const std::string& key)
 
 /// Calls `done` once on `io` with the body of the answer 200 or 201, of at most 64 MiB.
 /// Errors: kUnauthenticated, kPermissionDenied, kNotFound and kUnimplemented for 401, 403, 404 and
-/// 405, kUnavailable for every other answer and for nobody there, kDeadlineExceeded,
+/// 405, kUnavailable for every other answer and without a server, kDeadlineExceeded,
 /// kFailedPrecondition for an unreadable `ca_file` and for a peer whose certificate does not hold,
 /// the error of `trusts`.
 void HttpsCall(boost::asio::io_context& io, const HttpsRequest& request,

@@ -20,7 +20,7 @@ namespace qrm {
 /// The SHA-256 of a certificate (DER), in hex.
 std::string FingerprintOf(const X509* certificate);
 
-/// Whom we call, and who may answer.
+/// The server that we call, and how it proves its identity.
 struct HttpsPeer {
   HttpsUrl url;                ///< without its target
   std::string certified_name;  ///< what its certificate must be for; empty: the URL's host
@@ -50,7 +50,7 @@ struct HttpsAnswer {
 /// One request at a time. An operation that fails ends the connection.
 ///
 /// Threads: that of `io`. Lives, by itself, as long as an operation is under way.
-/// Errors: kUnavailable for nobody there and for a connection that is cut, kDeadlineExceeded,
+/// Errors: kUnavailable without a server and for a connection that is cut, kDeadlineExceeded,
 /// kFailedPrecondition for a certificate that does not hold, the error of `trusts`.
 class HttpsConnection final {
  public:
@@ -58,7 +58,7 @@ class HttpsConnection final {
 
   /// `io` outlives it.
   HttpsConnection(boost::asio::io_context& io, HttpsPeer peer);
-  /// Cuts what is under way; its caller hears of it.
+  /// Cuts the operation under way; its caller gets an error.
   ~HttpsConnection();
   HttpsConnection(const HttpsConnection&) = delete;
   HttpsConnection& operator=(const HttpsConnection&) = delete;

@@ -12,7 +12,7 @@ constexpr char kScheme[] = "https://";
 
 StatusOr<HttpsUrl> ParseHttpsUrl(const std::string& text) {
   Status wrong = Errorf(StatusCode::kInvalidArgument,
-                        "cannot use '{}': it is no https address; write one such as "
+                        "cannot use '{}': it is not an https address; write one such as "
                         "https://127.0.0.1:10250/pods",
                         text);
   if (!text.starts_with(kScheme)) {

@@ -14,7 +14,7 @@
 namespace qrm::rpc {
 namespace {
 
-/// How long a peer that listens has to greet us; a refused connection fails at once.
+/// How long a peer that listens has to greet us; without a listener, a connection fails at once.
 constexpr int kGreetingMs = 1000;
 
 }  // namespace
@@ -34,7 +34,7 @@ std::shared_ptr<grpc::Channel> UnixChannel(const std::string& path, const Channe
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Proxy settings of the environment concern no unix socket.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");  // servers in Go refuse a path
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");  // servers in Go reject a path
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
   // gRPC unpacks an answer before it looks at its size.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);

@@ -22,7 +22,7 @@
 namespace qrm {
 namespace {
 
-/// A call to an address where nobody listens. Its channel is a user of the callback queue; the call
+/// A call to an address without a server. Its channel is a user of the callback queue; the call
 /// ends at once, on a callback thread.
 struct CallToNobody {
   std::shared_ptr<grpc::Channel> channel =

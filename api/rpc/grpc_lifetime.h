@@ -11,8 +11,8 @@ namespace qrm {
 /// freed under that thread and the process aborts
 /// ("assertion failed: prior > 0"). One user that never goes rules it out.
 ///
-/// Of abseil's mutexes, which are gRPC's, nobody looks for cycles any more: Debian's build does so
-/// at each lock, which is for tests of gRPC itself.
+/// Also switches off the search for lock cycles in abseil's mutexes, which gRPC uses: Debian's
+/// build searches at each lock, which is for tests of gRPC itself.
 ///
 /// Threads: any.
 void KeepGrpcCallbackThreads();

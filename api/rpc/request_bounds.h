@@ -7,9 +7,9 @@ class ServerBuilder;
 
 namespace qrm::rpc {
 
-/// A request of the server to be built has up to `bytes`, and none is unpacked: a compressed one is
-/// refused as UNIMPLEMENTED. gRPC 1.51 unpacks it before it looks at the size, and a few KiB of
-/// gzip are megabytes.
+/// A request of the server to be built has up to `bytes`, and none is unpacked: a compressed
+/// request is rejected as UNIMPLEMENTED. gRPC 1.51 unpacks it before it looks at the size, and a
+/// few KiB of gzip are megabytes.
 void BoundRequests(grpc::ServerBuilder& builder, int bytes);
 
 }  // namespace qrm::rpc

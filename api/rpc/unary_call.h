@@ -43,7 +43,8 @@ template <typename Request, typename Response, typename Send, typename Done>
     return false;
   }
   UnaryCall<Request, Response>& started = *call;
-  // All that the callback holds goes before `calls` hears of its end: who stops may then go too.
+  // The callback's objects are destroyed before `calls` learns of its end: the stopping thread may
+  // then destroy what they used.
   auto ended = [calls = std::move(calls), id = *id, call = std::move(call),
                 done = std::move(done)](const grpc::Status& status) mutable {
     {

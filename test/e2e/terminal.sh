@@ -231,7 +231,7 @@ while read -r line; do
       fail "${pages[*]} name qrmctl $line, which has no $option"
   done
 done < <(grep -ohE '`qrmctl [^`]+`|^(\$ )?qrmctl .*' "${pages[@]}" | tr -d '\`' |
-  sed -E 's/^(\$ )?qrmctl //; s/ +#.*//; s/ *[0-9]?[|>&].*//' | sort -u)
+  sed -E 's/^(\$ )?qrmctl //; /^[a-z -]+: /d; s/ +#.*//; s/ *[0-9]?[|>&].*//' | sort -u)
 # Each message of the page of troubleshooting is one of the programs': its parts between values are in them.
 while read -r message; do
   while read -r part; do

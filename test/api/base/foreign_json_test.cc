@@ -38,7 +38,7 @@ TEST(ParseJsonTest, SaysWhereTextIsNoJson) {
   for (const char* text : {"", "{", "[1,]", "{} {}", "{'a': 1}", "\"\xff\"", "1e999"}) {
     const Status status = ParseJson(text).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(MessageOf(status), HasSubstr("is no JSON: ")) << text;
+    EXPECT_THAT(MessageOf(status), HasSubstr("is not JSON: ")) << text;
   }
 }
 

@@ -52,9 +52,10 @@ TEST(SectionTest, GivesFallbacksForMissingKeys) {
 TEST(SectionTest, RefusesUnknownKeyWithPlaceAndKnownOnes) {
   const Status status = Read("a: 1\npoools: 2\n").AllowKeys({"a", "pools"});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(MessageOf(status),
-            "cannot read cpu.yaml:2: poools (with value '2') is no known key; the keys here are a, "
-            "pools");
+  EXPECT_EQ(
+      MessageOf(status),
+      "cannot read cpu.yaml:2: poools (with value '2') is not a known key; the keys here are a, "
+      "pools");
 }
 
 TEST(SectionTest, AcceptsKeysThatAreReadElsewhere) {
@@ -65,9 +66,9 @@ TEST(SectionTest, AcceptsKeysThatAreReadElsewhere) {
 
 TEST(SectionTest, RefusesKeyGivenTwice) {
   EXPECT_THAT(MessageOf(Section::Parse("a: 1\na: 2\n", "cpu.yaml").status()),
-              HasSubstr("cpu.yaml:2: a stands there twice; keep one of them"));
+              HasSubstr("cpu.yaml:2: a occurs twice; keep one of them"));
   EXPECT_THAT(MessageOf(Section::Parse("a: [{b: 1,\n b: 2}]\n", "cpu.yaml").status()),
-              HasSubstr("cpu.yaml:2: b stands there twice"));
+              HasSubstr("cpu.yaml:2: b occurs twice"));
 }
 
 TEST(SectionTest, WritesOutAliasesInOneLine) {
@@ -89,18 +90,19 @@ TEST(SectionTest, NamesTheLineThatATabIndents) {
 TEST(SectionTest, SaysHowSizesAreWritten) {
   EXPECT_EQ(
       MessageOf(Read("memory: 1GB\n").Bytes("memory", 0).status()),
-      "cannot read cpu.yaml:1: memory is '1GB', which is no size; write bytes, or a size such "
+      "cannot read cpu.yaml:1: memory is '1GB', which is not a size; write bytes, or a size such "
       "as 512Mi or 1G");
 }
 
 TEST(SectionTest, NamesThePathOfNestedKey) {
   const Section section = Read("pools:\n  online:\n    cpus: zero\n");
-  EXPECT_EQ(MessageOf(section.Children("pools")
-                          ->front()
-                          .second.Parsed<CpuSet>("cpus", "CPU list", "0-3,8")
-                          .status()),
-            "cannot read cpu.yaml:3: pools.online.cpus is 'zero', which is no CPU list; write one "
-            "such as 0-3,8");
+  EXPECT_EQ(
+      MessageOf(section.Children("pools")
+                    ->front()
+                    .second.Parsed<CpuSet>("cpus", "CPU list", "0-3,8")
+                    .status()),
+      "cannot read cpu.yaml:3: pools.online.cpus is 'zero', which is not a CPU list; write one "
+      "such as 0-3,8");
 }
 
 struct WrongCase {
@@ -133,11 +135,11 @@ const WrongCase kWrong[] = {
     {"Size", "size: 5 apples", "512Mi"},
     {"NegativeSize", "size: -5Mi", "512Mi"},
     {"Word", "word: three", "one or two"},
-    {"WordIsMap", "word: {}", "no plain value"},
-    {"WordsIsScalar", "words: a", "no list"},
-    {"MapIsScalar", "map: a", "map is no mapping"},
-    {"ItemsIsMap", "items: {}", "no list"},
-    {"ItemIsScalar", "items: [a]", "items[0] is no mapping"},
+    {"WordIsMap", "word: {}", "not a plain value"},
+    {"WordsIsScalar", "words: a", "not a list"},
+    {"MapIsScalar", "map: a", "map is not a mapping"},
+    {"ItemsIsMap", "items: {}", "not a list"},
+    {"ItemIsScalar", "items: [a]", "items[0] is not a mapping"},
 };
 INSTANTIATE_TEST_SUITE_P(Values, WrongValueTest, testing::ValuesIn(kWrong),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -123,7 +123,7 @@ TEST_F(ReadConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
 
 TEST_F(ReadConfigTest, RefusesWhatNobodyCanListenAt) {
   EXPECT_THAT(Error("metrics-address: 9753\n"),
-              HasSubstr("metrics-address is '9753', which is no address to listen at"));
+              HasSubstr("metrics-address is '9753', which is not an address to listen at"));
   EXPECT_THAT(Error("probe-address: localhost:9754\n"), HasSubstr("127.0.0.1:9753"));
 }
 
@@ -143,8 +143,9 @@ TEST_F(ReadConfigTest, ReadsDurationsOfSeveralUnits) {
 TEST_F(ReadConfigTest, NamesFileLineAndTheNearestKeyOfAnUnknownOne) {
   const std::string error = Error("state-dir: /s\nreconcile-perod: 3s\n");
   EXPECT_THAT(error, HasSubstr(path_ + ":2"));
-  EXPECT_THAT(error, HasSubstr("reconcile-perod is no known key; did you mean reconcile-period"));
-  EXPECT_THAT(Error("colour: red\n"), HasSubstr("is no known key; qrmd --help lists all keys"));
+  EXPECT_THAT(error,
+              HasSubstr("reconcile-perod is not a known key; did you mean reconcile-period"));
+  EXPECT_THAT(Error("colour: red\n"), HasSubstr("is not a known key; qrmd --help lists all keys"));
 }
 
 struct BadValue {
@@ -163,12 +164,12 @@ TEST_P(ReadConfigBadValueTest, IsRefusedWithPlaceValueAndForm) {
 }
 
 const BadValue kBadValues[] = {
-    {"RelativePath", "state-dir: state", "'state', which is no absolute path"},
-    {"NoDuration", "reconcile-period: 3", "'3', which is no duration from 100ms to 10m"},
-    {"ShortDuration", "reconcile-period: 1ms", "no duration from 100ms"},
-    {"DurationWithoutANumber", "reconcile-period: 1mms", "no duration"},
-    {"NegativeDuration", "reconcile-period: -3s", "no duration"},
-    {"HugeDuration", "reconcile-period: 9999999999999999999s", "no duration"},
+    {"RelativePath", "state-dir: state", "'state', which is not an absolute path"},
+    {"NoDuration", "reconcile-period: 3", "'3', which is not a duration from 100ms to 10m"},
+    {"ShortDuration", "reconcile-period: 1ms", "not a duration from 100ms"},
+    {"DurationWithoutANumber", "reconcile-period: 1mms", "not a duration"},
+    {"NegativeDuration", "reconcile-period: -3s", "not a duration"},
+    {"HugeDuration", "reconcile-period: 9999999999999999999s", "not a duration"},
     {"UnknownPlugin", "builtin-plugins: [gpu]", "has 'gpu', which is not built in"},
     {"NoResource", "required-plugins: [\"a b\"]", "has 'a b', which is no resource name"},
     {"UnknownSection", "plugins: {gpu: {}}", "a section 'gpu'"},
@@ -178,10 +179,10 @@ const BadValue kBadValues[] = {
     {"BadResource", "resource-names-map: {cpu: \"a b\"}", "'a b' is no resource name"},
     {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to nobody"},
     {"ImplicitUnknownKey", "implicit-resources: [{resource: NIC, role: a}]", "role"},
-    {"PriorityOfNone", "realtime-priority: 100", "'100', which is no number from 0 to 99"},
+    {"PriorityOfNone", "realtime-priority: 100", "'100', which is not a number from 0 to 99"},
     {"BadUid", "control-uids: [root]", "has 'root', which is no user id"},
     {"BadLevel", "log-level: loud", "write debug, info, warning or error"},
-    {"NoList", "skip-namespaces: a", "is no list"},
+    {"NoList", "skip-namespaces: a", "is not a list"},
     {"NoClassType", "class-types: {lanes: {}}", "has 'lanes', which is no type; choose from"},
     {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is no type"},
     {"FileOfAPluginsClasses", "class-types: {lanes.example.com: {config-file: /f}}",
@@ -192,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Values, ReadConfigBadValueTest, testing::ValuesIn(kBadV
 
 TEST_F(ReadConfigTest, RefusesAKeyThatStandsThereTwice) {
   EXPECT_THAT(Error("skip-namespaces: []\nskip-namespaces: []\n"),
-              HasSubstr(":2: skip-namespaces stands there twice"));
+              HasSubstr(":2: skip-namespaces occurs twice"));
 }
 
 TEST_F(ReadConfigTest, NamesAFlagThatCannotBeRead) {

@@ -70,8 +70,8 @@ const BadConfig kBadConfigs[] = {
     {"WeightAbove", "Classes: {a: [{Weight: 1001}]}", "from 10 to 1000"},
     {"NoDeviceNode", "Classes: {a: [{Devices: [sda]}]}", "globs of device nodes"},
     {"NoClassName", "Classes: {../a: [{Weight: 10}]}", "is no class name"},
-    {"Twice", "Classes: {a: [{Weight: 10}], a: [{Weight: 20}]}", "stands there twice"},
-    {"OtherTop", "classes: {}", "is no known key"},
+    {"Twice", "Classes: {a: [{Weight: 10}], a: [{Weight: 20}]}", "occurs twice"},
+    {"OtherTop", "classes: {}", "is not a known key"},
 };
 INSTANTIATE_TEST_SUITE_P(Configs, BadBlockioConfigTest, testing::ValuesIn(kBadConfigs),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -84,12 +84,12 @@ TEST_P(BadKnobConfigTest, IsRefusedWithTheLine) {
 }
 
 const BadKnob kBad[] = {
-    {"OtherTop", "memory", "Classes: {}", "is no known key"},
+    {"OtherTop", "memory", "Classes: {}", "is not a known key"},
     {"KnobOfAnotherType", "oom", "classes: {a: {nice: 5}}",
      "choose from memory.oom.group and oom_score_adj"},
     {"NoClassName", "oom", "classes: {../a: {}}", "is no class name"},
     {"TwoClassesOfAName", "oom", "classes: {a: {}, a: {}}", "twice"},
-    {"KnobTwice", "cpu-scheduling", "classes: {a: {nice: 1, nice: 2}}", "stands there twice"},
+    {"KnobTwice", "cpu-scheduling", "classes: {a: {nice: 1, nice: 2}}", "occurs twice"},
     {"NiceBeyond", "cpu-scheduling", "classes: {a: {nice: 20}}", "from -20 to 19"},
     {"NoPolicy", "cpu-scheduling", "classes: {a: {policy: fifo}}", "with a priority from 1 to 99"},
     {"PercentBeyond", "cpu-scheduling", "classes: {a: {cpu.uclamp.min: 101}}", "from 0 to 100"},

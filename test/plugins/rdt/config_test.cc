@@ -81,7 +81,7 @@ TEST_P(RdtConfigRefusesTest, NamesLineAndValue) {
               AllOf(HasSubstr("rdt.yaml:3: partitions.p."), HasSubstr(GetParam().message)));
 }
 const RefusedCase kRefused[] = {
-    {"UnknownKey", "l4Allocation: 5%", "is no known key"},
+    {"UnknownKey", "l4Allocation: 5%", "is not a known key"},
     {"PercentAboveAll", "l3Allocation: 101%", "is '101%', no percentage"},
     {"RangeInPartition", "l3Allocation: 1-50%", "a range, which a partition cannot have"},
     {"BackwardRange", "classes: {c: {l3Allocation: 50-10%}}", "is '50-10%', no percentage"},
