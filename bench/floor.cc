@@ -43,7 +43,6 @@ class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
   grpc::ServerUnaryReactor* GetTopologyHints(grpc::CallbackServerContext* context,
                                              const pb::ResourceRequest* request,
                                              pb::ResourceHintsResponse* response) override {
-    RestSpareGrpcCallbackThreads();  // as the SDK does
     if (hints_.resource_name().empty()) {
       hints_ = wire::HintsResponse(*wire::FromWire(*request), kHints);
     }

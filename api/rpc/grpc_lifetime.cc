@@ -2,16 +2,7 @@
 #include "api/rpc/grpc_lifetime.h"
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <memory>
-#include <string>
-#include <system_error>
-#include <utility>
-#include <vector>
-
-#include <unistd.h>
 
 #include <absl/synchronization/mutex.h>
 #include <grpcpp/create_channel.h>
@@ -35,43 +26,13 @@ struct CallToNobody {
 };
 
 /// Never destroyed, so that its channel stays.
-CallToNobody* CallNobody(std::function<void(const grpc::Status&)> ended) {
+CallToNobody* Pin() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   auto* call = new CallToNobody;
   call->context.set_deadline(std::chrono::system_clock::now());
   call->stub.UnaryCall(&call->context, "/qrm/Nobody", grpc::StubOptions(), &call->request,
-                       &call->response, std::move(ended));
+                       &call->response, [](const grpc::Status& /*status*/) {});
   return call;
-}
-
-CallToNobody* Pin() {
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  return CallNobody([](const grpc::Status&) {});
-}
-
-std::size_t CallbackThreads() {
-  std::size_t count = 0;
-  std::error_code error;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
-    std::string name;
-    std::getline(std::ifstream(thread.path() / "comm"), name);
-    count += name == "nexting_thread" ? 1 : 0;
-  }
-  return count;
-}
-
-void RestForever(const grpc::Status& /*status*/) {
-  while (true) {
-    ::pause();
-  }
-}
-
-/// A resting thread keeps its call, and is not called again: so each call has a thread of its own.
-std::vector<CallToNobody*> Rest() {
-  std::vector<CallToNobody*> resting;
-  for (std::size_t left = CallbackThreads(); left > 1; --left) {
-    resting.push_back(CallNobody(RestForever));
-  }
-  return resting;
 }
 
 }  // namespace
@@ -79,11 +40,6 @@ std::vector<CallToNobody*> Rest() {
 void KeepGrpcCallbackThreads() {
   static const CallToNobody* const pinned = Pin();
   static_cast<void>(pinned);
-}
-
-void RestSpareGrpcCallbackThreads() {
-  static const auto* const resting = new std::vector<CallToNobody*>(Rest());
-  static_cast<void>(resting);
 }
 
 }  // namespace qrm

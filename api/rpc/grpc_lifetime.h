@@ -1,4 +1,4 @@
-// Keeps gRPC's callback threads for the life of the process, and them and its locks cheap.
+// Keeps gRPC's callback threads for the life of the process, and its locks cheap.
 #pragma once
 
 namespace qrm {
@@ -16,13 +16,5 @@ namespace qrm {
 ///
 /// Threads: any.
 void KeepGrpcCallbackThreads();
-
-/// All of gRPC's callback threads but one rest from now on. Where several wait for events, each
-/// event also wakes the next one to wait in its place, which costs more than most events do. Only
-/// for a process whose callbacks neither wait nor compute for long, for they stand before each
-/// other. Once, and a while after the first server or channel, when the threads have their names.
-///
-/// Threads: any. Source: gRPC 1.51, CallbackAlternativeCQ and end_worker of its epoll1 engine.
-void RestSpareGrpcCallbackThreads();
 
 }  // namespace qrm

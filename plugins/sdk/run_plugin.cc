@@ -14,7 +14,6 @@
 #include "api/base/changed_file.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "api/rpc/grpc_lifetime.h"
 #include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/plugin.h"
@@ -149,7 +148,6 @@ Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin,
   const HeldSignals signals;
   QRM_ASSIGN_OR_RETURN(const std::unique_ptr<RunningPlugin> running,
                        RunningPlugin::Start(settings, plugin));
-  RestSpareGrpcCallbackThreads();
   const int signal = FollowConfiguration(signals, making, *running);
   log::Info("plugin stops", {{"resource", settings.resource}, {"signal", signal}});
   return OkStatus();
