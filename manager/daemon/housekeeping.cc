@@ -8,7 +8,6 @@
 
 #include "api/base/heap.h"
 #include "api/base/log.h"
-#include "manager/daemon/process/start_pages.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/reconcile/reconciler.h"
@@ -18,8 +17,6 @@ namespace {
 
 constexpr std::chrono::seconds kPeriod{5};
 constexpr std::chrono::milliseconds kSoon{100};
-/// By then the start is over, and what runs then has run once.
-constexpr int kTurnAfterStart = 3;
 
 }  // namespace
 
@@ -51,9 +48,6 @@ void Housekeeping::Start() {
       return;
   }
   GiveBackFreeMemory();  // a list of all containers takes megabytes, for an instant
-  if (++turns_ == kTurnAfterStart) {
-    GiveBackStartPages();
-  }
   timers_->chores.expires_after(kPeriod);
   timers_->chores.async_wait([this](const boost::system::error_code& error) {
     if (!error) {

@@ -40,7 +40,6 @@ class Housekeeping {
 
   const Parts parts_;
   const std::unique_ptr<Timers> timers_;
-  int turns_ = 0;
 };
 
 }  // namespace qrm::manager
