@@ -34,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kTarget = 1.5;
 constexpr double kTargetOfProcesses = 1.25;
 /// Of the p50 on the fullest node to that on the emptiest.
-constexpr double kGrowth = 1.1;
-constexpr double kKilobytesWritten = 12;
+constexpr double kGrowth = 1.2;
+constexpr double kKilobytesWritten = 24;
 constexpr std::size_t kNodes[] = {10, 100, 1000, 10000};
 /// One node can be a twentieth slower than its equal for as long as its processes live.
 constexpr int kNodesOfASize = 2;

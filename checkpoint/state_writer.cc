@@ -2,11 +2,9 @@
 #include "checkpoint/state_writer.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
@@ -15,15 +13,6 @@
 
 namespace qrm::checkpoint {
 namespace {
-
-/// SQLite merges a page with its neighbours when less than a third of it is used.
-/// Source: SQLite, balance() in btree.c; the page size is its default.
-constexpr std::size_t kThirdOfAPage = 4096 / 3 + 100;
-/// A removal writes the row's page, and one of pending_removal. One that merges writes those of the
-/// neighbours, the one above them, and the list of free pages.
-constexpr int kPagesOfAMerge = 4;
-/// Rows of a page, at most: none is shorter than a hundred bytes.
-constexpr std::size_t kRowsOfAPage = 40;
 
 /// Each row says what its pod is.
 bool SaysTheSame(const PodRecord* before, const PodRecord& after) {
@@ -106,14 +95,7 @@ Status StateWriter::Write(const Step& step) {
     return OkStatus();
   }
   NewIds new_ids;
-  const bool drops = !step.change.remove_pods.empty() || !step.change.remove_containers.empty();
-  const int before = drops ? db_->pages_written() : 0;
   QRM_RETURN_IF_ERROR(db_->Transaction([&] { return WriteRows(step, new_ids); }));
-  if (DropsNewest(new_ids)) {
-    rows_.ends_full = db_->pages_written() - before >= kPagesOfAMerge;
-  } else if (!step.change.put_containers.empty()) {
-    rows_.ends_full = false;
-  }
   for (const auto& [key, id] : new_ids) {
     id == 0 ? void(rows_.ids.erase(key)) : void(rows_.ids.insert_or_assign(key, id));
   }
@@ -169,56 +151,19 @@ Status StateWriter::PutContainer(const Step& step, const ContainerKey& key, NewI
   const auto changed = new_ids.find(key);
   if (row != rows_.ids.end() && (changed == new_ids.end() || changed->second != 0)) {
     const int64_t id = changed == new_ids.end() ? row->second : changed->second;
-    return PutRow(step, key, id).status();
+    return PutRow(step, key, id);
   }
   const int64_t id = ++rows_.last;
   new_ids.insert_or_assign(key, id);
-  QRM_RETURN_IF_ERROR(PutRow(step, key, id).status());
-  return rows_.ends_full ? MoveNewest(step, new_ids) : OkStatus();
+  return PutRow(step, key, id);
 }
 
-// On a node where nothing but the newest pod comes and goes, it would take a page and give it back
-// each time, which is three pages to write and then five. With some of the rows that stood before
-// it on that page, it is one.
-Status StateWriter::MoveNewest(const Step& step, NewIds& new_ids) {
-  rows_.ends_full = false;
-  std::vector<std::pair<int64_t, ContainerKey>> newest;
-  newest.reserve(rows_.ids.size());
-  for (const auto& [key, id] : rows_.ids) {
-    newest.emplace_back(id, key);
-  }
-  const std::size_t count = std::min(kRowsOfAPage, newest.size());
-  std::partial_sort(newest.begin(), newest.begin() + static_cast<std::ptrdiff_t>(count),
-                    newest.end(), std::greater<>());
-  newest.resize(count);
-  std::size_t moved = 0;
-  for (const auto& [id, key] : newest) {
-    const bool is_known = step.after.Find(key) != nullptr;
-    if (moved < kThirdOfAPage && is_known && new_ids.emplace(key, rows_.last + 1).second) {
-      QRM_RETURN_IF_ERROR(statements_.drop_container.Run({id}));
-      QRM_ASSIGN_OR_RETURN(const std::size_t bytes, PutRow(step, key, ++rows_.last));
-      moved += bytes;
-    }
-  }
-  return OkStatus();
-}
-
-/// Returns the size of the record.
-StatusOr<std::size_t> StateWriter::PutRow(const Step& step, const ContainerKey& key, int64_t id) {
+Status StateWriter::PutRow(const Step& step, const ContainerKey& key, int64_t id) {
   const PodRecord& pod = *step.after.FindPod(key.pod_uid);
   QRM_ASSIGN_OR_RETURN(const std::string record,
                        EncodeRecord(pod, *pod.containers.at(key.container)));
-  QRM_RETURN_IF_ERROR(RunSummed(statements_.put_container,
-                                {key.pod_uid.str(), key.container.str(), SqliteValue::Blob(record)},
-                                {id}));
-  return record.size();
-}
-
-bool StateWriter::DropsNewest(const NewIds& new_ids) const {
-  return std::any_of(new_ids.begin(), new_ids.end(), [this](const auto& entry) {
-    const auto row = entry.second == 0 ? rows_.ids.find(entry.first) : rows_.ids.end();
-    return row != rows_.ids.end() && row->second == rows_.last;
-  });
+  return RunSummed(statements_.put_container,
+                   {key.pod_uid.str(), key.container.str(), SqliteValue::Blob(record)}, {id});
 }
 
 Status StateWriter::PutPluginValue(const std::string& plugin, const std::string& value) {

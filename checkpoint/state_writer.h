@@ -1,7 +1,6 @@
 // Writes changes as rows of checkpoint.db.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -40,7 +39,6 @@ class StateWriter {
   struct Rows {
     std::map<ContainerKey, int64_t> ids;
     int64_t last = 0;
-    bool ends_full = false;  ///< the next one would begin a page, which goes when it goes
   };
   /// What a transaction makes of the rows: 0 for one that goes.
   using NewIds = std::map<ContainerKey, int64_t>;
@@ -52,9 +50,7 @@ class StateWriter {
   Status DropContainers(const Step& step, NewIds& new_ids);
   Status PutContainers(const Step& step, NewIds& new_ids);
   Status PutContainer(const Step& step, const ContainerKey& key, NewIds& new_ids);
-  Status MoveNewest(const Step& step, NewIds& new_ids);
-  StatusOr<std::size_t> PutRow(const Step& step, const ContainerKey& key, int64_t id);
-  bool DropsNewest(const NewIds& new_ids) const;
+  Status PutRow(const Step& step, const ContainerKey& key, int64_t id);
   Status PutPluginValue(const std::string& plugin, const std::string& value);
 
   SqliteDb* db_;

@@ -172,13 +172,6 @@ SqliteDb::FileId SqliteDb::Identify(const std::string& path) {
              : FileId();
 }
 
-int SqliteDb::pages_written() const {
-  int pages = 0;
-  int most = 0;
-  sqlite3_db_status(db_.get(), SQLITE_DBSTATUS_CACHE_WRITE, &pages, &most, 0);
-  return pages;
-}
-
 bool SqliteDb::IsInPlace() const {
   return Identify(path()) == database_id_ && Identify(path() + "-wal") == log_id_;
 }

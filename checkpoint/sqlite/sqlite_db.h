@@ -65,9 +65,6 @@ class SqliteDb {
   /// Source: SQLite, PRAGMA synchronous, NORMAL and FULL in WAL mode.
   Status Transaction(const std::function<Status()>& body, Survives survives = Survives::kPowerLoss);
 
-  /// Pages that transactions have written to the log so far.
-  int pages_written() const;
-
   /// Whether the database and its log still are the files under their names: what is written to a
   /// deleted file is lost with the process. Cost: two stat calls.
   bool IsInPlace() const;
