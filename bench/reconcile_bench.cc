@@ -36,8 +36,7 @@ namespace {
 constexpr double kTargetMilliseconds = 20;
 /// With plugins that tell all they hold in each period, in another order each time. Units:
 /// milliseconds, and for each thousand containers.
-constexpr double kTargetOfProcesses = 4;
-constexpr double kTargetOfFewInProcesses = 5;
+constexpr double kTargetOfProcesses = 10;
 constexpr int kTicks = 21;
 constexpr char kCgroup[] = "/kubepods/burstable/pod0/container0";
 
@@ -135,8 +134,7 @@ class IdleNode {
 };
 
 double TargetOf(std::size_t containers, bool processes) {
-  return processes ? std::max(kTargetOfFewInProcesses,
-                              kTargetOfProcesses * static_cast<double>(containers) / 1000)
+  return processes ? kTargetOfProcesses * static_cast<double>(containers) / 1000
                    : kTargetMilliseconds;
 }
 

@@ -39,8 +39,7 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
                                                     self->ready_();
                                                     return;
                                                   }
-                                                  self->Compare(*state, *held.value->Read(),
-                                                                is_live);
+                                                  self->Compare(*state, **held.value, is_live);
                                                   self->ReleaseNext();
                                                 });
   }

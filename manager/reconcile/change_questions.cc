@@ -13,7 +13,7 @@ ChangedAnswers Sorted(ByPlugin<sdk::ChangedAllocations> answers, std::vector<std
   for (auto& [plugin, answer] : answers) {
     if (answer.ok()) {
       sorted.now.emplace(plugin, std::move(answer->now));
-      sorted.changed.emplace(plugin, calls::HeldAllocations(std::move(answer->changed)));
+      sorted.changed.emplace(plugin, calls::ToHeld(answer->changed));
     } else if (answer.status().code() == StatusCode::kUnimplemented) {
       sorted.mute.push_back(plugin);
     } else {
@@ -29,8 +29,7 @@ std::set<ContainerKey> ContainersIn(const ChangedAnswers& answers) {
   std::set<ContainerKey> keys;
   for (const auto& [plugin, answer] : answers.changed) {
     if (answer.ok()) {
-      const calls::HeldAllocations::Reading held = answer->Read();
-      for (const calls::HeldAllocation& one : *held) {
+      for (const calls::HeldAllocation& one : **answer) {
         keys.insert(one.key);
       }
     }

@@ -33,12 +33,10 @@ PodsByPlugin ComparedAnswers::ToCompare(const Inquiry& inquiry, const Allocation
     if (!answer.ok() || last == last_.end() || last->second.speakers != speakers) {
       continue;
     }
-    std::optional<PodSet> pods = answer->PodsUnlike(last->second.answer);
-    if (pods.has_value()) {
-      pods->merge(now.PodsUnlike(*last->second.state));
-      pods->insert(last->second.unsettled.begin(), last->second.unsettled.end());
-      scope.emplace(plugin, *std::move(pods));
-    }
+    PodSet pods = calls::PodsUnlike(*last->second.answer, **answer);
+    pods.merge(now.PodsUnlike(*last->second.state));
+    pods.insert(last->second.unsettled.begin(), last->second.unsettled.end());
+    scope.emplace(plugin, std::move(pods));
   }
   return scope;
 }
@@ -54,8 +52,8 @@ void ComparedAnswers::Note(const Inquiry& inquiry, const AllocationsByPlugin& an
       PodSet unsettled = plan.refused;
       AddPodsOf(plan.orphans, plugin, unsettled);
       AddPodsOf(plan.missing, plugin, unsettled);
-      last_.insert_or_assign(
-          plugin, Comparison{answer->identity(), inquiry.state, speakers, std::move(unsettled)});
+      last_.insert_or_assign(plugin,
+                             Comparison{*answer, inquiry.state, speakers, std::move(unsettled)});
     }
   }
 }

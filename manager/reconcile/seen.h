@@ -37,7 +37,7 @@ class ComparedAnswers {
   /// The plugins that speak for their own resources, so that no other one does.
   using Speakers = std::set<std::string>;
   struct Comparison {
-    calls::HeldAllocations::Identity answer;
+    calls::HeldAllocations answer;
     std::shared_ptr<const checkpoint::NodeState> state;  ///< what was admitted later is not in it
     Speakers speakers;
     PodSet unsettled;

@@ -352,7 +352,7 @@ StatusOr<std::map<ContainerKey, ResourceAllocation>> FakeManager::Reconcile(
   QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held,
                        impl_->Ask<calls::GetResourcesAllocation>(resource, {}));
   std::map<ContainerKey, ResourceAllocation> allocations;
-  for (const auto& [key, name, allocation] : *held.Read()) {
+  for (const auto& [key, name, allocation] : *held) {
     if (name == resource) {
       allocations.emplace(key, allocation);
     }

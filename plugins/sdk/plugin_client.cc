@@ -22,7 +22,7 @@ struct PluginClient::Impl {
   const std::shared_ptr<grpc::Channel> channel;
   const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
   /// Takes any node: this manager knows no machine.
-  calls::Reading reading{.machine_nodes = NumaMask::Range(0, NumaMask::kMaxIds - 1)};
+  const NumaMask nodes = NumaMask::Range(0, NumaMask::kMaxIds - 1);
 };
 
 PluginClient::PluginClient(const std::string& socket) : impl_(std::make_unique<Impl>(socket)) {}
@@ -36,8 +36,8 @@ void PluginClient::Send(const std::shared_ptr<calls::Call>& call) {
                          .request = call->Request(),
                          .deadline = DeadlineAfter(kCallTimeout)};
   const bool sent = rpc::StartRaw(
-      impl_->in_flight, impl_->channel, raw, [call, &reading = impl_->reading](const auto& answer) {
-        answer.ok() ? call->Take(*answer, reading)
+      impl_->in_flight, impl_->channel, raw, [call, &nodes = impl_->nodes](const auto& answer) {
+        answer.ok() ? call->Take(*answer, nodes)
                     : call->Fail(answer.status(), calls::Blame::kRefusal);
       });
   QRM_CHECK(sent);  // only the destructor stops

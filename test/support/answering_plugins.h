@@ -36,7 +36,6 @@ struct PluginScript {
   StatusOr<sdk::ComputeGrant> computes = sdk::ComputeGrant{};  ///< of a compute driver
   Status ends;                                                 ///< of one that is told of an end
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
-  std::optional<calls::HeldAllocations> repeats;  ///< said again and again in place of `holds`
   /// What it says it changed; by default it cannot tell.
   StatusOr<sdk::ChangedAllocations> changes = Status(StatusCode::kUnimplemented, "no such service");
 };
@@ -192,11 +191,8 @@ class AnsweringPlugins final : public manager::Plugins {
   }
   StatusOr<calls::HeldAllocations> Held(const std::string& resource) {
     const PluginScript script = Note("holdings " + resource, resource);
-    if (script.repeats.has_value()) {
-      return *script.repeats;
-    }
     QRM_ASSIGN_OR_RETURN(const AllocationByContainer holds, script.holds);
-    return calls::HeldAllocations(holds);
+    return calls::ToHeld(holds);
   }
 
   static manager::PluginInfo Info(const std::string& resource, const PluginScript& script) {

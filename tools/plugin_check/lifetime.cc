@@ -31,7 +31,7 @@ CpuSet ExclusiveCpusOf(const AllocationByResource& given) {
 StatusOr<AllocationByContainer> Run::Reconcile() {
   QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held, Ask<calls::GetResourcesAllocation>({}));
   AllocationByContainer allocations;
-  for (const auto& [key, resource, allocation] : *held.Read()) {
+  for (const auto& [key, resource, allocation] : *held) {
     allocations[key].emplace(resource, allocation);
   }
   return allocations;

@@ -15,12 +15,6 @@ namespace {
 
 using calls::Blame;
 
-std::shared_ptr<calls::Reading> NewReading(NumaMask machine_nodes) {
-  auto reading = std::make_shared<calls::Reading>();
-  reading->machine_nodes = std::move(machine_nodes);
-  return reading;
-}
-
 /// gRPC reports it with a code that a plugin may use for its own errors; only the text tells.
 bool IsTooLarge(const Status& status) {
   return MessageOf(status).starts_with("Received message larger than max");
@@ -70,7 +64,7 @@ GrpcPluginClient::GrpcPluginClient(const std::string& socket, NumaMask machine_n
     // A plugin that restarts must be back within two seconds.
     : channel_(rpc::UnixChannel(socket, {.most_backoff = std::chrono::milliseconds(500),
                                          .max_message_bytes = kMaxAnswerBytes})),
-      reading_(NewReading(std::move(machine_nodes))),
+      machine_nodes_(std::move(machine_nodes)),
       in_flight_(std::move(in_flight)) {}
 
 GrpcPluginClient::~GrpcPluginClient() = default;
@@ -81,16 +75,16 @@ void GrpcPluginClient::Start(const std::shared_ptr<calls::Call>& call, Deadline 
                          .request = call->Request(),
                          .deadline = deadline,
                          .peer = waits ? rpc::Peer::kIsAwaited : rpc::Peer::kListens};
-  const bool sent =
-      rpc::StartRaw(in_flight_, channel_, raw,
-                    [call, channel = channel_, reading = reading_](const StatusOr<Pieces>& answer) {
-                      if (answer.ok()) {
-                        call->Take(*answer, *reading);
-                        return;
-                      }
-                      const Blame blame = BlameFor(answer.status(), *channel);
-                      call->Fail(CauseOf(answer.status(), blame), blame);
-                    });
+  const bool sent = rpc::StartRaw(
+      in_flight_, channel_, raw,
+      [call, channel = channel_, nodes = machine_nodes_](const StatusOr<Pieces>& answer) {
+        if (answer.ok()) {
+          call->Take(*answer, nodes);
+          return;
+        }
+        const Blame blame = BlameFor(answer.status(), *channel);
+        call->Fail(CauseOf(answer.status(), blame), blame);
+      });
   if (!sent) {
     call->Fail(Status(StatusCode::kCancelled, "qrmd is stopping"), Blame::kStopping);
   }

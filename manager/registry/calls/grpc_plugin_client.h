@@ -29,7 +29,7 @@ class GrpcPluginClient final : public PluginClient {
 
  private:
   const std::shared_ptr<grpc::Channel> channel_;
-  const std::shared_ptr<calls::Reading> reading_;
+  const NumaMask machine_nodes_;
   const std::shared_ptr<rpc::CallsInFlight> in_flight_;
 };
 

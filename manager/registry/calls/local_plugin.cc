@@ -18,20 +18,19 @@ struct LocalPlugin::Impl {
   Impl(sdk::ResourcePlugin& served, const std::string& resource,
        std::unique_ptr<sdk::PluginState> state, Parts parts)
       : plugin(served),
+        machine_nodes(std::move(parts.machine_nodes)),
         in_flight(std::move(parts.in_flight)),
         deadlines(parts.io),
-        driver(served, resource, std::move(state), std::move(parts.state_dir)) {
-    reading.machine_nodes = std::move(parts.machine_nodes);
-  }
+        driver(served, resource, std::move(state), std::move(parts.state_dir)) {}
   ~Impl() { plugin.changes().Connect({}); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   sdk::ResourcePlugin& plugin;
+  const NumaMask machine_nodes;
   const std::shared_ptr<rpc::CallsInFlight> in_flight;
   CallDeadlines deadlines;
   sdk::PluginDriver driver;  // in tasks only, but for what does not change once it runs
-  calls::Reading reading;
   TaskThread thread;
 };
 
@@ -64,7 +63,7 @@ void LocalPlugin::Run(const std::function<void(sdk::PluginDriver& driver)>& task
 
 void LocalPlugin::Start(const std::shared_ptr<Call>& call, Deadline deadline) {
   if (call->method().answered_by == calls::AnsweredBy::kAnyThread) {
-    call->Serve(impl_->driver, impl_->reading);
+    call->Serve(impl_->driver, impl_->machine_nodes);
     return;
   }
   const auto stop = [call] {
@@ -81,7 +80,7 @@ void LocalPlugin::Start(const std::shared_ptr<Call>& call, Deadline deadline) {
   });
   impl_->thread.Dispatch([impl = impl_.get(), call, id = *id, watch] {
     if (!call->ended()) {
-      call->Serve(impl->driver, impl->reading);
+      call->Serve(impl->driver, impl->machine_nodes);
     }
     impl->deadlines.End(watch);
     impl->in_flight->Leave(id);

@@ -62,12 +62,6 @@ struct CallResult {
 /// No arguments, or nothing to say but that it worked.
 struct Nothing {};
 
-/// What one plugin's answers are read against.
-struct Reading {
-  NumaMask machine_nodes;  ///< an answer that names other nodes breaks the protocol
-  HeldAllocationsReader held;
-};
-
 /// A call on its way. Whoever comes first ends it; it ends once.
 ///
 /// Threads: any. Its callbacks must not block.
@@ -88,10 +82,11 @@ class Call {
 
   /// The request as it is sent.
   virtual std::string Request() const = 0;
-  /// Ends the call with the answer whose bytes are `pieces`, one after the other.
-  virtual void Take(const Pieces& pieces, Reading& reading) = 0;
+  /// Ends the call with the answer whose bytes are `pieces`, one after the other. An answer that
+  /// names other nodes than `machine_nodes` breaks the protocol.
+  virtual void Take(const Pieces& pieces, const NumaMask& machine_nodes) = 0;
   /// Ends the call with what the plugin of `driver` answers. Threads: as its method says.
-  virtual void Serve(sdk::PluginDriver& driver, Reading& reading) = 0;
+  virtual void Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) = 0;
   /// Ends the call without an answer.
   virtual void Fail(Status cause, Blame blame) = 0;
 
@@ -123,8 +118,8 @@ class CallTo final : public Call {
   const typename C::Request& request() const { return request_; }
 
   std::string Request() const override;
-  void Take(const Pieces& pieces, Reading& reading) override;
-  void Serve(sdk::PluginDriver& driver, Reading& reading) override;
+  void Take(const Pieces& pieces, const NumaMask& machine_nodes) override;
+  void Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) override;
   void Fail(Status cause, Blame blame) override { End({std::move(cause), blame}); }
 
   void End(Result result) {

@@ -77,10 +77,10 @@ CallResult<Answer> ResultOf(StatusOr<Answer> answer, Blame blame_for_error) {
 }
 
 template <typename C>
-CallResult<typename C::Answer> Checked(StatusOr<typename C::Answer> answer, const Reading& reading,
-                                       Blame blame_for_error) {
+CallResult<typename C::Answer> Checked(StatusOr<typename C::Answer> answer,
+                                       const NumaMask& machine_nodes, Blame blame_for_error) {
   if (answer.ok()) {
-    if (Status fits = Codec<C>::Check(*answer, reading.machine_nodes); !fits.ok()) {
+    if (Status fits = Codec<C>::Check(*answer, machine_nodes); !fits.ok()) {
       return {std::move(fits), Blame::kProtocol};
     }
   }
@@ -93,18 +93,18 @@ std::string CallTo<C>::Request() const {
 }
 
 template <typename C>
-void CallTo<C>::Take(const Pieces& pieces, Reading& reading) {
+void CallTo<C>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
   typename Codec<C>::Response response;
   if (!Parse(pieces, response)) {
     Fail(Unreadable("its answer"), Blame::kProtocol);
     return;
   }
-  End(Checked<C>(Codec<C>::AnswerFromWire(response, request_), reading, Blame::kProtocol));
+  End(Checked<C>(Codec<C>::AnswerFromWire(response, request_), machine_nodes, Blame::kProtocol));
 }
 
 template <typename C>
-void CallTo<C>::Serve(sdk::PluginDriver& driver, Reading& reading) {
-  End(Checked<C>(Codec<C>::Serve(driver, request_), reading, Blame::kRefusal));
+void CallTo<C>::Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) {
+  End(Checked<C>(Codec<C>::Serve(driver, request_), machine_nodes, Blame::kRefusal));
 }
 
 template <typename C>

@@ -55,15 +55,15 @@ Status CheckKey(const ContainerKey& key) {
 
 /// Ends `call` with a response that may say in words that it was refused.
 template <typename C>
-void TakeOrRefuse(CallTo<C>& call, const Pieces& pieces, Reading& reading) {
+void TakeOrRefuse(CallTo<C>& call, const Pieces& pieces, const NumaMask& machine_nodes) {
   typename Codec<C>::Response response;
   if (!Parse(pieces, response)) {
     call.Fail(Unreadable("its answer"), Blame::kProtocol);
   } else if (!response.err().empty()) {
     call.Fail(Status(StatusCode::kFailedPrecondition, OneLine(response.err())), Blame::kRefusal);
   } else {
-    call.End(
-        Checked<C>(Codec<C>::AnswerFromWire(response, call.request()), reading, Blame::kProtocol));
+    call.End(Checked<C>(Codec<C>::AnswerFromWire(response, call.request()), machine_nodes,
+                        Blame::kProtocol));
   }
 }
 
@@ -133,8 +133,8 @@ struct Codec<ComputeAdmit> {
   }
 };
 template <>
-void CallTo<ComputeAdmit>::Take(const Pieces& pieces, Reading& reading) {
-  TakeOrRefuse(*this, pieces, reading);
+void CallTo<ComputeAdmit>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
+  TakeOrRefuse(*this, pieces, machine_nodes);
 }
 template class CallTo<ComputeAdmit>;
 
@@ -169,8 +169,8 @@ struct Codec<ComputeAdd> : WithoutAnswer<cci::AddResourceResponse> {
   }
 };
 template <>
-void CallTo<ComputeAdd>::Take(const Pieces& pieces, Reading& reading) {
-  TakeOrRefuse(*this, pieces, reading);
+void CallTo<ComputeAdd>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
+  TakeOrRefuse(*this, pieces, machine_nodes);
 }
 template class CallTo<ComputeAdd>;
 
@@ -195,8 +195,8 @@ struct Codec<ComputeRemove> : WithoutAnswer<cci::RemoveResourceResponse> {
   }
 };
 template <>
-void CallTo<ComputeRemove>::Take(const Pieces& pieces, Reading& reading) {
-  TakeOrRefuse(*this, pieces, reading);
+void CallTo<ComputeRemove>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
+  TakeOrRefuse(*this, pieces, machine_nodes);
 }
 template class CallTo<ComputeRemove>;
 

@@ -211,24 +211,25 @@ struct Codec<RemovePod> : WithoutAnswer<pb::RemovePodResponse> {
 template class CallTo<RemovePod>;
 
 template <>
-struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocationRequest> {
+struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocationRequest>,
+                                       Unchecked {
+  using Response = pb::GetResourcesAllocationResponse;
+
+  static StatusOr<HeldAllocations> Serve(PluginDriver& driver, const Nothing& /*request*/) {
+    QRM_RETURN_IF_ERROR(driver.Reconcile());
+    return driver.Held();
+  }
+  /// A node at rest says the same in each period: its bytes are kept.
   static StatusOr<SharedBytes> AnswerTo(PluginDriver& driver, std::string_view /*request*/) {
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.SerializedAllocations();
   }
-};
-template <>
-void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, Reading& reading) {
-  End(ResultOf(reading.held.Read(pieces), Blame::kProtocol));
-}
-template <>
-void CallTo<GetResourcesAllocation>::Serve(PluginDriver& driver, Reading& /*reading*/) {
-  if (Status reconciled = driver.Reconcile(); !reconciled.ok()) {
-    Fail(std::move(reconciled), Blame::kRefusal);
-    return;
+  static StatusOr<HeldAllocations> AnswerFromWire(const Response& response,
+                                                  const Nothing& /*request*/) {
+    QRM_ASSIGN_OR_RETURN(const AllocationByContainer allocations, wire::FromWire(response));
+    return ToHeld(allocations);
   }
-  End({HeldAllocations(driver.Held())});
-}
+};
 template class CallTo<GetResourcesAllocation>;
 
 template <>

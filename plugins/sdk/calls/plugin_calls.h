@@ -43,11 +43,6 @@ struct GetResourcesAllocation {
   using Request = Nothing;
   using Answer = HeldAllocations;
 };
-// Its answers are told apart by their bytes.
-template <>
-void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, Reading& reading);
-template <>
-void CallTo<GetResourcesAllocation>::Serve(sdk::PluginDriver& driver, Reading& reading);
 
 /// What the plugin offers, by resource.
 struct GetAllocatable {

@@ -154,11 +154,11 @@ class ServedPlugins final : public manager::Plugins {
  private:
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
              Deadline /*deadline*/) override {
-    call->Serve(*hosts_.at(resource), reading_);
+    call->Serve(*hosts_.at(resource), machine_nodes_);
   }
 
   std::map<std::string, std::unique_ptr<sdk::PluginDriver>> hosts_;
-  calls::Reading reading_{.machine_nodes = {0, 1}, .held = {}};
+  const NumaMask machine_nodes_{0, 1};
 };
 
 /// Who holds which of sixteen CPUs on two nodes, by the rules: 0 is reserved, 1 and 2 are a pool,

@@ -27,12 +27,11 @@ class ServedPlugin final : public PluginClient {
  public:
   ServedPlugin() : driver_(plugin, "cpu", sdk::MakeMemoryState()) {
     EXPECT_TRUE(driver_.Start().ok());
-    reading_.machine_nodes = {0, 1};
   }
 
   std::shared_ptr<grpc::Channel> channel() const override { return nullptr; }
   void Start(const std::shared_ptr<calls::Call>& call, Deadline /*deadline*/) override {
-    call->Serve(driver_, reading_);
+    call->Serve(driver_, machine_nodes_);
   }
 
   bool is_taught() const { return driver_.is_taught(); }
@@ -41,7 +40,7 @@ class ServedPlugin final : public PluginClient {
 
  private:
   sdk::PluginDriver driver_;
-  calls::Reading reading_;
+  const NumaMask machine_nodes_{0, 1};
 };
 
 std::vector<std::string> Pods(const sdk::Grants& grants) {

@@ -95,14 +95,14 @@ class OnePlugin final : public Plugins {
     for (const calls::ServedCall& served : calls::ClassCalls()) {
       if (served.method.path == std::string_view(call->method().path)) {
         const auto answer = served.answer(driver_, call->Request());
-        answer.ok() ? call->Take({**answer}, reading_)
+        answer.ok() ? call->Take({**answer}, machine_nodes_)
                     : call->Fail(answer.status(), calls::Blame::kRefusal);
       }
     }
   }
 
   sdk::PluginDriver driver_;
-  calls::Reading reading_;
+  const NumaMask machine_nodes_;
 };
 
 class PluginClassesTest : public testing::Test {

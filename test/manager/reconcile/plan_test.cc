@@ -54,7 +54,7 @@ AllocationsByPlugin CpuHolds(const std::map<std::string, ResourceAllocation>& cp
   for (const auto& [pod, allocation] : cpu_by_pod) {
     holds[Key(pod)] = {{"cpu", allocation}};
   }
-  return {{"cpu", holds}};
+  return {{"cpu", calls::ToHeld(holds)}};
 }
 
 ReconcilePlan Plan(const NodeState& state, const AllocationsByPlugin& answers) {
@@ -64,8 +64,8 @@ ReconcilePlan Plan(const NodeState& state, const AllocationsByPlugin& answers) {
 TEST(PlanReconcileTest, HasLetGoWhatOnlyANewContainerCouldTake) {
   const NodeState state = StateOf({{"web", Own("0-1")}});
   const AllocationsByPlugin answers = {
-      {"lane", AllocationByContainer{
-                   {Key("web"), {{"lane", ResourceAllocation{.envs = {{"LANE", "0"}}}}}}}}};
+      {"lane",
+       calls::ToHeld({{Key("web"), {{"lane", ResourceAllocation{.envs = {{"LANE", "0"}}}}}}})}};
   const ReconcilePlan plan = Plan(state, answers);
   EXPECT_TRUE(plan.change.Empty()) << "the container runs without it";
   EXPECT_THAT(plan.orphans, ElementsAre(Pair("lane", ElementsAre(Key("web")))));

@@ -55,18 +55,6 @@ class ReconcilerTest : public testing::Test {
     script.holds->emplace(kKey, AllocationByResource{{"cpu", Pool(cpus)}});
     plugins_.Set("cpu", std::move(script));
   }
-  // As CpuHolds, but the plugin says the same thing again and again; `readings_` counts how often
-  // somebody looks.
-  void CpuRepeats(const std::string& cpus) {
-    auto said = std::make_shared<const calls::HeldList>(
-        calls::HeldList{{.key = kKey, .resource = "cpu", .allocation = Pool(cpus)}});
-    test::PluginScript script;
-    script.repeats = calls::HeldAllocations(said, [this, said](const PodSet* /*pods*/) {
-      ++readings_;
-      return said;
-    });
-    plugins_.Set("cpu", std::move(script));
-  }
   // One whole run, from trigger to end.
   void RunOnce() {
     const uint64_t before = reconciler_.GetStatus().runs;
@@ -105,7 +93,6 @@ class ReconcilerTest : public testing::Test {
   }
   checkpoint::ContainerRecord Record() { return *state_.Load()->Find(kKey); }
 
-  std::atomic<int> readings_ = 0;
   test::Journal journal_;
   test::AnsweringPlugins plugins_;
   test::FakeRuntime runtime_;

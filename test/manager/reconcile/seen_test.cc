@@ -12,7 +12,6 @@
 
 #include "api/base/errorf.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
-#include "api/wire.h"
 #include "manager/runtime/run_options.h"
 #include "test/support/sample_node.h"
 
@@ -71,7 +70,7 @@ class RandomNode {
       if (fails) {
         answers.emplace(plugin, Errorf(StatusCode::kUnavailable, "away"));
       } else if (Draw(8) != 0) {
-        answers.emplace(plugin, readers_[plugin].Read({wire::ToWire(held).SerializeAsString()}));
+        answers.emplace(plugin, calls::ToHeld(held));
       }
     }
     return answers;
@@ -89,7 +88,6 @@ class RandomNode {
   std::mt19937 engine_;
   std::shared_ptr<const NodeState> state_ = std::make_shared<const NodeState>();
   std::map<std::string, AllocationByContainer> held_ = {{"cpu", {}}, {"lane", {}}};
-  std::map<std::string, calls::HeldAllocationsReader> readers_;
 };
 
 void ExpectSame(const ReconcilePlan& some, const ReconcilePlan& all) {
@@ -131,7 +129,7 @@ TEST(ComparedAnswersTest, FindWhatAComparisonOfEverythingFinds) {
 
 TEST(ComparedAnswersTest, AreNotComparedAgainWhenNothingChanged) {
   const auto state = std::make_shared<const NodeState>();
-  const AllocationsByPlugin answers = {{"cpu", AllocationByContainer{}}};
+  const AllocationsByPlugin answers = {{"cpu", calls::ToHeld({})}};
   const Inquiry inquiry{state, {}, true};
   ComparedAnswers compared;
   EXPECT_TRUE(compared.ToCompare(inquiry, answers, *state).empty()) << "nobody knows them";
@@ -143,8 +141,7 @@ TEST(ComparedAnswersTest, AreNotComparedAgainWhenNothingChanged) {
 // What accompanies another plugin's resource counts once nobody else speaks for it.
 TEST(ComparedAnswersTest, AreComparedAgainWhenAnotherPluginLeaves) {
   const auto state = std::make_shared<const NodeState>();
-  AllocationsByPlugin answers = {{"cpu", AllocationByContainer{}},
-                                 {"memory", AllocationByContainer{}}};
+  AllocationsByPlugin answers = {{"cpu", calls::ToHeld({})}, {"memory", calls::ToHeld({})}};
   const Inquiry inquiry{state, {}, true};
   ComparedAnswers compared;
   compared.Note(inquiry, answers, {});

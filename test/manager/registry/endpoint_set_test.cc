@@ -365,30 +365,6 @@ TEST_F(EndpointSetTest, ReconcileAsksLivePluginsThatWantIt) {
   EXPECT_TRUE(answers.at("cpu").ok());
 }
 
-TEST_F(EndpointSetTest, AnswerOfAPluginThatRepeatsItselfIsTheSame) {
-  PluginScript script;
-  script.reconcile = [cpus = 0](const auto&, pb::GetResourcesAllocationResponse& response) mutable {
-    auto& pod = (*response.mutable_pod_resources())["uid-1"];
-    auto& container = (*pod.mutable_container_resources())["main"];
-    auto& allocation = (*container.mutable_resource_allocation())["cpu"];
-    allocation.set_allocated_quantity(cpus++ < 2 ? 0 : 1);
-    return OkStatus();
-  };
-  const auto cpu = Add("cpu", script);
-  const auto ask = [this] {
-    std::promise<AllocationsByPlugin> answered;
-    AskHoldings([&](AllocationsByPlugin answers) { answered.set_value(std::move(answers)); });
-    return *answered.get_future().get().at("cpu");
-  };
-  const calls::HeldAllocations first = ask();
-  const calls::HeldAllocations again = ask();
-  const calls::HeldAllocations changed = ask();
-  EXPECT_EQ(again.identity(), first.identity());
-  EXPECT_EQ(*again.Read(), *first.Read());
-  EXPECT_NE(changed.identity(), first.identity());
-  EXPECT_EQ(changed.Read()->at(0).allocation->quantity, 1);
-}
-
 TEST_F(EndpointSetTest, ReconcileOfOneAsksNoOther) {
   const auto cpu = Add("cpu", {});
   const auto memory = Add("memory", {});

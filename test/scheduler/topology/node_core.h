@@ -32,7 +32,7 @@ class CorePlugins final : public manager::Plugins {
   void Add(const std::string& resource, StatusOr<std::unique_ptr<sdk::ResourcePlugin>> plugin,
            const NumaMask& nodes) {
     Served& served = served_[resource];
-    served.reading.machine_nodes = nodes;
+    served.machine_nodes = nodes;
     served.plugin = *std::move(plugin);
     served.driver =
         std::make_unique<sdk::PluginDriver>(*served.plugin, resource, sdk::MakeMemoryState());
@@ -60,7 +60,7 @@ class CorePlugins final : public manager::Plugins {
   struct Served {
     std::unique_ptr<sdk::ResourcePlugin> plugin;
     std::unique_ptr<sdk::PluginDriver> driver;
-    calls::Reading reading;
+    NumaMask machine_nodes;
   };
   static manager::PluginInfo Info(const std::string& resource, const Served& served) {
     return {.resource = resource,
@@ -70,7 +70,7 @@ class CorePlugins final : public manager::Plugins {
   }
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call, Deadline) override {
     Served& served = served_.at(resource);
-    call->Serve(*served.driver, served.reading);
+    call->Serve(*served.driver, served.machine_nodes);
   }
 
   std::map<std::string, Served> served_;

@@ -153,9 +153,9 @@ TEST_F(LocalPluginTest, SaysTheSameWhileItHoldsTheSame) {
   const auto held = [&] { return *ResultOf<calls::GetResourcesAllocation>(*local_, {}).value; };
   ASSERT_TRUE(Allocate("a", DeadlineAfter(kLong)).value.ok());
   const calls::HeldAllocations one = held();
-  EXPECT_EQ(one.identity(), held().identity());
+  EXPECT_EQ(one, held());
   ASSERT_TRUE(Allocate("b", DeadlineAfter(kLong)).value.ok());
-  EXPECT_NE(one.identity(), held().identity());
+  EXPECT_NE(one, held());
 }
 
 TEST_F(LocalPluginTest, TellsOfChangesThatNobodyAskedFor) {
@@ -239,7 +239,7 @@ class LocalAndRemoteTest : public LocalPluginTest {
   static void ExpectSame(const calls::Nothing&, const calls::Nothing&) {}
   static void ExpectSame(const calls::HeldAllocations& local,
                          const calls::HeldAllocations& remote) {
-    EXPECT_EQ(*local.Read(), *remote.Read());
+    EXPECT_EQ(*local, *remote);
   }
   static void ExpectSame(const std::vector<sdk::Pool>& local,
                          const std::vector<sdk::Pool>& remote) {
@@ -319,9 +319,9 @@ TEST_F(LocalAndRemoteTest, OfferTheSame) {
 TEST_F(LocalAndRemoteTest, ForgetTheSame) {
   ASSERT_TRUE(AllocateBoth("a", 1).ok() && AllocateBoth("b", 1).ok());
   EXPECT_TRUE(Both<calls::RemovePod>("a").ok());
-  EXPECT_EQ(ReconcileBoth()->Read()->size(), 1U);
+  EXPECT_EQ((*ReconcileBoth())->size(), 1U);
   EXPECT_TRUE(Both<calls::ReleaseContainer>({"b", "main"}).ok());
-  EXPECT_TRUE(ReconcileBoth()->Read()->empty());
+  EXPECT_TRUE((*ReconcileBoth())->empty());
 }
 
 TEST_F(LocalAndRemoteTest, AreTaughtTheSame) {
