@@ -24,7 +24,7 @@ struct Targets {
   double megabytes;
   double milliseconds;
 };
-constexpr Targets kTargets[] = {{1000, 32, 200}, {10000, 60, 250}};
+constexpr Targets kTargets[] = {{1000, 36, 200}, {10000, 75, 400}};
 constexpr int kStarts = 7;
 /// How long qrmd rests, but for its reconciles, before its memory is read: 10 s after it attached
 /// it lists everything once more, and it gives back what it does not need every 5 s.

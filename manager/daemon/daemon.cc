@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <prometheus/counter.h>
 
+#include "api/base/heap.h"
 #include "api/base/log.h"
 #include "api/base/task_thread.h"
 #include "checkpoint/store.h"
@@ -18,7 +19,6 @@
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
-#include "manager/daemon/early_parts.h"
 #include "manager/daemon/file_watch.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"
@@ -132,6 +132,10 @@ Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
 }
 
 Status Daemon::Impl::Start() {
+  // The list of a large node takes much memory for an instant: apart, it leaves no holes between
+  // what is made meanwhile and stays. Where there is no heap for it, it does.
+  boost::asio::post(io, [] { (void)UseHeapApart(); });
+  loop.Start();
   MakeDirectory(config.registration.registration_dir);
   MakeDirectory(config.registration.plugins_registry_dir);
   StartPlugins();
@@ -154,8 +158,7 @@ Status Daemon::Impl::StartOnLoop() {
   housekeeping.Start();
   config_watch->Start();
   stop_signals.OnHangup([this] { ReadAgain(); });
-  follower->Start();
-  return OkStatus();
+  return follower->Start();
 }
 
 Status Daemon::Impl::StartEdges() {
@@ -228,15 +231,14 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> netns, NetnsAnnotations(config.builtin));
   std::vector<std::string>& known = config.admission.netns_annotations;
   known.insert(known.end(), netns.begin(), netns.end());
-  QRM_ASSIGN_OR_RETURN(std::unique_ptr<EarlyParts> early,
-                       EarlyParts::Start(std::move(config), std::move(machine), std::move(lock)));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
-                       checkpoint::OpenSqliteStore(early->config.process.state_dir));
+                       checkpoint::OpenSqliteStore(config.process.state_dir));
   const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
-  const std::vector<std::string> repairs = Repair(opened, early->machine);
-  auto impl = std::make_unique<Impl>(std::move(early), std::move(opened), found,
-                                     std::move(builtins), std::move(class_providers));
+  const std::vector<std::string> repairs = Repair(opened, machine);
+  auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
+                                     std::move(opened), found, std::move(builtins),
+                                     std::move(class_providers));
   impl->rebuilding = lost;
   impl->FollowConfiguration(std::move(reading));
   impl->has_own_cpus = stays.ok();

@@ -10,9 +10,7 @@
 #include "manager/admission/teach_plugin.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/classes/plugin_classes.h"
-#include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
-#include "manager/daemon/early_parts.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/start_builtin.h"
@@ -24,23 +22,29 @@
 #include "manager/registry/registry.h"
 #include "manager/state/found_state.h"
 #include "plugins/sdk/compute_driver.h"
-#include "topology/machine.h"
 
 namespace qrm::manager {
+namespace {
+
+NriOptions NriOptionsOf(const Config& config, Metrics& metrics) {
+  NriOptions options = config.runtime.nri;
+  options.reply_timeout = config.admission.deadline * 9 / 10;
+  options.on_answer = [&metrics](const NriAnswer& answer) { metrics.nri.Record(answer); };
+  return options;
+}
+
+}  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): one entry for each part.
-DaemonParts::DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::OpenedStore opened,
-                         const checkpoint::NodeState& given_found,
+DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
+                         checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
                          std::vector<BuiltinPlugin> given_builtins,
                          ClassBook::Providers class_providers)
-    : early(std::move(given_early)),
-      config(early->config),
-      machine(early->machine),
+    : config(std::move(given_config)),
+      machine(std::move(given_machine)),
+      lock(std::move(given_lock)),
       found(given_found),
       warnings(machine.parts().warnings),
-      loop(early->loop),
-      io(loop.io()),
-      metrics(early->metrics),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
       decisions(config.process.state_dir,
                 [this](const std::string& pod_uid) { return IsOnNode(pod_uid); }),
@@ -124,7 +128,7 @@ DaemonParts::DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::Op
            .writes_cpusets = config.pods.write_cpusets,
            .stands_aside = [this] { return kubelet.stands_aside(); },
            .classes = class_keeper.get()},
-          early->nri,
+          NriOptionsOf(config, metrics),
           {.pods = config.pods,
            .period = config.reconcile.period,
            .admission_deadline = config.admission.deadline,

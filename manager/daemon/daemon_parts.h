@@ -14,34 +14,31 @@
 #include "manager/classes/class_book.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/config.h"
 #include "manager/daemon/config_trials.h"
 #include "manager/daemon/housekeeping.h"
+#include "manager/daemon/io_loop.h"
 #include "manager/daemon/process/stop_signals.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
+#include "manager/observability/metrics.h"
 #include "manager/page/page_server.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
+#include "manager/state/state_lock.h"
 #include "manager/state/state_loop.h"
-
-namespace qrm {
-class Machine;
-}  // namespace qrm
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
 struct AdmissionEvent;
 class Admitter;
 class ClassKeeper;
-struct Config;
 class ConfigInForce;
-struct EarlyParts;
-class IoLoop;
 class KubeletSpecs;
-struct Metrics;
 class NodeView;
 class PodResourcesServer;
 class Publisher;
@@ -55,26 +52,26 @@ class RuntimeFollower;
 /// they are made: each uses what stands before it.
 struct DaemonParts {
   /// `found` is the state as it was read, before it was made to fit `machine`.
-  DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::OpenedStore opened,
-              const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
-              ClassBook::Providers class_providers);
+  DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
+              checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
+              std::vector<BuiltinPlugin> given_builtins, ClassBook::Providers class_providers);
   ~DaemonParts();
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 
-  const std::unique_ptr<EarlyParts> early;
-  const Config& config;
-  const Machine& machine;
+  const Config config;
+  const Machine machine;
+  const StateLock lock;
   const SystemClock clock;
   checkpoint::NodeState found;        // until the built-in plugins have it
   std::vector<std::string> warnings;  // written before the threads start
   bool rebuilding = false;            // the state was lost; written before the threads start
 
-  IoLoop& loop;
-  boost::asio::io_context& io;
+  IoLoop loop;
+  boost::asio::io_context& io = loop.io();
   StopSignals stop_signals{io};
 
-  Metrics& metrics;
+  Metrics metrics;
   StateLoop state;
   LiveContainers live;
   checkpoint::DecisionLog decisions;

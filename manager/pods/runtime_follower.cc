@@ -18,6 +18,7 @@
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
+#include "manager/runtime/nri/nri_plugin.h"
 #include "manager/state/state_loop.h"
 #include "plugins/sdk/compute_driver.h"
 
@@ -34,7 +35,7 @@ ObserverOptions ObserverOptionsOf(const FollowerOptions& options) {
 }  // namespace
 
 struct RuntimeFollower::Impl final : AuditListener {
-  Impl(NodeParts given_parts, NriAttachment& attachment, FollowerOptions options)
+  Impl(NodeParts given_parts, NriOptions nri_options, FollowerOptions options)
       : parts(std::move(given_parts)),
         version_period(options.version_period),
         adoption_grace(options.pods.adoption_grace),
@@ -64,7 +65,7 @@ struct RuntimeFollower::Impl final : AuditListener {
                                  PreStart::Done done) { placer.Start(key, std::move(done)); }},
             options.pods.pre_start_deadline),
         events(parts, {placer, inventory, observer, audit, ended, pre_start}),
-        nri(attachment),
+        nri(parts.io, std::move(nri_options), events),
         version_timer(parts.io),
         grace_timer(parts.io) {}
 
@@ -83,7 +84,7 @@ struct RuntimeFollower::Impl final : AuditListener {
   SyncAudit audit;
   PreStart pre_start;
   PodEvents events;
-  NriAttachment& nri;
+  NriPlugin nri;
   boost::asio::steady_timer version_timer;
   boost::asio::steady_timer grace_timer;
 
@@ -94,7 +95,7 @@ struct RuntimeFollower::Impl final : AuditListener {
 
 // Only a new connection makes the runtime tell everything again.
 void RuntimeFollower::Impl::OnLeftOut() {
-  nri.plugin().Reconnect(
+  nri.Reconnect(
       Errorf(StatusCode::kAborted, "the runtime left out a container: it has to tell all again"));
 }
 
@@ -120,20 +121,20 @@ void RuntimeFollower::Impl::AwaitGrace() {
   });
 }
 
-RuntimeFollower::RuntimeFollower(NodeParts parts, NriAttachment& nri, FollowerOptions options)
-    : impl_(std::make_unique<Impl>(std::move(parts), nri, std::move(options))) {}
+RuntimeFollower::RuntimeFollower(NodeParts parts, NriOptions nri, FollowerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(nri), std::move(options))) {}
 
 RuntimeFollower::~RuntimeFollower() = default;
 
-void RuntimeFollower::Start() {
+Status RuntimeFollower::Start() {
   impl_->observer.OnNriAway();
   impl_->AskVersion();
   impl_->AwaitGrace();
-  impl_->nri.DeliverTo(impl_->events);
+  return impl_->nri.Start();
 }
 
 void RuntimeFollower::Stop() {
-  impl_->nri.plugin().Stop();
+  impl_->nri.Stop();
   impl_->observer.Stop();
   impl_->audit.Stop();
   impl_->ended.Stop();
@@ -142,7 +143,7 @@ void RuntimeFollower::Stop() {
 }
 
 RuntimeStatus RuntimeFollower::GetStatus() const {
-  const NriStatus nri = impl_->nri.plugin().GetStatus();
+  const NriStatus nri = impl_->nri.GetStatus();
   RuntimeStatus status{.runtime = nri.runtime,
                        .nri_connected = nri.connected,
                        .nri_connects = nri.connects,

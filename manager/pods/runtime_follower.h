@@ -11,7 +11,7 @@
 #include "manager/pods/runtime_mode.h"
 #include "manager/pods/sync_audit.h"
 #include "manager/pods/unplaced.h"
-#include "manager/runtime/nri/nri_attachment.h"
+#include "manager/runtime/runtime_options.h"
 
 namespace qrm::manager {
 
@@ -31,15 +31,14 @@ struct FollowerOptions {
 /// stay.
 class RuntimeFollower {
  public:
-  /// `parts` and `nri` outlive the follower.
-  RuntimeFollower(NodeParts parts, NriAttachment& nri, FollowerOptions options);
+  /// `parts` outlive the follower.
+  RuntimeFollower(NodeParts parts, NriOptions nri, FollowerOptions options);
   ~RuntimeFollower();
   RuntimeFollower(const RuntimeFollower&) = delete;
   RuntimeFollower& operator=(const RuntimeFollower&) = delete;
 
-  /// Hears the runtime from now on, and what it has told since the attachment started. Threads: the
-  /// I/O loop.
-  void Start();
+  /// Attaches to the runtime. Errors: as NriPlugin::Start. Threads: the I/O loop.
+  Status Start();
   /// Nothing is asked or begun after it. Threads: the I/O loop.
   void Stop();
 

@@ -19,7 +19,6 @@ namespace {
 
 using manager::FollowerOptions;
 using manager::NodeParts;
-using manager::NriAttachment;
 using manager::NriOptions;
 using manager::RuntimeFollower;
 using manager::RuntimeMode;
@@ -37,7 +36,6 @@ class RuntimeFollowerTest : public PodEventsFixture {
     state_.Stop();  // what is posted uses the follower
     loop_.Stop();
     follower_.reset();
-    attachment_.reset();
   }
 
   void Start() {
@@ -54,15 +52,12 @@ class RuntimeFollowerTest : public PodEventsFixture {
                           .machine = machine_,
                           .read_cpuset = {}};
     loop_.Run([&] {
-      attachment_ = std::make_unique<NriAttachment>(
-          loop_.io(), NriOptions{.socket = socket_, .backoff_last = milliseconds(20)});
-      ASSERT_EQ(attachment_->Start(), OkStatus());
       follower_ = std::make_unique<RuntimeFollower>(
-          parts, *attachment_,
+          parts, NriOptions{.socket = socket_, .backoff_last = milliseconds(20)},
           FollowerOptions{.pods = {.observer = {.grace = milliseconds(0)}},
                           .period = milliseconds(5),
                           .audits = {.delays = {milliseconds(1)}}});
-      follower_->Start();
+      ASSERT_EQ(follower_->Start(), OkStatus());
     });
   }
   bool AwaitMode(RuntimeMode mode) {
@@ -72,7 +67,6 @@ class RuntimeFollowerTest : public PodEventsFixture {
   const TempDir dir_;
   const std::string socket_ = dir_ / "nri.sock";
   LoopThread loop_;
-  std::unique_ptr<NriAttachment> attachment_;
   std::unique_ptr<RuntimeFollower> follower_;
 };
 
