@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that building, testing and running qrm needs.
 #   scripts/deps.sh [--checks | --operator | --vm]
-#      --checks     also clang for scripts/check.sh and scripts/fuzz.sh
-#      --operator   also promtool, tmux, fish, zsh, rsvg-convert, Chromium, and tools that install packages into a root
+#      --checks     also clang and ShellCheck for scripts/check.sh and scripts/fuzz.sh
+#      --operator   also promtool, tmux, fish, zsh, Chromium, and tools that install packages into a root
 #      --vm         also the emulator of scripts/vm.sh, and tools that create its disks
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache pkg-config git ca-certificates bzip2
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libboost1.81-dev libfmt-dev libspdlog-dev libhwloc-dev hwloc-nox libsqlite3-dev libssl-dev libyaml-cpp-dev libjemalloc-dev
+  libboost1.81-dev libfmt-dev libhwloc-dev hwloc-nox libsqlite3-dev libssl-dev libyaml-cpp-dev libjemalloc-dev libxxhash-dev
   nlohmann-json3-dev libpugixml-dev libcli11-dev prometheus-cpp-dev
-  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libfuse3-dev strace python3-grpcio python3-protobuf
+  libgtest-dev libgmock-dev libbenchmark-dev libfuse3-dev strace python3-grpcio python3-protobuf
 )
 case ${1:-} in
   "") ;;
-  --checks) packages+=(clang-format-19 clang-19 libclang-rt-19-dev python3-venv) ;;
-  --operator) packages+=(prometheus mmdebstrap dpkg-dev tmux fish zsh chromium librsvg2-bin) ;;
+  --checks) packages+=(shellcheck clang-format-19 clang-19 libclang-rt-19-dev python3-venv) ;;
+  --operator) packages+=(prometheus mmdebstrap dpkg-dev tmux fish zsh chromium) ;;
   --vm) packages+=(qemu-system-x86 e2fsprogs cpio kmod xz-utils fakeroot procps) ;;
   *)
     echo "cannot install for \"$1\"; use --checks, --operator, --vm or nothing" >&2

@@ -10,7 +10,7 @@ if (($# != 2)); then
 fi
 rootfs=$1 version=$2
 # Libraries that are headers alone, or of which headers make much of what is compiled.
-readonly header_packages=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev)
+readonly header_packages=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libfmt-dev)
 architecture=$(dpkg --print-architecture)
 distribution=$(. "$rootfs/etc/os-release" && echo "$ID-$VERSION_ID")
 

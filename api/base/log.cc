@@ -1,14 +1,14 @@
-// Log lines through spdlog: `2026-11-21T00:33:43.185Z I "event" key=value`, or one JSON object
-// each.
+// Log lines on stderr: `2026-11-21T00:33:43.185Z I "event" key=value`, or one JSON object each.
 #include "api/base/log.h"
 
 #include <atomic>
-#include <memory>
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
 #include <utility>
 
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
@@ -28,36 +28,21 @@ Sink& CurrentSink() {
   return *sink;
 }
 
-constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %L %v";
-
-void SetPattern(spdlog::logger& logger, const std::string& pattern) {
-  logger.set_formatter(
-      std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::utc));
+std::atomic<Level>& LeastLevel() {
+  static std::atomic<Level> level = Level::kInfo;
+  return level;
 }
 
-spdlog::logger& Logger() {
-  static spdlog::logger* const logger = [] {
-    auto* created = new spdlog::logger("qrm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    SetPattern(*created, kTextPattern);
-    created->set_level(spdlog::level::info);
-    created->flush_on(spdlog::level::info);
-    return created;
-  }();
-  return *logger;
-}
-
-spdlog::level::level_enum ToSpdlog(Level level) {
-  switch (level) {
-    case Level::kDebug:
-      return spdlog::level::debug;
-    case Level::kInfo:
-      return spdlog::level::info;
-    case Level::kWarning:
-      return spdlog::level::warn;
-    case Level::kError:
-      break;
-  }
-  return spdlog::level::err;
+/// "2026-11-21T00:33:43.185Z".
+std::string TimeText(std::chrono::system_clock::time_point time) {
+  const auto since_epoch = time.time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+  const std::time_t whole = seconds.count();
+  std::tm utc = {};
+  ::gmtime_r(&whole, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     std::chrono::floor<std::chrono::milliseconds>(since_epoch - seconds).count());
 }
 
 /// A longer value is foreign data, not a message, and would fill the disk.
@@ -119,12 +104,11 @@ std::string FormatText(std::string_view event, Fields fields) {
 }
 
 void Write(Level level, std::string_view event, Fields fields) {
-  spdlog::logger& logger = Logger();
-  if (!logger.should_log(ToSpdlog(level))) {
+  if (level < LeastLevel()) {
     return;
   }
-  const std::string line =
-      CurrentForm() == Form::kJson ? FormatJson(event, fields) : FormatText(event, fields);
+  const bool is_json = CurrentForm() == Form::kJson;
+  const std::string line = is_json ? FormatJson(event, fields) : FormatText(event, fields);
   std::function<void(Level, const std::string&)> redirected;
   {
     Sink& sink = CurrentSink();
@@ -133,9 +117,15 @@ void Write(Level level, std::string_view event, Fields fields) {
   }
   if (redirected) {
     redirected(level, line);
-  } else {
-    logger.log(ToSpdlog(level), "{}", line);
+    return;
   }
+  const std::string time = TimeText(std::chrono::system_clock::now());
+  const std::string_view name = ToString(level);
+  const std::string whole =
+      is_json
+          ? fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",{}\n", time, name, line)
+          : fmt::format("{} {} {}\n", time, static_cast<char>(std::toupper(name.front())), line);
+  std::fwrite(whole.data(), 1, whole.size(), stderr);  // unbuffered: one write, so one whole line
 }
 
 }  // namespace
@@ -154,21 +144,11 @@ void Error(std::string_view event, Fields fields) {
 }
 
 void SetLevel(Level level) {
-  Logger().set_level(ToSpdlog(level));
+  LeastLevel() = level;
 }
 
 Level CurrentLevel() {
-  switch (Logger().level()) {
-    case spdlog::level::trace:
-    case spdlog::level::debug:
-      return Level::kDebug;
-    case spdlog::level::info:
-      return Level::kInfo;
-    case spdlog::level::warn:
-      return Level::kWarning;
-    default:
-      return Level::kError;
-  }
+  return LeastLevel();
 }
 
 std::string_view ToString(Level level) {
@@ -195,8 +175,6 @@ StatusOr<Level> ParseLevel(std::string_view text) {
 }
 
 void SetForm(Form form) {
-  SetPattern(Logger(), form == Form::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v)"
-                                           : kTextPattern);
   CurrentForm() = form;
 }
 

@@ -17,7 +17,7 @@ struct PodName {
 /// Source: k8stopologyawareschedwg/podfingerprint, version v001.
 std::string PodsFingerprint(const std::vector<PodName>& pods);
 
-/// Source: the xxHash specification, XXH64.
-uint64_t Xxh64(std::string_view bytes, uint64_t seed);
+/// XXH64, the same on every machine and after every restart.
+uint64_t HashOf(std::string_view bytes, uint64_t seed = 0);
 
 }  // namespace qrm::manager

@@ -24,7 +24,7 @@ std::string EventName(const Refusal& refusal) {
   while (!name.empty() && std::isalnum(static_cast<unsigned char>(name.back())) == 0) {
     name.pop_back();
   }
-  return fmt::format("{}.{:016x}", name, Xxh64(refusal.message, Xxh64(refusal.pod_uid, 0)));
+  return fmt::format("{}.{:016x}", name, HashOf(refusal.message, HashOf(refusal.pod_uid)));
 }
 
 }  // namespace

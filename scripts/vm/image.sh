@@ -19,7 +19,7 @@ readonly root
 readonly packages=(
   base-files base-passwd bash coreutils dash diffutils findutils gawk grep gzip hostname sed tar
   busybox-static util-linux mount procps iproute2 kmod e2fsprogs systemd systemd-sysv dbus cmake
-  libgrpc++1.51 libprotobuf32 libabsl20220623 libspdlog1.10 libfmt9 libsqlite3-0 libssl3 libyaml-cpp0.7 libhwloc15
+  libgrpc++1.51 libprotobuf32 libabsl20220623 libfmt9 libsqlite3-0 libssl3 libyaml-cpp0.7 libhwloc15 libxxhash0
   libprometheus-cpp-core1.0 libpugixml1v5 libfuse3-3
 )
 # What is loaded before the disk can be read.
@@ -160,6 +160,7 @@ main() {
   flock 9
   if [[ ! -d $dir ]]; then
     work=$(mktemp -d "$cache/vm.XXXXXX")
+    # shellcheck disable=SC2064  # the variable is another one by then
     trap "rm -rf '$work'" EXIT
     make_image "$work" "$suite"
     rm -rf "$cache/vm-$2-"*

@@ -37,12 +37,5 @@ const FingerprintCase kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Vectors, PodsFingerprintTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(Xxh64Test, IsThatOfTheSpecification) {
-  const uint64_t space = Xxh64("default", 0);
-  EXPECT_EQ(space, 0xcb14bd8a5c561c96U);
-  EXPECT_EQ(Xxh64("web", space), 0xa13b389776154bd4U);
-  EXPECT_EQ(Xxh64("", 0), 0xef46db3751d8e999U);
-}
-
 }  // namespace
 }  // namespace qrm::manager::pods_fingerprint_test
