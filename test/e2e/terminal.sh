@@ -180,7 +180,7 @@ shown "qrmctl admit --dry-run -f pod1.yaml" 0 | grep -qx "default/pod1 would be 
 # Whether the shell offers the option $2 where it is typed behind the command $1.
 qrmctl completion bash >"$work/complete.bash"
 qrmctl completion fish >"$work/complete.fish"
-for program in fish zsh rsvg-convert; do
+for program in fish zsh; do
   command -v "$program" >/dev/null || echo "not tried with $program: it is not there; scripts/deps.sh --operator installs it"
 done
 bash_completes() {
@@ -227,7 +227,7 @@ while read -r line; do
   if [ "${options[0]:-}" = --cluster ]; then words=(--cluster why); fi
   help=$(qrmctl "${words[@]}" --help) || fail "${pages[*]} name qrmctl $line, which is not a command"
   for option in "${options[@]}"; do
-    [ "$option" = --cluster ] || grep -qE -- "^ +(-., ?)?$option[, ]" <<<"$help" ||
+    [ "$option" = --cluster ] || grep -qE -- "^ +(-., ?)?${option}[, ]" <<<"$help" ||
       fail "${pages[*]} name qrmctl $line, which has no $option"
   done
 done < <(grep -ohE '`qrmctl [^`]+`|^(\$ )?qrmctl .*' "${pages[@]}" | tr -d '\`' |
@@ -264,9 +264,4 @@ if command -v zsh >/dev/null; then
   await_screen 'qrmctl pool set --resource *$'
 fi
 
-# The picture.
-if command -v rsvg-convert >/dev/null; then
-  qrmctl topology -o png >"$work/node.png"
-  head -c 4 "$work/node.png" | grep -q PNG || fail "qrmctl topology -o png is no PNG"
-fi
 echo "the terminal shows what the page shows, ${#commands[@]} commands"

@@ -55,7 +55,7 @@ std::vector<std::string> ChoicesOf(const CatalogOption& option) {
   if (option.value == "FORMAT") {
     std::vector<std::string> formats = {"table", "wide", "json", "yaml", "jsonpath="};
     if (option.help.find("svg") != std::string::npos) {
-      formats.insert(formats.end(), {"svg", "png"});
+      formats.emplace_back("svg");
     }
     return formats;
   }

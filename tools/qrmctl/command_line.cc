@@ -30,9 +30,8 @@ const Formats kFormatsAndPicture = {{{"table", OutputFormat::kTable},
                                      {"wide", OutputFormat::kWide},
                                      {"json", OutputFormat::kJson},
                                      {"yaml", OutputFormat::kYaml},
-                                     {"svg", OutputFormat::kSvg},
-                                     {"png", OutputFormat::kPng}},
-                                    "table, wide, json, yaml, svg, png"};
+                                     {"svg", OutputFormat::kSvg}},
+                                    "table, wide, json, yaml, svg"};
 
 /// Errors: what is wrong with `text`.
 Status ReadFormat(const std::string& text, const Formats& formats, OutputFormat& format) {

@@ -17,7 +17,7 @@ inline constexpr char kControlSocketVariable[] = "QRM_CONTROL_SOCKET";
 
 /// How results are printed.
 struct OutputFormat {
-  enum Kind { kTable, kWide, kJson, kYaml, kJsonPath, kSvg, kPng };
+  enum Kind { kTable, kWide, kJson, kYaml, kJsonPath, kSvg };
 
   // NOLINTNEXTLINE(google-explicit-constructor): a kind is a format by itself.
   OutputFormat(Kind of_kind) : kind(of_kind) {}
@@ -48,7 +48,7 @@ class CommandLine {
 
   /// `-o`, `--output`: table, wide, json, yaml or jsonpath=TEMPLATE.
   CommandLine& Output(OutputFormat& format);
-  /// The same, or svg or png.
+  /// The same, or svg.
   CommandLine& OutputOrPicture(OutputFormat& format);
   /// `--control-socket`; its default comes from the environment, then from kDefaultControlSocket.
   CommandLine& ControlSocket(std::string& path);

@@ -65,7 +65,7 @@ _qrmctl() {{
   fi
   case $previous in
     -o|--output)
-      [ "$command" != topology ] || words="svg png"
+      [ "$command" != topology ] || words="svg"
       COMPREPLY=($(compgen -W "table wide json yaml jsonpath= $words" -- "$current"))
       return ;;
     -f|--control-socket|--state-dir|--xml|--fsroot|--directory)

@@ -4,12 +4,10 @@
 
 #include "api/base/errorf.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
-#include "tools/qrmctl/png.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 #include "tools/qrmctl/topology_picture.h"
@@ -72,20 +70,12 @@ Document TopologyDocument(const v1::GetTopologyResponse& topology) {
   return document;
 }
 
-Status PrintDocument(const Document& topology, const OutputFormat& format, std::ostream& out) {
+void PrintDocument(const Document& topology, const OutputFormat& format, std::ostream& out) {
   if (format.kind == OutputFormat::kSvg) {
     out << TopologySvg(topology);
-  } else if (format.kind == OutputFormat::kPng) {
-    if (HasColours(out)) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "cannot show a picture on a terminal; write it to a file: -o png > node.png");
-    }
-    QRM_ASSIGN_OR_RETURN(const std::string png, PngOf(TopologySvg(topology)));
-    out << png;
   } else {
     Print(topology, format, out);
   }
-  return OkStatus();
 }
 
 /// What the options name, in any number.
@@ -118,8 +108,8 @@ int ShowLive(const CommandLine& line, const std::string& socket, const OutputFor
     PrintTopology(*topology, out);
     return kDone;
   }
-  const Status printed = PrintDocument(TopologyDocument(*topology), format, out);
-  return printed.ok() ? kDone : line.Fail(printed, err);
+  PrintDocument(TopologyDocument(*topology), format, out);
+  return kDone;
 }
 
 int ShowDescribed(const CommandLine& line, const MachineSource& source, const OutputFormat& format,
@@ -132,8 +122,8 @@ int ShowDescribed(const CommandLine& line, const MachineSource& source, const Ou
     out << DescribeMachine(*machine);
     return kDone;
   }
-  const Status printed = PrintDocument(MachineToJson(*machine), format, out);
-  return printed.ok() ? kDone : line.Fail(printed, err);
+  PrintDocument(MachineToJson(*machine), format, out);
+  return kDone;
 }
 
 }  // namespace
