@@ -111,6 +111,10 @@ struct ResourceAllocation {
   std::string may_share;
   std::string shares;
   std::string shares_of;
+  /// The pool that the container was led to, alone or beside CPUs of its own, which its namespace
+  /// must be permitted to use; empty: the default one, or none. Our own extension: other plugins
+  /// leave it empty.
+  std::string pool;
   /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
   /// (config.yaml:14)". Our own extension: other plugins leave it empty.
   std::string decided_by;

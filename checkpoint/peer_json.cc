@@ -135,6 +135,7 @@ ResourceAllocation ReadAllocationOrThrow(const Json& json) {
                                    .may_share = Text(json, "may_share"),
                                    .shares = Text(json, "shares"),
                                    .shares_of = Text(json, "shares_of"),
+                                   .pool = Text(json, "pool"),
                                    .decided_by = Text(json, "decided_by"),
                                    .class_defaults = json.value("class_defaults", StringMap())};
   if (json.contains("resource_hints")) {
@@ -257,6 +258,7 @@ Json WriteAllocation(const ResourceAllocation& allocation) {
   PutUnlessEmpty(json, "may_share", allocation.may_share);
   PutUnlessEmpty(json, "shares", allocation.shares);
   PutUnlessEmpty(json, "shares_of", allocation.shares_of);
+  PutUnlessEmpty(json, "pool", allocation.pool);
   PutUnlessEmpty(json, "decided_by", allocation.decided_by);
   PutUnlessEmpty(json, "class_defaults", allocation.class_defaults);
   return json;

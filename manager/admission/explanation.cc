@@ -65,6 +65,9 @@ Json ToJson(const ResourceAllocation& allocation) {
   if (!allocation.annotations.empty()) {
     json["annotations"] = allocation.annotations;
   }
+  if (!allocation.pool.empty()) {
+    json["pool"] = allocation.pool;
+  }
   if (!allocation.decided_by.empty()) {
     json["decided_by"] = allocation.decided_by;
   }

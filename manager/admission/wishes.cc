@@ -109,6 +109,11 @@ Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& all
       QRM_RETURN_IF_ERROR(options.permissions.Check(demand.pod.pod_namespace,
                                                     {.feature = Feature::kOwnCpus, .key = key}));
     }
+    if (!allocation->pool.empty()) {
+      QRM_RETURN_IF_ERROR(options.permissions.Check(
+          demand.pod.pod_namespace,
+          {.feature = Feature::kPool, .name = allocation->pool, .key = allocation->decided_by}));
+    }
     const std::vector<std::string>& keys = options.netns_annotations;
     if (std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
           return allocation->annotations.contains(key);

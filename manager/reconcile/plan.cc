@@ -46,8 +46,8 @@ class ReconcilePlanner {
       }
       const auto limited = scope_.pods.find(plugin);
       const PodSet* const pods = limited == scope_.pods.end() ? nullptr : &limited->second;
-      const calls::HeldAllocations::Reading held =
-          pods == nullptr ? answer->Read() : answer->ReadOf(*pods);
+      const calls::HeldAllocations held =
+          pods == nullptr ? *answer : calls::HeldOf(**answer, *pods);
       for (auto one = held->begin(); one != held->end();) {
         const auto next = std::find_if(
             one, held->end(), [&](const HeldAllocation& other) { return other.key != one->key; });
@@ -225,6 +225,7 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
   KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
   KeepIfEmpty(fresh.mounts, before.mounts);
   KeepIfEmpty(fresh.devices, before.devices);
+  KeepIfEmpty(fresh.pool, before.pool);
   KeepIfEmpty(fresh.decided_by, before.decided_by);
   KeepIfEmpty(fresh.class_defaults, before.class_defaults);
   return fresh;

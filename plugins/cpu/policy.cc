@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classes.h"
 #include "plugins/cpu/config/classify.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/grow.h"
 #include "plugins/cpu/pool_place.h"
@@ -359,6 +361,13 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request, cons
                   .pools = std::move(place.pools)};
 }
 
+/// The configured pool that `placement` leads to; empty for the default one, which is for all.
+std::string PoolToPermit(const CpuPluginConfig& config, const Placement& placement) {
+  const std::string_view pool =
+      ConfiguredName(placement.exclusive ? placement.plus : placement.pool);
+  return pool == config.default_pool ? std::string() : std::string(pool);
+}
+
 /// Whether a container that `refusal` keeps from its place goes to the default pool.
 bool GoesElsewhere(const View& view, const Placement& placement, const Status& refusal) {
   return view.config.on_full == OnFull::kShareDefault &&
@@ -424,6 +433,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
       placement.exclusive ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
                           : Share(view, request, placement.pool, hint);
   if (decision.ok()) {
+    decision->allocation.pool = PoolToPermit(view.config, placement);
     decision->allocation.decided_by = placement.by;
     decision->allocation.class_defaults = ClassDefaultsOf(view.config, placement);
     SizePoolsBeside(view, request, *decision);

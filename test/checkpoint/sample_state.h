@@ -134,6 +134,7 @@ class RandomChanges {
                                      .may_share = Flip() ? "0-7" : "",
                                      .shares = Flip() ? "0,5" : "",
                                      .shares_of = Flip() ? "helpers" : "",
+                                     .pool = Flip() ? "batch" : "",
                                      .decided_by = Text(),
                                      .class_defaults = Map()};
     if (allocation.oci_property.starts_with("Cpuset")) {

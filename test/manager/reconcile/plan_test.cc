@@ -95,6 +95,7 @@ TEST(PlanReconcileTest, KeepsWhatThePluginDoesNotRepeat) {
   full.amount_by_node = {{0, 4}};
   full.mounts = {{"/m", "/m", true}};
   full.devices = {{"/d", "/d", "r"}};
+  full.pool = "batch";
   full.decided_by = "rules[0]";
   full.class_defaults = {{"blockio", "slow"}};
   ResourceAllocation bare = Pool("0-1");

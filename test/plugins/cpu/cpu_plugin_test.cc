@@ -257,6 +257,17 @@ TEST(CpuPluginTest, RefusesHintWhereNothingFits) {
   EXPECT_THAT(MessageOf(pod.status()), HasSubstr("no allowed NUMA nodes of 0 have 10 CPUs"));
 }
 
+TEST(CpuPluginTest, TellsThePoolOfAQosLevelForPermissions) {
+  Drive drive(Make("pools: {reclaim: {cpus: \"70-79\"}, share: {cpus: \"60-69\"}}"));
+  ContainerRequest request = Request("pod", "", "cpu", 4);
+  const auto pool = [&](const std::string& level) {
+    request.annotations = {{"katalyst.kubewharf.io/qos_level", level}};
+    return drive.plugin().Allocate(request, {})->pool;
+  };
+  EXPECT_EQ(pool("reclaimed_cores"), "reclaim");
+  EXPECT_EQ(pool("shared_cores"), "share");
+}
+
 TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
   Drive drive(
       Make("reserved-cpus: 0-1\npools: {reclaim: {cpus: \"70-79\"}, batch: {cpus: \"60-69\"}}"));

@@ -158,6 +158,14 @@ TEST(CpuRulesTest, LeadToPoolsAndGrantsBeforeTheRole) {
   EXPECT_EQ(other->decided_by, "pools.web.roles");
 }
 
+TEST(CpuRulesTest, TellWhichPoolNeedsAPermissionWhateverLedThere) {
+  Drive drive(Make(kRules));
+  EXPECT_EQ(drive.Admit(Tier("batch", "batch", 1))->pool, "batch");
+  EXPECT_EQ(drive.Admit(Tier("other", "web", 1))->pool, "web") << "by its role";
+  EXPECT_EQ(drive.Admit(Tier("trading", "trading", 4))->pool, "") << "CPUs of its own";
+  EXPECT_EQ(drive.Admit(Request("none", "", "cpu", 1))->pool, "") << "the default pool";
+}
+
 TEST(CpuRulesTest, LeadToARoleAndToTheReservedCpus) {
   Drive drive(Make(kRules));
   ContainerRequest request = Request("db", "", "cpu", 4);
