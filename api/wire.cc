@@ -79,6 +79,18 @@ void FillList(const Hints& hints, pb::ListOfTopologyHints& list) {
   }
 }
 
+/// The runtime takes a relative path for one below a directory of its own.
+Status CheckPaths(std::string_view what, const std::string& host, const std::string& container) {
+  for (const std::string& path : {host, container}) {
+    if (!path.starts_with('/')) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} of \"{}\" at \"{}\": the path \"{}\" is not absolute; begin it with /",
+                    what, Quoted(host), Quoted(container), Quoted(path));
+    }
+  }
+  return OkStatus();
+}
+
 /// Values of the two cpuset knobs must be lists; every other knob is checked where it is applied.
 Status CheckKnob(const ResourceAllocation& allocation) {
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
@@ -274,6 +286,7 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
   message.set_may_share(allocation.may_share);
   message.set_shares(allocation.shares);
   message.set_shares_of(allocation.shares_of);
+  message.set_pool(allocation.pool);
   message.mutable_class_defaults()->insert(allocation.class_defaults.begin(),
                                            allocation.class_defaults.end());
   return message;
@@ -305,6 +318,7 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.may_share = message.may_share();
   allocation.shares = message.shares();
   allocation.shares_of = message.shares_of();
+  allocation.pool = Cut(message.pool(), kMostForeignBytes);
   allocation.class_defaults = MapFrom(message.class_defaults());
   QRM_RETURN_IF_ERROR(Check(allocation));
   return allocation;
@@ -312,6 +326,12 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
 
 Status Check(const ResourceAllocation& allocation) {
   QRM_RETURN_IF_ERROR(CheckQuantity(allocation.quantity, "allocated quantity"));
+  for (const Mount& mount : allocation.mounts) {
+    QRM_RETURN_IF_ERROR(CheckPaths("mount", mount.host_path, mount.container_path));
+  }
+  for (const DeviceSpec& device : allocation.devices) {
+    QRM_RETURN_IF_ERROR(CheckPaths("device", device.host_path, device.container_path));
+  }
   return CheckKnob(allocation);
 }
 

@@ -43,6 +43,14 @@ TEST(WireTest, ChecksAnAllocationAsReadingItWould) {
   }
 }
 
+TEST(WireTest, RefusesRelativePathsOfMountsAndDevices) {
+  EXPECT_EQ(MessageOf(Check({.mounts = {{"/data", "srv/data", true}}})),
+            "mount of \"srv/data\" at \"/data\": the path \"srv/data\" is not absolute; begin it "
+            "with /");
+  EXPECT_FALSE(Check({.devices = {{"dev/nic", "/dev/nic", "r"}}}).ok());
+  EXPECT_TRUE(Check({.mounts = {{"/data", "/srv/data", true}}}).ok());
+}
+
 TEST(WireTest, RefusesALimitThatIsNoAmount) {
   ContainerRequest request = Request();
   request.limit = std::numeric_limits<double>::quiet_NaN();

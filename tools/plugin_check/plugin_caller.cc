@@ -24,6 +24,14 @@ PluginCaller::~PluginCaller() {
   in_flight_->StopAndWait();
 }
 
+// Source: our SDK answers with INTERNAL, gRPC for Python with UNKNOWN and this text. Other plugins
+// reject with UNKNOWN, as Go's errors are sent.
+bool PluginCaller::IsException(const Status& status) {
+  return status.code() == StatusCode::kInternal ||
+         (status.code() == StatusCode::kUnknown &&
+          MessageOf(status).starts_with("Exception calling application"));
+}
+
 std::unique_ptr<GrpcPluginClient> PluginCaller::Connect() const {
   return std::make_unique<GrpcPluginClient>(options_.socket, options_.machine_nodes, in_flight_);
 }

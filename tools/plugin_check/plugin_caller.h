@@ -45,14 +45,18 @@ class PluginCaller {
       client_->Ask<C>(request, deadline, [answer](Result result) { answer(std::move(result)); });
     };
     StatusOr<Result> result = std::move(FanOut<Result>(1, deadline, start).front());
-    refused_ = result.ok() && result->blame == calls::Blame::kRefusal;
+    refused_ = result.ok() && result->blame == calls::Blame::kRefusal &&
+               !IsException(result->value.status());
     return result.ok() ? std::move(result->value) : StatusOr<Answer>(result.status());
   }
 
-  /// Whether the latest call was answered with an error, which is the plugin's right.
+  /// Whether the latest call was answered with an error, which is the plugin's right; an exception
+  /// is none.
   bool refused() const { return refused_; }
 
  private:
+  /// Whether the plugin threw in place of an answer.
+  static bool IsException(const Status& status);
   std::unique_ptr<GrpcPluginClient> Connect() const;
 
   const Options options_;

@@ -268,6 +268,30 @@ const BrokenPlugin kBrokenPlugins[] = {
      },
      "rejects a request with a sentence when nothing is left: container more2 got CPUs 0, which "
      "others own"},
+    {"ThrowsInsteadOfRefusing",
+     [](PluginScript& script) {
+       script.allocate = [](const auto&, auto&) {
+         return Errorf(StatusCode::kInternal, "cannot finish Allocate: it threw \"out of range\"");
+       };
+     },
+     "allocates for container main: cannot finish Allocate: it threw \"out of range\""},
+    {"ThrowsInPython",
+     [](PluginScript& script) {
+       script.allocate = [](const auto&, auto&) {
+         return Errorf(StatusCode::kUnknown, "Exception calling application: list index");
+       };
+     },
+     "allocates for container main: Exception calling application: list index"},
+    {"RelativeMount",
+     [](PluginScript& script) {
+       script.allocate = [](const auto& message, auto& response) {
+         QRM_ASSIGN_OR_RETURN(const ContainerRequest request, wire::FromWire(message));
+         response = wire::AllocationResponse(
+             request, {{"cpu", ResourceAllocation{.mounts = {{"data", "/srv/data", true}}}}});
+         return OkStatus();
+       };
+     },
+     "allocates for container main: "},
     {"ReconcileForgets",
      [](PluginScript& script) { script.reconcile = [](const auto&, auto&) { return OkStatus(); }; },
      "lists its allocations in GetResourcesAllocation: container main is missing"},
