@@ -22,7 +22,7 @@ output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 # A missed target ends some programs with an error; an error without one is a broken benchmark.
 run() {
-  "build/release/bench/$@" 2>&1 | tee -a "$output" || grep -q '^TARGET .*FAIL$' "$output" ||
+  "build/release/bench/$1" "${@:2}" 2>&1 | tee -a "$output" || grep -q '^TARGET .*FAIL$' "$output" ||
     echo "TARGET $1 ends without an error |  |  | FAIL" >>"$output"
 }
 

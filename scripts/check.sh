@@ -6,7 +6,8 @@
 #   layering       no include points upward
 #   words          texts have the field's words, pages short sentences, and links lead to something
 #   headers        what each header brings in stays below a bound, in lines after the preprocessor
-#   unused         every function of topology/ is used by a program
+#   shell          ShellCheck finds nothing in the scripts
+#   unused         every function of the product is used by a program
 #   rules          a test fails for each rule of pools, owners and memory that is taken away
 #   alone          each source compiles by itself, in clang, with its analysis of what each mutex guards; 2 to 4 s a source
 #   tidy           clang-tidy by .clang-tidy; 5 to 10 s a file, and a second for one that passed before as it is
@@ -29,9 +30,9 @@ check_format() { sources | xargs clang-format-19 --dry-run --Werror; }
 
 check_layering() { test/check_layering.sh; }
 
-check_unused() {
-  scripts/build.sh release qrmd qrmctl qrm-plugin-{check,cpu,memory,nic}
-  scripts/unused.sh
+# SC1007: an assignment of nothing, as in `local a= b=`, is meant.
+check_shell() {
+  git ls-files -- '*.sh' .ci/run packaging/debian/p* | xargs shellcheck -x -S warning -e SC1007
 }
 
 # tidy [clang-tidy arguments...]: over the sources named by standard input, which need the generated headers only.
@@ -106,7 +107,7 @@ check_vm() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering words headers unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
+  set -- format layering words shell headers unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
 fi
 for check in "$@"; do
   echo "== $check"
@@ -114,8 +115,9 @@ for check in "$@"; do
     format) check_format ;;
     layering) check_layering ;;
     words) scripts/words.py ;;
+    shell) check_shell ;;
     headers) scripts/headers.sh ;;
-    unused) check_unused ;;
+    unused) scripts/unused.sh ;;
     rules) test/plugins/rules_taken_away.sh ;;
     alone) check_alone ;;
     tidy) check_tidy ;;

@@ -62,7 +62,7 @@ command_of() {
   case $1 in
     etcd) command=(etcd --data-dir "$dir/etcd" --unsafe-no-fsync) ;;
     apiserver)
-      command=(kube-apiserver --etcd-servers=http://127.0.0.1:2379 --authorization-mode=Node,RBAC --secure-port=443
+      command=(kube-apiserver --etcd-servers=http://127.0.0.1:2379 "--authorization-mode=Node,RBAC" --secure-port=443
         --advertise-address="$address" --client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt"
         --tls-private-key-file="$pki/apiserver.key" --kubelet-client-certificate="$pki/admin.crt"
         --kubelet-client-key="$pki/admin.key" --kubelet-preferred-address-types=InternalIP

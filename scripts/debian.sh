@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Functions that take packages from Debian's archive and install none of them; for scripts that `source` this file and
 # have a function `fail`.
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts that take minutes: says before each step what it does and about how long it takes, and when the
 # outermost script ends, how long each step took.
 #   step "TITLE, about TIME" COMMAND [ARGUMENT...]

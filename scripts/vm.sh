@@ -160,8 +160,8 @@ boot() {
     disk "$dir/play2.img"
   )
   if [[ $machine == hotplug ]]; then
-    arguments+=(-chardev "socket,id=monitor,path=$dir/monitor,server=on,wait=off" -mon chardev=monitor,mode=readline
-      -chardev "socket,id=switch,path=$dir/monitor" -device virtserialport,chardev=switch,name=qrm.monitor)
+    arguments+=(-chardev "socket,id=monitor,path=$dir/monitor,server=on,wait=off" -mon "chardev=monitor,mode=readline"
+      -chardev "socket,id=switch,path=$dir/monitor" -device "virtserialport,chardev=switch,name=qrm.monitor")
   fi
   mkfifo "$dir/output"
   # Each disk has one interrupt, which the kernel manages, so that some CPUs have none; the network ends at its gateway.
@@ -209,6 +209,7 @@ run() {
   image=$("$root/scripts/vm/image.sh" "$cache" "$kernel")
   mkdir -p "$root/build/vm"
   dir=$(mktemp -d "$root/build/vm/run.XXXXXX")
+  # shellcheck disable=SC2064  # the variable is local
   trap "clean_up '$dir'" EXIT
   trap 'exit 143' INT TERM HUP
   make_checkout_disk "$dir" "$@"

@@ -14,24 +14,30 @@
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
 #include "plugins/tuning/resolve.h"
-#include "plugins/tuning/tuner.h"
 
 namespace qrm::tuning {
 
 /// Writes on a thread of its own. What the files held before is in the journal, and comes back when
 /// no class asks for another value; a process that ends leaves all as it is, for the next one.
-class HostTuner final : public Tuner {
+///
+/// Threads: one at a time.
+class HostTuner {
  public:
   /// `files` and `clock` outlive it. No other tuner uses `journal` meanwhile.
   HostTuner(host::HostFiles& files, std::string journal, const Clock& clock)
       : files_(files), journal_(std::move(journal)), clock_(clock) {}
   /// Finishes what was asked for.
-  ~HostTuner() override = default;
+  ~HostTuner() = default;
   HostTuner(const HostTuner&) = delete;
   HostTuner& operator=(const HostTuner&) = delete;
 
-  void Tune(const TuningPlan& plan) override;
-  std::string ProblemOf(const std::string& name) const override;
+  /// Has the machine be as `plan` says, soon; what it no longer says is put back. To be called with
+  /// the same plan now and then, which repairs what others changed. Returns at once.
+  void Tune(const TuningPlan& plan);
+
+  /// Why CPUs of class `name` are not as they are to be, in one sentence; empty: they are, or will
+  /// be soon.
+  std::string ProblemOf(const std::string& name) const;
 
   /// Waits until all that was asked for was tried.
   void Finish();

@@ -162,7 +162,6 @@ void ClusterCache::Release(const std::string& uid, const std::string& node) {
 
 SnapshotPtr ClusterCache::Publish() {
   auto snapshot = std::make_shared<Snapshot>();
-  snapshot->number = ++published_;
   snapshot->missing = unlisted_.empty() ? std::string() : *unlisted_.begin();
   snapshot->versions = versions_;
   snapshot->annotation_keys = feed_.annotation_keys();

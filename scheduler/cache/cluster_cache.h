@@ -111,7 +111,6 @@ class ClusterCache {
   std::set<std::string> unlisted_{kPods, kNodes};
   VersionByKind versions_;
   std::map<std::string, StringMap> decisions_;  // by UID, of assumed pods
-  uint64_t published_ = 0;
 };
 
 }  // namespace qrm::scheduler

@@ -91,7 +91,6 @@ const NodeBuckets& NodeTable::Publish() {
     }
     auto view = std::make_shared<NodeView>();
     view->node = found->second.node;
-    view->pods = found->second.pods.size();
     for (auto& [type, slot] : found->second.resources) {
       slot.published = true;
       view->resources.emplace(type, slot.resource);

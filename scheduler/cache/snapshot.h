@@ -19,7 +19,6 @@ namespace qrm::scheduler {
 /// A node at that moment.
 struct NodeView {
   NodePtr node;  ///< null for one that is gone, or not known yet, and has pods or resources
-  std::size_t pods = 0;
   std::map<std::string, std::shared_ptr<const ExtendedResource>> resources;  ///< by type
 };
 
@@ -39,7 +38,6 @@ using VersionByKind = std::map<std::string, std::string>;
 ///
 /// Threads: immutable, any.
 struct Snapshot {
-  uint64_t number = 0;  ///< grows with each one
   std::string missing;  ///< a kind whose first list has not come; empty: all have
   VersionByKind versions;
   std::shared_ptr<const AnnotationKeys> annotation_keys;  ///< what pods were not stripped of

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # Functions that make what the node of scripts/cluster.sh runs of: packages, certificates, configurations and images. For
 # that script, which sources this file and scripts/debian.sh, and has `root`, `dir`, `cache`, `packages`, `programs` and `address`.
 

@@ -38,7 +38,7 @@ prepare() {
 }
 
 prepare
-cd "$checkout/build/release"
+cd "$checkout/build/release" || exit
 bash "$checkout/build/vm-command"
 status=$?
 cd /

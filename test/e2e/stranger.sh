@@ -76,7 +76,7 @@ await "ls $work" nri.sock
 qrmd --config qrmd.yaml 2>qrmd.log &
 started+=($!)
 await "qrmctl status || tail -3 qrmd.log" "connected, 1 connect"
-$(command_of lanes/build/lane_plugin) 2>plugin.log &
+eval "$(command_of lanes/build/lane_plugin)" 2>plugin.log &
 started+=($!)
 await "$(command_of "qrmctl plugins")" "example.com/lane   live"
 
