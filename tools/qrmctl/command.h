@@ -22,6 +22,7 @@ int RunStatus(const Args& args, std::ostream& out, std::ostream& err);
 int RunPlugins(const Args& args, std::ostream& out, std::ostream& err);
 int RunPods(const Args& args, std::ostream& out, std::ostream& err);
 int RunTopology(const Args& args, std::ostream& out, std::ostream& err);
+int RunCpus(const Args& args, std::ostream& out, std::ostream& err);
 int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 int RunRefusals(const Args& args, std::ostream& out, std::ostream& err);
 /// `--dry-run` only. kFailed also for a pod that would be rejected.
@@ -67,6 +68,7 @@ inline constexpr std::array kCommands = {
     Command{"pods", "admitted pods and their allocations", RunPods},
     Command{"top", "allocated CPUs and memory by NUMA node, pool and container", RunTop},
     Command{"topology", "the NUMA map and its users", RunTopology},
+    Command{"cpus", "the containers on each CPU", RunCpus},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
     Command{"events", "recent decisions", RunEvents},
     Command{"refusals", "recently rejected containers, and why", RunRefusals},

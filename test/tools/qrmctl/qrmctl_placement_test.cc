@@ -28,6 +28,29 @@ TEST_F(QrmctlTest, TopologyPrintsTheMapAndWhoUsesWhat) {
                        "    shop/web/main   4-7    -\n");
 }
 
+TEST_F(QrmctlTest, CpusNamesTheContainersOnEachCpu) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"cpus", "0-3"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "CPU   NODE   USE         CONTAINERS\n"
+            "0     0      free        -\n"
+            "1     0      exclusive   shop/db/main\n"
+            "2     0      exclusive   shop/db/main\n"
+            "3     0      shared      shop/web/main\n");
+  EXPECT_EQ(Run({"cpus", "1", "-o", "jsonpath={.cpus[0].containers[0]}"}), kDone) << err();
+  EXPECT_EQ(out(), "shop/db/main\n");
+}
+
+TEST_F(QrmctlTest, CpusSaysWhichCpuTheNodeLacks) {
+  Serve();
+  EXPECT_EQ(Run({"cpus", "99"}), kFailed);
+  EXPECT_EQ(err(),
+            "qrmctl cpus: cannot show CPU 99: this node has none of that number; qrmctl topology "
+            "shows its CPUs\n");
+  EXPECT_EQ(Run({"cpus", "three"}), kMisuse);
+}
+
 TEST_F(QrmctlTest, TopologyOfAnIdleNodeHasNoUse) {
   Serve();
   EXPECT_EQ(Run({"topology"}), kDone) << err();
