@@ -11,6 +11,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "api/base/log.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/runtime/live_containers.h"
@@ -130,6 +133,7 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
 }
 
 void Inventory::OnObserved(Observation seen) {
+  NoteUnknownToCri(seen.unknown_to_cri);
   const PodsById pod_by_id = ById(seen.pods);
   // Of two with one name, the one that runs.
   std::stable_partition(seen.containers.begin(), seen.containers.end(), Runs);
@@ -163,7 +167,7 @@ void Inventory::OnObserved(Observation seen) {
     const bool has_container = first != live.end() && first->first.pod_uid == pod.uid;
     return !pod.ready && !has_container && state->FindPod(pod.uid) == nullptr;
   });
-  parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful);
+  parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful, ListSource::kCri);
   ended_.OnListed(seen.pods);
   placer_.AdoptObserved(std::move(fresh));
   if (any_has_started) {
@@ -171,7 +175,16 @@ void Inventory::OnObserved(Observation seen) {
   }
 }
 
-bool Inventory::OnListed(const RuntimeList& list) {
+ListVerdict Inventory::OnListed(const RuntimeList& list) {
+  std::set<std::string> ids;
+  for (const RuntimePod& pod : list.pods) {
+    ids.insert(pod.id);
+  }
+  const std::set<std::string> unknown_to_cri = parts_.live.UnknownToCri(ids);
+  const ListVerdict verdict = NoteUnknownToCri(unknown_to_cri);
+  if (!unknown_to_cri.empty()) {
+    return verdict;
+  }
   const PodsById pod_by_id = ById(list.pods);
   bool any_has_started = false;
   for (const RuntimeContainer& container : list.containers) {
@@ -192,7 +205,43 @@ bool Inventory::OnListed(const RuntimeList& list) {
   if (any_has_started) {
     parts_.reconciler.Trigger();
   }
-  return ended_.FindRemoved(list.pods) && all_are_listed;
+  return ended_.FindRemoved(list.pods) && all_are_listed ? ListVerdict::kCertain
+                                                         : ListVerdict::kUnconfirmed;
+}
+
+// One list may be older than a pod that NRI told of. A pod that never had a container is no
+// contradiction: another NRI plugin may have refused its sandbox.
+ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
+  const auto state = parts_.state.Load();
+  std::size_t count = 0;
+  std::string one;
+  for (const std::string& uid : pods) {
+    const checkpoint::PodRecord* const record = state->FindPod(uid);
+    if (record == nullptr && !parts_.live.HasContainerOf(uid)) {
+      continue;
+    }
+    ++count;
+    one = record == nullptr ? uid
+                            : fmt::format("{}/{}", record->meta.pod_namespace, record->meta.name);
+  }
+  const bool again = std::exchange(contradicted_, count > 0) && count > 0;
+  const std::string now =
+      again ? fmt::format("NRI and CRI contradict each other: CRI lists none of the pods that NRI "
+                          "told of ({}, such as {}), which keep what they have; set cri-socket and "
+                          "nri-socket to sockets of one runtime",
+                          count, one)
+            : std::string();
+  if (again && contradiction().empty()) {
+    log::Error("the runtime's sockets contradict each other", {{"error", now}});
+  }
+  {
+    const MutexLock lock(mutex_);
+    contradiction_ = now;
+  }
+  if (count == 0) {
+    return ListVerdict::kCertain;
+  }
+  return again ? ListVerdict::kContradicted : ListVerdict::kUnconfirmed;
 }
 
 // As for sandboxes: one that is missing once may be newer than the list. One that has not started

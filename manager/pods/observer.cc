@@ -264,9 +264,11 @@ std::set<std::string> Observer::Impl::KnownPods() const {
 void Observer::Impl::Finish(Look& look) {
   std::map<std::string, RuntimePod*> pod_by_id;
   std::set<std::string> listed;
+  std::set<std::string> ids;
   for (RuntimePod& pod : look.seen.pods) {
     pod_by_id[pod.id] = &pod;
     listed.insert(pod.uid);
+    ids.insert(pod.id);
   }
   for (const RuntimeContainer& container : look.seen.containers) {
     RuntimePod& pod = *pod_by_id.at(container.pod_id);
@@ -275,7 +277,10 @@ void Observer::Impl::Finish(Look& look) {
       pod.cgroup_parent = ParentOf(container.cgroups_path);
     }
   }
-  look.seen.doubtful = gone.Doubtful(KnownPods(), listed, steady_clock::now());
+  look.seen.unknown_to_cri = parts.live.UnknownToCri(ids);
+  look.seen.doubtful =
+      gone.Doubtful(KnownPods(), listed, steady_clock::now(),
+                    look.seen.unknown_to_cri.empty() ? ListTrust::kOurs : ListTrust::kMaybeAnothers);
   parts.listener.OnObserved(std::move(look.seen));
   EndLook(OkStatus());
 }

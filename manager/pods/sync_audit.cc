@@ -27,7 +27,7 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   void ListPods();
   void ListContainers(std::vector<RuntimePod> pods);
   bool Compare(const RuntimeList& list);
-  void End(bool is_certain);
+  void End(ListVerdict verdict);
   bool AnyListedIsOnRecord() const;
 
   const Parts parts;
@@ -56,7 +56,7 @@ void SyncAudit::OnSynchronized() {
   impl_->synchronized_at = steady_clock::now();
   impl_->next = 0;
   impl_->unknown.clear();
-  impl_->End(/*is_certain=*/true);
+  impl_->End(ListVerdict::kCertain);
 }
 
 void SyncAudit::OnDisconnected() {
@@ -100,7 +100,7 @@ void SyncAudit::Impl::ListPods() {
     if (pods.ok() && !self->stopped) {
       self->ListContainers(*std::move(pods));
     } else {
-      self->End(/*is_certain=*/true);
+      self->End(ListVerdict::kCertain);
     }
   });
 }
@@ -109,14 +109,16 @@ void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
   parts.runtime.ListContainers([self = shared_from_this(), pods = std::move(pods)](
                                    StatusOr<std::vector<RuntimeContainer>> containers) {
     if (!containers.ok() || self->stopped || !self->synchronized_at.has_value()) {
-      self->End(/*is_certain=*/true);
+      self->End(ListVerdict::kCertain);
       return;
     }
     const RuntimeList list{pods, *std::move(containers), self->asked_at};
-    const bool ends_are_certain = self->parts.listener.OnListed(list);
-    const bool all_are_known = self->Compare(list);
+    ListVerdict verdict = self->parts.listener.OnListed(list);
+    if (verdict != ListVerdict::kContradicted && !self->Compare(list)) {
+      verdict = ListVerdict::kUnconfirmed;
+    }
     boost::asio::post(self->parts.io, self->parts.after_list);
-    self->End(ends_are_certain && all_are_known);
+    self->End(verdict);
   });
 }
 
@@ -154,16 +156,16 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
 }
 
 // Arms the next look, when there is a reason for one.
-void SyncAudit::Impl::End(bool is_certain) {
+void SyncAudit::Impl::End(ListVerdict verdict) {
   looking = false;
   if (!synchronized_at.has_value()) {
     return;
   }
-  if (std::exchange(look_again, false) || !is_certain) {
+  if (std::exchange(look_again, false) || verdict == ListVerdict::kUnconfirmed) {
     LookAt(steady_clock::now() + options.soon);
   } else if (next < options.delays.size()) {
     LookAt(*synchronized_at + options.delays[next++]);
-  } else if (AnyListedIsOnRecord()) {
+  } else if (verdict == ListVerdict::kContradicted || AnyListedIsOnRecord()) {
     LookAt(steady_clock::now() + options.period);
   }
 }

@@ -13,12 +13,19 @@
 
 namespace qrm::manager {
 
+/// What came of a list.
+enum class ListVerdict {
+  kCertain,
+  kUnconfirmed,   ///< another list has to confirm it soon
+  kContradicted,  ///< it is of another runtime than NRI tells of
+};
+
 /// Hears what an audit finds. Threads: the I/O loop.
 class AuditListener {
  public:
   virtual ~AuditListener() = default;
-  /// What the runtime listed. False: another list has to confirm it soon.
-  virtual bool OnListed(const RuntimeList& list) = 0;
+  /// What the runtime listed.
+  virtual ListVerdict OnListed(const RuntimeList& list) = 0;
   /// The runtime has to tell everything once more.
   virtual void OnLeftOut() = 0;
 };

@@ -291,9 +291,23 @@ void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
   }
 }
 
+std::set<std::string> LiveContainers::UnknownToCri(const std::set<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  std::set<std::string> unknown;
+  for (const auto& [uid, sandboxes] : pods_) {
+    for (const auto& [id, sandbox] : sandboxes) {
+      cri_agrees_ = cri_agrees_ || (!sandbox.only_cri && ids.contains(id.str()));
+      if (!sandbox.only_cri && !sandbox.stopped_at.has_value()) {
+        unknown.insert(uid.str());
+      }
+    }
+  }
+  return cri_agrees_ ? std::set<std::string>() : unknown;
+}
+
 void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
                            std::map<ContainerKey, LiveContainer> containers,
-                           const std::set<std::string>& kept) {
+                           const std::set<std::string>& kept, ListSource source) {
   const MutexLock lock(mutex_);
   std::map<SharedText, Sandboxes, std::less<>> pods;
   for (const std::string& uid : kept) {
@@ -303,10 +317,10 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
     for (const SharedText& id : ids) {
       const auto before = pods_.find(uid);
       const bool known = before != pods_.end() && before->second.contains(id);
-      pods[uid][id] = {.listed = true};
-      if (known) {
-        pods[uid][id].stopped_at = before->second.at(id).stopped_at;
-      }
+      Sandbox& sandbox = pods[uid][id];
+      sandbox = known ? before->second.at(id) : Sandbox{.only_cri = true};
+      sandbox.listed = true;
+      sandbox.only_cri = sandbox.only_cri && source == ListSource::kCri;
     }
   }
   for (const auto& [key, container] : containers_) {

@@ -30,7 +30,13 @@ struct LiveContainer {
   bool operator==(const LiveContainer&) const = default;
 };
 
+/// Who gives a list of all that exists.
+enum class ListSource { kNri, kCri };
+
 /// A pod has ended when all its sandboxes have stopped and no container of it is left.
+///
+/// CRI's socket may be of another runtime than the one that NRI tells of. Its lists end nothing that
+/// NRI told of before one of them has had a sandbox that NRI told of.
 ///
 /// Threads: any. Cost: look-ups are O(log n).
 class LiveContainers {
@@ -90,16 +96,21 @@ class LiveContainers {
   /// A container that is not there any more, by a list, which was made `attempt` times before.
   void NoteEnded(const ContainerKey& key, uint32_t attempt);
 
-  /// Replaces everything with what a list told, but for the pods of the UIDs in `kept`: they stay,
-  /// also when none of their sandboxes is known.
+  /// Replaces everything with what a list of `source` told, but for the pods of the UIDs in `kept`:
+  /// they stay, also when none of their sandboxes is known.
   void Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
-             const std::set<std::string>& kept = {});
+             const std::set<std::string>& kept = {}, ListSource source = ListSource::kNri);
+
+  /// CRI lists the sandboxes `ids`. The UIDs of the pods with a sandbox that NRI told of and that has
+  /// not stopped, while no list had one that NRI told of: the list then proves nothing of them.
+  std::set<std::string> UnknownToCri(const std::set<std::string>& ids);
 
  private:
   struct Sandbox {
     std::optional<std::chrono::steady_clock::time_point> stopped_at;
-    bool listed = false;  // came by a list, not by an event
+    bool listed = false;    // came by a list, not by an event
+    bool only_cri = false;  // NRI has not told of it
   };
   using Sandboxes = std::map<SharedText, Sandbox, std::less<>>;  // by the runtime's id
 
@@ -110,6 +121,7 @@ class LiveContainers {
 
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
+  bool cri_agrees_ QRM_GUARDED_BY(mutex_) = false;  // has listed a sandbox that NRI told of
   std::map<SharedText, Sandboxes, std::less<>> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, std::string> trimmed_

@@ -70,15 +70,15 @@ inline ContainerKey Key(const std::string& pod) {
 // Counts what an audit finds.
 class CountingAuditListener final : public manager::AuditListener {
  public:
-  bool OnListed(const manager::RuntimeList& /*list*/) override {
+  manager::ListVerdict OnListed(const manager::RuntimeList& /*list*/) override {
     ++listed;
-    return is_certain;
+    return verdict;
   }
   void OnLeftOut() override { ++left_out; }
 
   int listed = 0;
   int left_out = 0;
-  bool is_certain = true;
+  manager::ListVerdict verdict = manager::ListVerdict::kCertain;
 };
 
 // A node whose cpu plugin gives CPUs 0-1, and the room's parts but for its facade.

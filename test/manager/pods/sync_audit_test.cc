@@ -147,7 +147,7 @@ TEST_F(SyncAuditTest, ListsOnceMoreWhenSomethingMayHaveEnded) {
 
 TEST_F(SyncAuditTest, ListsAgainUntilWhatIsMissingIsConfirmed) {
   Audit();
-  audited_.is_certain = false;
+  audited_.verdict = ListVerdict::kUnconfirmed;
   audit_.LookSoon();
   EXPECT_GT(ListsSoFar(), 4);
 }

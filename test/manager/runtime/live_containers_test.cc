@@ -93,6 +93,16 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   EXPECT_FALSE(live.HasPod("never-seen"));
 }
 
+TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriToldOf) {
+  LiveContainers live;
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has told of nothing";
+  live.Reset({{"observed", {"other"}}}, {}, {}, ListSource::kCri);
+  live.AddPod("web", "sandbox");
+  EXPECT_THAT(live.UnknownToCri({"other"}), ElementsAre("web"));
+  EXPECT_THAT(live.UnknownToCri({"other", "sandbox"}), IsEmpty());
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "it was removed";
+}
+
 TEST(LiveContainersTest, PodHasEndedWithItsSandboxesAndContainers) {
   LiveContainers live;
   live.Add({"uid", "main"}, {.id = "id", .pod_id = "one"});
