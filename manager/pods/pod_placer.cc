@@ -198,7 +198,12 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
-    unplaced_.Add(pod, container);
+    RuntimeContainer made = container;
+    if (const auto cpus = options.properties.find(std::string(kCpusetCpus));
+        cpus != options.properties.end()) {
+      made.resources.cpuset_cpus = cpus->second;
+    }
+    unplaced_.Add(pod, made);
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.TriggerChanges();  // others have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
@@ -319,7 +324,7 @@ void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
 void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
                          const std::vector<RuntimeContainer>& containers) {
   RemoveGonePods();
-  unplaced_.Clear();
+  unplaced_.EraseEnded();
   std::unordered_map<std::string_view, const RuntimePod*> pod_by_id;
   for (const RuntimePod& pod : pods) {
     pod_by_id.emplace(pod.id, &pod);

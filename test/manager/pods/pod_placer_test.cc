@@ -221,6 +221,19 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
   EXPECT_THAT(runtime_.updates(), IsEmpty());
 }
 
+TEST_F(PodPlacerTest, ContainerThatNobodyServesLeavesCpusThatOthersOwnOnRecord) {
+  Serve(true, true);
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id2")).ok());
+  plugins_.Set("cpu", {.registered_by = RegisteredBy::kCheckpoint, .live = false});
+  Synchronize({Pod("job"), Pod("own"), Pod("web")},
+              {Container("own", "id2"), Container("web", "id3")});
+  test::Settle(state_);
+  EXPECT_FALSE(Known("web"));
+  ASSERT_EQ(runtime_.updates().size(), 1U);
+  EXPECT_EQ(runtime_.updates()[0].container_id, "id3");
+  EXPECT_FALSE(CpuSet::Parse(runtime_.updates()[0].resources.cpuset_cpus)->Intersects({0, 1}));
+}
+
 // A container runs on CPUs 0-3 that it shares; the next one has 0-1 for itself.
 class HandingOverTest : public PodPlacerTest {
  protected:
