@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "api/base/log.h"
+#include "manager/pods/applied_values.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/runtime/live_containers.h"
@@ -113,7 +114,9 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
       continue;
     }
     if (!IsLive(container)) {
-      ended.emplace_back(KeyOf(*pod->second.pod, container), container.attempt);
+      const ContainerKey key = KeyOf(*pod->second.pod, container);
+      parts_.live.Remove(key, container.id);
+      ended.emplace_back(key, container.attempt);
       continue;
     }
     auto [key, entry] = LastingEntry(pod->second, container);
@@ -226,10 +229,11 @@ ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
   }
   const bool again = std::exchange(contradicted_, count > 0) && count > 0;
   const std::string now =
-      again ? fmt::format("NRI and CRI contradict each other: CRI lists none of the pods that NRI "
-                          "told of ({}, such as {}), which keep what they have; set cri-socket and "
-                          "nri-socket to sockets of one runtime",
-                          count, one)
+      again ? fmt::format(
+                  "NRI and CRI contradict each other: CRI lists none of the pods that NRI "
+                  "told of ({}, such as {}), which keep what they have; set cri-socket and "
+                  "nri-socket to sockets of one runtime",
+                  count, one)
             : std::string();
   if (again && contradiction().empty()) {
     log::Error("the runtime's sockets contradict each other", {{"error", now}});
@@ -242,6 +246,16 @@ ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
     return ListVerdict::kCertain;
   }
   return again ? ListVerdict::kContradicted : ListVerdict::kUnconfirmed;
+}
+
+void Inventory::OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) {
+  UseKernelsCpuset(parts_.read_cpuset, container);
+  parts_.live.AddUntold(KeyOf(pod, container), {.id = container.id,
+                                                .pod_id = pod.id,
+                                                .started = Runs(container),
+                                                .cgroups_path = container.cgroups_path,
+                                                .attempt = container.attempt});
+  placer_.AdoptObserved({{pod, std::move(container)}});
 }
 
 // As for sandboxes: one that is missing once may be newer than the list. One that has not started

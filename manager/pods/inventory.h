@@ -33,6 +33,9 @@ class Inventory final : public ObservationListener {
   /// missing may only be newer than the list: another one has to confirm it.
   ListVerdict OnListed(const RuntimeList& list);
 
+  /// A container that CRI lists and NRI does not tell of. It has its resources.
+  void OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container);
+
   /// How NRI and CRI contradict each other since two lists in a row, as one sentence; empty when
   /// they do not. Threads: any.
   std::string contradiction() const {

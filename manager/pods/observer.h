@@ -27,7 +27,7 @@ struct Observation {
   /// UIDs of pods that were not listed but may still be there.
   std::set<std::string> doubtful;
   /// As LiveContainers::UnknownToCri.
-  std::set<std::string> unknown_to_cri{};
+  std::set<std::string> unknown_to_cri;
 };
 
 /// Is told what the observer sees. Threads: the I/O loop.

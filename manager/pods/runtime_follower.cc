@@ -70,6 +70,9 @@ struct RuntimeFollower::Impl final : AuditListener {
 
   ListVerdict OnListed(const RuntimeList& list) override { return inventory.OnListed(list); }
   void OnLeftOut() override;
+  void OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) override {
+    inventory.OnLeftOutAgain(pod, std::move(container));
+  }
   void AskVersion();
   void AwaitGrace();
 

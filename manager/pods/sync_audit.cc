@@ -27,6 +27,7 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   void ListPods();
   void ListContainers(std::vector<RuntimePod> pods);
   bool Compare(const RuntimeList& list);
+  void TakeByCri(const RuntimePod& pod, const RuntimeContainer& listed);
   void End(ListVerdict verdict);
   bool AnyListedIsOnRecord() const;
 
@@ -39,8 +40,9 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   bool looking = false;
   steady_clock::time_point asked_at;  // for the list that is looked at
   bool look_again = false;
-  std::set<std::string> unknown;    // ids, in the latest list
-  std::set<std::string> asked_for;  // ids
+  std::set<std::string> unknown;       // ids, in the latest list
+  std::set<std::string> asked_for;     // ids
+  std::set<std::string> asked_before;  // the latest synchronization: those that it should have told
   bool stopped = false;
 };
 
@@ -56,6 +58,7 @@ void SyncAudit::OnSynchronized() {
   impl_->synchronized_at = steady_clock::now();
   impl_->next = 0;
   impl_->unknown.clear();
+  impl_->asked_before = impl_->asked_for;
   impl_->End(ListVerdict::kCertain);
 }
 
@@ -133,11 +136,19 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
   bool left_out = false;
   for (const RuntimeContainer& container : list.containers) {
     const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end() || !IsLive(container) || asked_for.contains(container.id)) {
+    if (pod == pod_by_id.end() || !IsLive(container)) {
       continue;
     }
     const std::optional<LiveContainer> known = parts.live.Find(KeyOf(*pod->second, container));
     if (known.has_value() && known->id == container.id) {
+      continue;
+    }
+    if (asked_before.contains(container.id)) {
+      unknown.insert(container.id);  // until it is taken
+      TakeByCri(*pod->second, container);
+      continue;
+    }
+    if (asked_for.contains(container.id)) {
       continue;
     }
     if (!unknown_before.contains(container.id)) {
@@ -153,6 +164,20 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
     parts.listener.OnLeftOut();
   }
   return unknown.empty();
+}
+
+void SyncAudit::Impl::TakeByCri(const RuntimePod& pod, const RuntimeContainer& listed) {
+  parts.runtime.GetContainer(
+      listed, [self = shared_from_this(), pod](StatusOr<RuntimeContainer> container) {
+        if (self->stopped || !self->synchronized_at.has_value()) {
+          return;
+        }
+        if (container.ok() && IsLive(*container)) {
+          log::Warning("the runtime left out a container again: following it over CRI",
+                       {{"pod", pod.name}, {"container", container->name}});
+          self->parts.listener.OnLeftOutAgain(pod, *std::move(container));
+        }
+      });
 }
 
 // Arms the next look, when there is a reason for one.

@@ -212,6 +212,18 @@ bool LiveContainers::RemoveAllEnded() {
 
 void LiveContainers::Add(const ContainerKey& key, LiveContainer container) {
   const MutexLock lock(mutex_);
+  AddLocked(key, std::move(container));
+}
+
+void LiveContainers::AddUntold(const ContainerKey& key, LiveContainer container) {
+  const MutexLock lock(mutex_);
+  Sandboxes& sandboxes = pods_[key.pod_uid];
+  sandboxes.try_emplace(container.pod_id, Sandbox{.only_cri = true}).first->second.listed = true;
+  container.untold = true;
+  AddLocked(key, std::move(container));
+}
+
+void LiveContainers::AddLocked(const ContainerKey& key, LiveContainer container) {
   pods_[key.pod_uid].try_emplace(container.pod_id);
   const auto same = containers_.find(key);
   if (same != containers_.end() && same->second.id != container.id) {
@@ -305,6 +317,27 @@ std::set<std::string> LiveContainers::UnknownToCri(const std::set<std::string>& 
   return cri_agrees_ ? std::set<std::string>() : unknown;
 }
 
+void LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
+                                std::map<ContainerKey, LiveContainer>& containers) const {
+  for (const auto& [uid, sandboxes] : pods_) {
+    for (const auto& [id, sandbox] : sandboxes) {
+      if (sandbox.stopped_at.has_value()) {
+        continue;
+      }
+      if (sandbox.only_cri) {
+        pods[uid].try_emplace(id, sandbox);
+      }
+      for (auto next = containers_.lower_bound({uid, ""});
+           next != containers_.end() && next->first.pod_uid == uid; ++next) {
+        const bool is_untold = sandbox.only_cri || next->second.untold;
+        if (is_untold && next->second.pod_id == id && containers.insert(*next).second) {
+          pods[uid].try_emplace(id, sandbox);
+        }
+      }
+    }
+  }
+}
+
 void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
                            std::map<ContainerKey, LiveContainer> containers,
                            const std::set<std::string>& kept, ListSource source) {
@@ -322,6 +355,9 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
       sandbox.listed = true;
       sandbox.only_cri = sandbox.only_cri && source == ListSource::kCri;
     }
+  }
+  if (source == ListSource::kNri) {
+    KeepUntold(pods, containers);
   }
   for (const auto& [key, container] : containers_) {
     if (kept.contains(key.pod_uid)) {

@@ -26,6 +26,7 @@ struct LiveContainer {
   bool started = false;
   std::string cgroups_path;  ///< as the runtime gives it; empty when it does not
   uint32_t attempt = 0;      ///< how often it was made before, as far as that is known
+  bool untold = false;       ///< CRI lists it, and NRI leaves it out
 
   bool operator==(const LiveContainer&) const = default;
 };
@@ -35,8 +36,8 @@ enum class ListSource { kNri, kCri };
 
 /// A pod has ended when all its sandboxes have stopped and no container of it is left.
 ///
-/// CRI's socket may be of another runtime than the one that NRI tells of. Its lists end nothing that
-/// NRI told of before one of them has had a sandbox that NRI told of.
+/// CRI's socket may be of another runtime than the one that NRI tells of. Its lists end nothing
+/// that NRI told of before one of them has had a sandbox that NRI told of.
 ///
 /// Threads: any. Cost: look-ups are O(log n).
 class LiveContainers {
@@ -82,6 +83,8 @@ class LiveContainers {
 
   /// The container's latest id; an older one of the same name is forgotten.
   void Add(const ContainerKey& key, LiveContainer container);
+  /// The same for one of which only CRI tells.
+  void AddUntold(const ContainerKey& key, LiveContainer container);
   /// True when that is news, about the container's latest id.
   bool MarkStarted(const ContainerKey& key, const std::string& id);
   /// The container of that id has ended, or its creation was undone.
@@ -97,13 +100,14 @@ class LiveContainers {
   void NoteEnded(const ContainerKey& key, uint32_t attempt);
 
   /// Replaces everything with what a list of `source` told, but for the pods of the UIDs in `kept`:
-  /// they stay, also when none of their sandboxes is known.
+  /// they stay, also when none of their sandboxes is known. What only CRI told of, and has not told
+  /// to have ended, stays when NRI leaves it out.
   void Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {}, ListSource source = ListSource::kNri);
 
-  /// CRI lists the sandboxes `ids`. The UIDs of the pods with a sandbox that NRI told of and that has
-  /// not stopped, while no list had one that NRI told of: the list then proves nothing of them.
+  /// CRI lists the sandboxes `ids`. The UIDs of the pods with a sandbox that NRI told of and that
+  /// has not stopped, while no list had one that NRI told of: the list then proves nothing of them.
   std::set<std::string> UnknownToCri(const std::set<std::string>& ids);
 
  private:
@@ -116,8 +120,12 @@ class LiveContainers {
 
   static bool AllStopped(const Sandboxes& sandboxes);
   bool HasContainerLocked(const std::string& pod_uid) const QRM_REQUIRES(mutex_);
+  void AddLocked(const ContainerKey& key, LiveContainer container) QRM_REQUIRES(mutex_);
   void Forget(const std::string& pod_uid) QRM_REQUIRES(mutex_);
   void NoteChange(const ContainerKey& key) QRM_REQUIRES(mutex_);
+  /// Adds to what NRI lists what only CRI told of.
+  void KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
+                  std::map<ContainerKey, LiveContainer>& containers) const QRM_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;

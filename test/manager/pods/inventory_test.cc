@@ -101,6 +101,20 @@ TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsAway) {
   EXPECT_FALSE(live_.HasPod("uid-web")) << "it is not forgotten once more";
 }
 
+TEST_F(InventoryTest, PlacesAContainerThatNriLeavesOutAgainAndSeesItsEnd) {
+  Serve(true, true);
+  RuntimeContainer untold = Container("late", "id2");
+  inventory_.OnLeftOutAgain(Pod("late"), untold);
+  test::Settle(state_);
+  EXPECT_TRUE(Known("late"));
+  Synchronize({Pod("web")}, {Container("web", "id1")});
+  EXPECT_TRUE(Known("late")) << "a third synchronization leaves it out, too";
+  untold.state = RuntimeContainerState::kStopped;
+  inventory_.OnListed({{Pod("web"), Stopped("late")}, {Container("web", "id1"), untold}});
+  RunTimers();
+  EXPECT_FALSE(Known("late"));
+}
+
 // As where cri-socket is that of another runtime.
 TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriToldOf) {
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,7 +76,11 @@ class CountingAuditListener final : public manager::AuditListener {
     return verdict;
   }
   void OnLeftOut() override { ++left_out; }
+  void OnLeftOutAgain(const RuntimePod& /*pod*/, RuntimeContainer container) override {
+    on_left_out_again(container);
+  }
 
+  std::function<void(const RuntimeContainer&)> on_left_out_again = [](const RuntimeContainer&) {};
   int listed = 0;
   int left_out = 0;
   manager::ListVerdict verdict = manager::ListVerdict::kCertain;
