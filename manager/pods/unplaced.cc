@@ -196,7 +196,7 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
     return;  // its spec took a while
   }
   const auto before = parts_.state.Load();
-  const Status placed = demand.ok() ? admit_(WithoutPlaced(*demand, parts_.live)) : demand.status();
+  const Status placed = demand.ok() ? admit_(*demand) : demand.status();
   if (!placed.ok()) {
     const std::string why = MessageOf(placed);
     if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());

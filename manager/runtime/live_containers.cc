@@ -85,6 +85,12 @@ std::set<std::string> LiveContainers::EndedOnce(const std::string& pod_uid) cons
   return names;
 }
 
+bool LiveContainers::HasEndedAgain(const ContainerKey& key) const {
+  const MutexLock lock(mutex_);
+  const auto ended = ended_.find(key);
+  return ended != ended_.end() && ended->second > 0;
+}
+
 uint64_t LiveContainers::revision() const {
   const MutexLock lock(mutex_);
   return revision_;

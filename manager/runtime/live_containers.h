@@ -58,6 +58,8 @@ class LiveContainers {
   /// The names of the pod's containers that ran to their end when they were made for the first
   /// time, and have not been made again.
   std::set<std::string> EndedOnce(const std::string& pod_uid) const;
+  /// Whether the container has ended, and not for the first time.
+  bool HasEndedAgain(const ContainerKey& key) const;
   /// Up to `count` containers that follow `key`, and after the last the first ones: each once.
   std::vector<std::pair<ContainerKey, LiveContainer>> After(const ContainerKey& key,
                                                             std::size_t count) const;

@@ -94,6 +94,14 @@ TEST_F(PodPlacerTest, ContainerThatEndedBeforeTheNextOfItsPodIsReleasedWhenThatI
   EXPECT_FALSE(Known("job"));
 }
 
+TEST_F(PodPlacerTest, ContainerThatEndedWhileNobodyLookedIsReleasedWhenTheNextIsFound) {
+  live_.Reset({}, {});
+  Synchronize({Pod("job")}, {Named("next", "id2")});
+  test::Settle(state_);
+  EXPECT_FALSE(Known("job"));
+  EXPECT_NE(state_.Load()->Find({"uid-job", "next"}), nullptr);
+}
+
 TEST_F(PodPlacerTest, ContainerThatIsMadeAgainReleasesNoOther) {
   ASSERT_TRUE(Create(Pod("job"), Named("next", "id2")).ok());
   events_.OnContainerStarted(Pod("job"), Named("next", "id2"));
