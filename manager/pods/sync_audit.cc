@@ -140,7 +140,8 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
       continue;
     }
     const std::optional<LiveContainer> known = parts.live.Find(KeyOf(*pod->second, container));
-    if (known.has_value() && known->id == container.id) {
+    const bool is_known = known.has_value() && known->id == container.id;
+    if (is_known && (!known->untold || asked_for.contains(container.id))) {
       continue;
     }
     if (asked_before.contains(container.id)) {

@@ -337,6 +337,7 @@ void LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& po
            next != containers_.end() && next->first.pod_uid == uid; ++next) {
         const bool is_untold = sandbox.only_cri || next->second.untold;
         if (is_untold && next->second.pod_id == id && containers.insert(*next).second) {
+          containers.at(next->first).untold = true;
           pods[uid].try_emplace(id, sandbox);
         }
       }

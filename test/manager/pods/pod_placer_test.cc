@@ -239,7 +239,8 @@ TEST_F(PodPlacerTest, ContainerThatNobodyServesLeavesCpusThatOthersOwnOnRecord) 
   EXPECT_FALSE(Known("web"));
   ASSERT_EQ(runtime_.updates().size(), 1U);
   EXPECT_EQ(runtime_.updates()[0].container_id, "id3");
-  EXPECT_FALSE(CpuSet::Parse(runtime_.updates()[0].resources.cpuset_cpus)->Intersects({0, 1}));
+  EXPECT_FALSE(
+      CpuSet::Parse(runtime_.updates()[0].resources.cpuset_cpus)->Intersects(CpuSet{0, 1}));
 }
 
 // A container runs on CPUs 0-3 that it shares; the next one has 0-1 for itself.
