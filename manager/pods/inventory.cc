@@ -102,7 +102,7 @@ std::pair<ContainerKey, LiveContainer> LastingEntry(const Lasting& pod,
 
 }  // namespace
 
-void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
+bool Inventory::OnSynchronized(std::vector<RuntimePod> pods,
                                std::vector<RuntimeContainer> containers) {
   const auto state = parts_.state.Load();
   const LastingById lasting = FindLasting(*state, pods);
@@ -125,7 +125,7 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
       latest = std::move(entry);
     }
   }
-  parts_.live.Reset(SandboxesByUid(lasting), std::move(live));
+  const bool all_are_told = !parts_.live.Reset(SandboxesByUid(lasting), std::move(live));
   for (const auto& [key, attempt] : ended) {
     parts_.live.NoteEnded(key, attempt);
   }
@@ -133,6 +133,7 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
     return !IsLive(container) || !lasting.contains(container.pod_id.str());
   });
   placer_.Adopt(std::move(pods), std::move(containers));
+  return all_are_told;
 }
 
 void Inventory::OnObserved(Observation seen) {

@@ -25,8 +25,9 @@ class Inventory final : public ObservationListener {
   Inventory(const NodeParts& parts, PodPlacer& placer, EndedPods& ended)
       : parts_(parts), placer_(placer), ended_(ended) {}
 
-  /// What NRI tells of everything that exists.
-  void OnSynchronized(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
+  /// What NRI tells of everything that exists. False when it leaves out what CRI told of: CRI's
+  /// lists show whether that is still there.
+  bool OnSynchronized(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
   /// What CRI showed while NRI is away.
   void OnObserved(Observation seen) override;
   /// What CRI lists while NRI tells of changes: makes up for events that did not come. What is

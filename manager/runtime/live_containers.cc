@@ -323,15 +323,16 @@ std::set<std::string> LiveContainers::UnknownToCri(const std::set<std::string>& 
   return cri_agrees_ ? std::set<std::string>() : unknown;
 }
 
-void LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
+bool LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
                                 std::map<ContainerKey, LiveContainer>& containers) const {
+  bool kept_some = false;
   for (const auto& [uid, sandboxes] : pods_) {
     for (const auto& [id, sandbox] : sandboxes) {
       if (sandbox.stopped_at.has_value()) {
         continue;
       }
       if (sandbox.only_cri) {
-        pods[uid].try_emplace(id, sandbox);
+        kept_some = pods[uid].try_emplace(id, sandbox).second || kept_some;
       }
       for (auto next = containers_.lower_bound({uid, ""});
            next != containers_.end() && next->first.pod_uid == uid; ++next) {
@@ -339,13 +340,15 @@ void LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& po
         if (is_untold && next->second.pod_id == id && containers.insert(*next).second) {
           containers.at(next->first).untold = true;
           pods[uid].try_emplace(id, sandbox);
+          kept_some = true;
         }
       }
     }
   }
+  return kept_some;
 }
 
-void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
+bool LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
                            std::map<ContainerKey, LiveContainer> containers,
                            const std::set<std::string>& kept, ListSource source) {
   const MutexLock lock(mutex_);
@@ -363,9 +366,7 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
       sandbox.only_cri = sandbox.only_cri && source == ListSource::kCri;
     }
   }
-  if (source == ListSource::kNri) {
-    KeepUntold(pods, containers);
-  }
+  const bool kept_some = source == ListSource::kNri && KeepUntold(pods, containers);
   for (const auto& [key, container] : containers_) {
     if (kept.contains(key.pod_uid)) {
       containers.emplace(key, container);
@@ -385,6 +386,7 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
   synchronized_ = true;
   ++revision_;
   changes_.clear();
+  return kept_some;
 }
 
 }  // namespace qrm::manager

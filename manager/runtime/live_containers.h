@@ -103,8 +103,8 @@ class LiveContainers {
 
   /// Replaces everything with what a list of `source` told, but for the pods of the UIDs in `kept`:
   /// they stay, also when none of their sandboxes is known. What only CRI told of, and has not told
-  /// to have ended, stays when NRI leaves it out.
-  void Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
+  /// to have ended, stays when NRI leaves it out; true then.
+  bool Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {}, ListSource source = ListSource::kNri);
 
@@ -125,8 +125,8 @@ class LiveContainers {
   void AddLocked(const ContainerKey& key, LiveContainer container) QRM_REQUIRES(mutex_);
   void Forget(const std::string& pod_uid) QRM_REQUIRES(mutex_);
   void NoteChange(const ContainerKey& key) QRM_REQUIRES(mutex_);
-  /// Adds to what NRI lists what only CRI told of.
-  void KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
+  /// Adds to what NRI lists what only CRI told of; true when there was something.
+  bool KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
                   std::map<ContainerKey, LiveContainer>& containers) const QRM_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

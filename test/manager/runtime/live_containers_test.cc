@@ -108,12 +108,13 @@ TEST(LiveContainersTest, KeepsWhatNriLeavesOutAndCriListed) {
   live.AddPod("told", "sandbox");
   live.AddUntold({"told", "main"}, {.id = "one", .pod_id = "sandbox", .started = true});
   live.AddUntold({"untold", "main"}, {.id = "two", .pod_id = "other", .started = true});
-  live.Reset({{"told", {"sandbox"}}}, {});
+  EXPECT_TRUE(live.Reset({{"told", {"sandbox"}}}, {}));
   EXPECT_TRUE(live.Find({"told", "main"}).has_value());
   EXPECT_TRUE(live.Find({"untold", "main"}).has_value());
   EXPECT_THAT(live.Listed(), ElementsAre("told", "untold")) << "lists show when they end";
   live.MarkStopped("untold", "other");
-  live.Reset({{"told", {"sandbox"}}}, {{{"told", "main"}, {.id = "new", .pod_id = "sandbox"}}});
+  EXPECT_FALSE(live.Reset({{"told", {"sandbox"}}},
+                          {{{"told", "main"}, {.id = "new", .pod_id = "sandbox"}}}));
   EXPECT_THAT(live.Find({"told", "main"}), Optional(Field(&LiveContainer::id, "new")));
   EXPECT_FALSE(live.HasPod("untold"));
 }
