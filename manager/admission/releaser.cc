@@ -280,15 +280,14 @@ void Releaser::EndRemovals() {
 
 void Releaser::Replay(const std::string& resource, std::function<void()> done) {
   drivers_.OnReturn(resource);
-  if (!replaying_.emplace(resource, std::string()).second) {
-    done();
-    return;
-  }
   std::vector<std::string> uids;
   for (const auto& [uid, resources] : state_.Load()->pending_removals()) {
     if (resources.contains(resource)) {
       uids.push_back(uid);
     }
+  }
+  if (uids.empty() || !replaying_.emplace(resource, std::string()).second) {
+    return;
   }
   std::reverse(uids.begin(), uids.end());
   ReplayNext(resource, std::move(uids), std::move(done));

@@ -54,9 +54,9 @@ class Releaser {
   /// The same for the pod of `uid`, which may be about to return.
   void FinishRemovalOf(const std::string& uid);
 
-  /// Tells a plugin that is back which pods went while it was away, one after another, and runs
-  /// `done` on the loop when all were told or one could not be. Nobody waits for it but an
-  /// admission of the pod that is being told. A repetition while it does so only runs `done`.
+  /// Tells a plugin that is back which pods went while it was away, one after another, unless it
+  /// does so already. Runs `done` on the loop when all were told or one could not be, if there was
+  /// any. Nobody waits for it but an admission of the pod that is being told.
   void Replay(const std::string& resource, std::function<void()> done = [] {});
 
  private:
