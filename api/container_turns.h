@@ -1,4 +1,4 @@
-// Decides which containers of a pod never run at the same time.
+// Decides which containers of a pod never run at the same time, and what they need at once.
 #pragma once
 
 #include "api/resource.h"
@@ -13,5 +13,25 @@ constexpr bool RunInTurn(ContainerType a, ContainerType b) {
   const bool anytime = a == ContainerType::kEphemeral || b == ContainerType::kEphemeral;
   return !anytime && (a == ContainerType::kInit || b == ContainerType::kInit);
 }
+
+/// An amount that a pod's containers need. Of init containers the largest counts, as they run in
+/// turn, and only where the others together need less: so every policy counts. Source: Kubernetes
+/// 1.36, getPodRequestedResources, but for sidecars that run beside a later init container.
+template <typename T>
+class AmountInTurn {
+ public:
+  void Add(ContainerType type, T amount) {
+    if (type != ContainerType::kInit) {
+      others_ += amount;
+    } else if (largest_init_ < amount) {
+      largest_init_ = amount;
+    }
+  }
+  T AtOnce() const { return largest_init_ < others_ ? others_ : largest_init_; }
+
+ private:
+  T largest_init_{};
+  T others_{};
+};
 
 }  // namespace qrm

@@ -111,7 +111,7 @@ struct ResourceAllocation {
   std::string may_share;
   std::string shares;
   std::string shares_of;
-  /// The pool that the container was led to, alone or beside CPUs of its own, which its namespace
+  /// The pool that the container was led to, alone or beside exclusive CPUs, which its namespace
   /// must be permitted to use; empty: the default one, or none. Our own extension: other plugins
   /// leave it empty.
   std::string pool;

@@ -44,12 +44,7 @@ PodMemory::PodMemory(const PodRecord& pod, const std::string& without) {
 
 void PodMemory::Add(ContainerType type, const std::map<uint64_t, uint64_t>& bytes_by_node) {
   for (const auto& [node, bytes] : bytes_by_node) {
-    Part& part = parts_[node];
-    if (type == ContainerType::kInit) {
-      part.largest_init = std::max(part.largest_init, bytes);
-    } else {
-      part.others += bytes;
-    }
+    parts_[node].Add(type, bytes);
   }
 }
 

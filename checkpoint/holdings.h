@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "api/container_turns.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 
@@ -26,8 +27,7 @@ bool OwnsCpus(const PodRecord& pod);
 /// empty where it took none.
 std::set<std::string> CpuListsOf(const ContainerRecord& record);
 
-/// The memory that a pod binds at once. Of its init containers the largest counts, as they run in
-/// turn, and only where the others need less. Units: bytes by NUMA node.
+/// The memory that a pod binds at once. Units: bytes by NUMA node.
 class PodMemory {
  public:
   PodMemory() = default;
@@ -45,12 +45,7 @@ class PodMemory {
   uint64_t AtOnce(uint64_t node) const;
 
  private:
-  struct Part {
-    uint64_t largest_init = 0;
-    uint64_t others = 0;
-    uint64_t AtOnce() const { return largest_init > others ? largest_init : others; }
-  };
-  std::map<uint64_t, Part> parts_;
+  std::map<uint64_t, AmountInTurn<uint64_t>> parts_;
 };
 
 /// Those of one pod's containers that have one class.

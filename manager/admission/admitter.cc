@@ -102,6 +102,9 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
             .reason = reason};
   AddDrafts(call);
   StatusOr<RunOptions> answer = Decide(call);
+  if (answer.ok() && moment == Moment::kAtCreation) {
+    KeepOffOwned(call.asked.key(), *answer);
+  }
   if (call.commit.has_value()) {
     // Others may have it at once; a plugin that cannot be told now is told by the reconcile.
     parts_.releaser.RollBack(call.asked.pod.uid, GivenTooLate(call.drafts));
@@ -317,11 +320,27 @@ void Admitter::NoteApplied(const Draft& draft, const StringMap& properties) cons
 RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& reason) {
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
+  RunOptions options;
   if (call.moment == Moment::kAtCreation) {  // what runs already is tried again and again
+    KeepOffOwned(draft.key, options);
+    draft.explanation.applied = options.properties;
     Keep(draft, std::nullopt);
   }
   Tell(call, draft, AdmissionEvent::Result::kSkipped);
-  return {};
+  return options;
+}
+
+// The plugin that gave the owners their CPUs may be away.
+void Admitter::KeepOffOwned(const ContainerKey& key, RunOptions& options) const {
+  const std::string cpus(kCpusetCpus);
+  if (options.properties.contains(cpus)) {
+    return;
+  }
+  const CpuSet owned = OwnedByOthers(key, *parts_.state.Load());
+  const CpuSet free = parts_.machine.cpu_set() - owned - parts_.machine.OfflineNow();
+  if (!owned.Empty() && !free.Empty()) {
+    options.properties[cpus] = ToString(free);
+  }
 }
 
 // A container that runs keeps what its plugins gave it until it is tried again: others would get

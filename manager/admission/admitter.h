@@ -74,8 +74,9 @@ class Admitter {
 
   /// What to run the container with; it is durable and published then. A repeated request is
   /// answered from the state, and plugins are asked again only for what grew; a container that no
-  /// plugin serves gets nothing and is not recorded. One that is to be left alone asks for nothing,
-  /// which keeps it off what others own; it starts also where plugins refuse even that.
+  /// plugin serves is not recorded. One that is to be left alone asks for nothing; it starts also
+  /// where plugins refuse even that. One that is created and gets no CPUs from a plugin is kept off
+  /// those that others own on record, where that leaves it any.
   /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
   /// gave for this call is released, and the checkpoint is as before.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
@@ -101,6 +102,7 @@ class Admitter {
   StatusOr<RunOptions> Repeat(Call& call, Draft& draft);
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
+  void KeepOffOwned(const ContainerKey& key, RunOptions& options) const;
   Status Reject(Call& call, Draft& failed, const Status& cause);
   void KeepRejection(Call& call, Draft& failed, const std::string& message,
                      uint64_t equal_ones_before);

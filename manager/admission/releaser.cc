@@ -260,6 +260,15 @@ void Releaser::FinishRemovalOf(const std::string& uid) {
                   [&](const Untold& untold) { return untold.uid == uid; })) {
     FinishRemovals();
   }
+  for (const auto& [resource, told] : replaying_) {
+    if (told == uid) {
+      const Status again = TellRemoved(resource, uid);  // it is through with the first one then
+      if (!again.ok()) {
+        log::Warning("plugin may take what a pod gets that is back",
+                     {{"resource", resource}, {"pod", uid}, {"error", MessageOf(again)}});
+      }
+    }
+  }
 }
 
 void Releaser::EndRemovals() {
@@ -271,59 +280,85 @@ void Releaser::EndRemovals() {
 
 void Releaser::Replay(const std::string& resource, std::function<void()> done) {
   drivers_.OnReturn(resource);
-  if (!replaying_.insert(resource).second) {
-    done();
-    return;
-  }
   std::vector<std::string> uids;
   for (const auto& [uid, resources] : state_.Load()->pending_removals()) {
     if (resources.contains(resource)) {
       uids.push_back(uid);
     }
   }
+  if (uids.empty() || !replaying_.emplace(resource, std::string()).second) {
+    return;
+  }
   std::reverse(uids.begin(), uids.end());
   ReplayNext(resource, std::move(uids), std::move(done));
 }
 
-// What waits on the loop is decided between two removals, however slow the plugin is.
+// Pods that were admitted again meanwhile are not told.
 void Releaser::ReplayNext(const std::string& resource, std::vector<std::string> uids,
                           std::function<void()> done) {
-  bool goes_on = !uids.empty() && ReplayOne(resource, uids.back());
-  if (goes_on) {
+  const auto state = state_.Load();
+  std::vector<std::string> back;
+  while (!uids.empty()) {
+    const auto pending = state->pending_removals().find(uids.back());
+    if (pending != state->pending_removals().end() && pending->second.contains(resource)) {
+      if (state->FindPod(uids.back()) == nullptr) {
+        break;
+      }
+      back.push_back(uids.back());
+    }
     uids.pop_back();
-    goes_on = !uids.empty();
   }
-  if (!goes_on) {
-    replaying_.erase(resource);
-    done();
+  ForgetPending(resource, back);
+  if (uids.empty()) {
+    EndReplay(resource, done);
     return;
   }
-  state_.Post([this, resource, uids = std::move(uids), done = std::move(done)]() mutable {
-    ReplayNext(resource, std::move(uids), std::move(done));
-  });
+  const std::string uid = std::move(uids.back());
+  uids.pop_back();
+  replaying_[resource] = uid;
+  const auto on_answer = [this, &state = state_, resource, uid, uids = std::move(uids),
+                          done = std::move(done)](const StatusOr<calls::Nothing>& answer) {
+    state.Post([this, resource, uid, told = answer.status(), uids, done] {
+      OnReplayed(resource, uid, told, uids, done);
+    });
+  };
+  if (sdk::IsDriverResource(resource)) {
+    const sdk::ComputeRemoval all{.resource = resource, .key = {uid, ""}};
+    plugins_.Ask<calls::ComputeRemove>(resource, all, CallDeadline(), on_answer);
+  } else {
+    plugins_.Ask<calls::RemovePod>(resource, uid, CallDeadline(), on_answer);
+  }
 }
 
-bool Releaser::ReplayOne(const std::string& resource, const std::string& uid) {
-  const auto state = state_.Load();
-  const auto pending = state->pending_removals().find(uid);
-  if (pending == state->pending_removals().end() || !pending->second.contains(resource)) {
-    return true;
+void Releaser::OnReplayed(const std::string& resource, const std::string& uid, const Status& told,
+                          std::vector<std::string> uids, std::function<void()> done) {
+  if (told.ok()) {
+    ForgetPending(resource, {uid});
+    ReplayNext(resource, std::move(uids), std::move(done));
+    return;
   }
-  if (state->FindPod(uid) == nullptr) {  // else the pod was admitted again meanwhile
-    const Status told = TellRemoved(resource, uid);
-    if (!told.ok()) {
-      log::Warning("removal not replayed",
-                   {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
-      return false;
-    }
-  }
+  log::Warning("removal not replayed",
+               {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
+  EndReplay(resource, done);
+}
+
+void Releaser::EndReplay(const std::string& resource, const std::function<void()>& done) {
+  replaying_.erase(resource);
+  done();
+}
+
+void Releaser::ForgetPending(const std::string& resource, const std::vector<std::string>& uids) {
   checkpoint::Change change;
-  change.done_pending_removals.emplace_back(uid, resource);
-  if (const Status saved = state_.Remember(change); !saved.ok()) {
-    log::Warning("replayed removal not forgotten",
-                 {{"resource", resource}, {"pod", uid}, {"error", MessageOf(saved)}});
+  for (const std::string& uid : uids) {
+    change.done_pending_removals.emplace_back(uid, resource);
   }
-  return true;
+  if (change.Empty()) {
+    return;
+  }
+  if (const Status saved = state_.Remember(change); !saved.ok()) {
+    log::Warning("replayed removals not forgotten",
+                 {{"resource", resource}, {"pods", uids.size()}, {"error", MessageOf(saved)}});
+  }
 }
 
 Status Releaser::TellRemoved(const std::string& resource, const std::string& uid) {

@@ -54,9 +54,9 @@ class Releaser {
   /// The same for the pod of `uid`, which may be about to return.
   void FinishRemovalOf(const std::string& uid);
 
-  /// Tells a plugin that is back which pods went while it was away, one behind what was posted
-  /// meanwhile, and runs `done` on the loop when all were told or one could not be. A repetition
-  /// while it does so only runs `done`.
+  /// Tells a plugin that is back which pods went while it was away, one after another, unless it
+  /// does so already. Runs `done` on the loop when all were told or one could not be, if there was
+  /// any. Nobody waits for it but an admission of the pod that is being told.
   void Replay(const std::string& resource, std::function<void()> done = [] {});
 
  private:
@@ -84,7 +84,10 @@ class Releaser {
   bool IsBuiltIn(const std::string& plugin) const;
   void ReplayNext(const std::string& resource, std::vector<std::string> uids,
                   std::function<void()> done);
-  bool ReplayOne(const std::string& resource, const std::string& uid);
+  void OnReplayed(const std::string& resource, const std::string& uid, const Status& told,
+                  std::vector<std::string> uids, std::function<void()> done);
+  void EndReplay(const std::string& resource, const std::function<void()>& done);
+  void ForgetPending(const std::string& resource, const std::vector<std::string>& uids);
   std::set<std::string> PluginsOf(const checkpoint::ContainerRecord& record) const;
   /// But for compute drivers, which are told first.
   std::vector<std::string> ServedOf(const std::set<std::string>& names) const;
@@ -93,8 +96,8 @@ class Releaser {
   StateLoop& state_;
   Plugins& plugins_;
   const AdmissionOptions options_;
-  std::set<std::string> replaying_;  ///< resources
-  std::vector<Untold> untold_;       ///< the first one is being told, if any
+  std::map<std::string, std::string> replaying_;  ///< by resource: the pod that is being told
+  std::vector<Untold> untold_;                    ///< the first one is being told, if any
   std::vector<std::function<void()>> when_told_;
   uint64_t round_ = 0;  ///< of telling; an answer to an earlier one comes too late
   DriverRemovals drivers_;

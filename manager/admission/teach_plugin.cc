@@ -1,4 +1,4 @@
-// Asks, compares, has go what nobody has on record, and teaches batch by batch.
+// Asks, compares, has go what stands in the way, and teaches batch by batch.
 #include "manager/admission/teach_plugin.h"
 
 #include <cstddef>
@@ -16,6 +16,10 @@ namespace {
 
 /// Grants that are taught with one call.
 constexpr std::size_t kBatch = 50;
+
+CpuSet OwnCpus(const ResourceAllocation& allocation) {
+  return allocation.exclusive ? CpuSet::Parse(allocation.value).value_or(CpuSet()) : CpuSet();
+}
 
 class Lesson : public std::enable_shared_from_this<Lesson> {
  public:
@@ -55,20 +59,28 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
     std::erase_if(missing_, [&](const auto& grant) { return !is_live(grant.first); });
     for (const auto& [key, resource, allocation] : held) {
       missing_.erase(key);
-      if (state.FindPod(key.pod_uid) == nullptr && !is_live(key)) {
-        gone_.insert(key.pod_uid);
+    }
+    CpuSet wanted;
+    for (const auto& [key, grant] : missing_) {
+      wanted |= OwnCpus(grant.allocation);
+    }
+    for (const auto& [key, resource, allocation] : held) {
+      const bool is_orphan = state.FindPod(key.pod_uid) == nullptr && !is_live(key);
+      if (is_orphan && OwnCpus(allocation).Intersects(wanted)) {
+        in_the_way_.insert(key.pod_uid);
       }
     }
   }
 
-  // It may hold for nobody what others have by their records.
+  // A plugin does not learn for one what it holds for another. The other orphans can wait until it
+  // is live: the reconcile releases them.
   void ReleaseNext() {
-    if (gone_.empty()) {
+    if (in_the_way_.empty()) {
       TeachNext();
       return;
     }
     client_->Ask<calls::RemovePod>(
-        gone_.extract(gone_.begin()).value(), Deadline(),
+        in_the_way_.extract(in_the_way_.begin()).value(), Deadline(),
         [self = shared_from_this()](const calls::CallResult<calls::Nothing>& removed) {
           removed.value.ok() ? self->ReleaseNext() : self->ready_();
         });
@@ -94,7 +106,7 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
   const std::shared_ptr<PluginClient> client_;
   const AdmissionOptions options_;
   const std::function<void()> ready_;
-  std::set<std::string> gone_;  ///< UIDs
+  std::set<std::string> in_the_way_;  ///< UIDs
   sdk::Grants missing_;
 };
 

@@ -22,10 +22,11 @@ struct TeachingParts {
   const AdmissionOptions& options;
 };
 
-/// Asks `plugin` through `client` what it holds, has it let go what it holds for nobody, and
-/// teaches it what is recorded beside the rest, if only nothing: it learns that it is taught. Calls
-/// `ready` once, whatever came of it: what it could not learn, as one that knows no more than the
-/// plugin API, the reconciler sees to. Threads: any; never waits.
+/// Asks `plugin` through `client` what it holds, and teaches it what is recorded beside that, if
+/// only nothing: it learns that it is taught. Before, it lets go the CPUs that it holds for nobody
+/// and that records say are somebody's own. Calls `ready` once, whatever came of it: the reconciler
+/// sees to what it could not learn, as one that knows no more than the plugin API, and to what else
+/// it holds for nobody. Threads: any; never waits.
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
                  const TeachingParts& parts, std::function<void()> ready);
 

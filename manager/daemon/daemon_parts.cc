@@ -246,7 +246,10 @@ bool DaemonParts::IsOnNode(const std::string& pod_uid) const {
 }
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {
-  releaser->Replay(resource, [this, resource] { follower->OnPluginRegistered(resource); });
+  // Containers do not wait until a slow plugin has heard of all that is gone: they are tried again
+  // then, for the room.
+  follower->OnPluginRegistered(resource);
+  releaser->Replay(resource, [this] { follower->RetryUnplaced(); });
   if (!sdk::IsDriverResource(resource)) {
     reconciler->Trigger(resource);  // whatever its options say: it may have lost what it gave
   }

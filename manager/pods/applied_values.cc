@@ -38,6 +38,15 @@ LinuxResources CpusetOf(const ContainerRecord& record, const CpuSet& offline) {
   return cpuset;
 }
 
+void UseKernelsCpuset(const CpusetSource& read, RuntimeContainer& container) {
+  if (read == nullptr || container.cgroups_path.empty()) {
+    return;
+  }
+  const StatusOr<CgroupCpuset> actual = read(container.cgroups_path);
+  container.resources.cpuset_cpus = actual.ok() ? ToString(actual->cpus) : "";
+  container.resources.cpuset_mems = actual.ok() ? ToString(actual->mems) : "";
+}
+
 bool SameCpuset(const LinuxResources& a, const LinuxResources& b) {
   return a.cpuset_cpus == b.cpuset_cpus && a.cpuset_mems == b.cpuset_mems;
 }

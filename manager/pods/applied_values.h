@@ -3,6 +3,7 @@
 
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
+#include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {
@@ -10,6 +11,10 @@ namespace qrm::manager {
 /// The cpuset part of what `record` says its container should have, but for CPUs that are
 /// `offline`.
 LinuxResources CpusetOf(const checkpoint::ContainerRecord& record, const CpuSet& offline);
+
+/// Puts the kernel's cpuset in the place of what the runtime says of `container`; none where it
+/// cannot be read. An empty `read` changes nothing.
+void UseKernelsCpuset(const CpusetSource& read, RuntimeContainer& container);
 
 /// True when both have the same cpuset, as text.
 bool SameCpuset(const LinuxResources& a, const LinuxResources& b);

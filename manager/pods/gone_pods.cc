@@ -20,13 +20,15 @@ void GonePods::NoteCgroup(const std::string& pod_uid, const std::string& cgroups
 }
 
 std::set<std::string> GonePods::Doubtful(const std::set<std::string>& known,
-                                         const std::set<std::string>& listed, Time now) {
+                                         const std::set<std::string>& listed, Time now,
+                                         ListTrust trust) {
   std::erase_if(missing_since_, [&](const auto& entry) {
     return listed.contains(entry.first) || !known.contains(entry.first);
   });
+  const bool list_proves = !listed.empty() && trust == ListTrust::kOurs;
   std::set<std::string> doubtful;
   for (const std::string& uid : known) {
-    if (!listed.contains(uid) && MayBeThere(uid, !listed.empty(), now)) {
+    if (!listed.contains(uid) && MayBeThere(uid, list_proves, now)) {
       doubtful.insert(uid);
     }
   }
@@ -36,11 +38,11 @@ std::set<std::string> GonePods::Doubtful(const std::set<std::string>& known,
   return doubtful;
 }
 
-bool GonePods::MayBeThere(const std::string& pod_uid, bool any_listed, Time now) {
+bool GonePods::MayBeThere(const std::string& pod_uid, bool list_proves, Time now) {
   const Time since = missing_since_.try_emplace(pod_uid, now).first->second;
   const Evidence evidence = EvidenceOf(pod_uid);
   return now - since < gone_after_ || evidence == Evidence::kThere ||
-         (!any_listed && evidence == Evidence::kNone);
+         (!list_proves && evidence == Evidence::kNone);
 }
 
 GonePods::Evidence GonePods::EvidenceOf(const std::string& pod_uid) const {

@@ -11,6 +11,9 @@
 
 namespace qrm::manager {
 
+/// Whose a list is: that of a runtime that knows the known pods, or perhaps of another one.
+enum class ListTrust { kOurs, kMaybeAnothers };
+
 /// Remembers since when each known pod is missing, and which cgroups its containers had.
 ///
 /// Threads: one.
@@ -26,14 +29,16 @@ class GonePods {
   /// A container of the pod has this cgroup.
   void NoteCgroup(const std::string& pod_uid, const std::string& cgroups_path);
 
-  /// Those of `known` that are not in `listed` but may still be there at `now`.
+  /// Those of `known` that are not in `listed` but may still be there at `now`. A list that is
+  /// empty, or perhaps another runtime's, proves nothing without the cgroups.
   std::set<std::string> Doubtful(const std::set<std::string>& known,
-                                 const std::set<std::string>& listed, Time now);
+                                 const std::set<std::string>& listed, Time now,
+                                 ListTrust trust = ListTrust::kOurs);
 
  private:
   enum class Evidence { kNone, kGone, kThere };
   Evidence EvidenceOf(const std::string& pod_uid) const;
-  bool MayBeThere(const std::string& pod_uid, bool any_listed, Time now);
+  bool MayBeThere(const std::string& pod_uid, bool list_proves, Time now);
 
   const CpusetSource read_cpuset_;
   const std::chrono::milliseconds gone_after_;

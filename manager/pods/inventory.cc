@@ -11,6 +11,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "api/base/log.h"
+#include "manager/pods/applied_values.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/runtime/live_containers.h"
@@ -98,7 +102,7 @@ std::pair<ContainerKey, LiveContainer> LastingEntry(const Lasting& pod,
 
 }  // namespace
 
-void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
+bool Inventory::OnSynchronized(std::vector<RuntimePod> pods,
                                std::vector<RuntimeContainer> containers) {
   const auto state = parts_.state.Load();
   const LastingById lasting = FindLasting(*state, pods);
@@ -110,7 +114,9 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
       continue;
     }
     if (!IsLive(container)) {
-      ended.emplace_back(KeyOf(*pod->second.pod, container), container.attempt);
+      const ContainerKey key = KeyOf(*pod->second.pod, container);
+      parts_.live.Remove(key, container.id);
+      ended.emplace_back(key, container.attempt);
       continue;
     }
     auto [key, entry] = LastingEntry(pod->second, container);
@@ -119,7 +125,7 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
       latest = std::move(entry);
     }
   }
-  parts_.live.Reset(SandboxesByUid(lasting), std::move(live));
+  const bool all_are_told = !parts_.live.Reset(SandboxesByUid(lasting), std::move(live));
   for (const auto& [key, attempt] : ended) {
     parts_.live.NoteEnded(key, attempt);
   }
@@ -127,9 +133,11 @@ void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
     return !IsLive(container) || !lasting.contains(container.pod_id.str());
   });
   placer_.Adopt(std::move(pods), std::move(containers));
+  return all_are_told;
 }
 
 void Inventory::OnObserved(Observation seen) {
+  NoteUnknownToCri(seen.unknown_to_cri);
   const PodsById pod_by_id = ById(seen.pods);
   // Of two with one name, the one that runs.
   std::stable_partition(seen.containers.begin(), seen.containers.end(), Runs);
@@ -163,7 +171,7 @@ void Inventory::OnObserved(Observation seen) {
     const bool has_container = first != live.end() && first->first.pod_uid == pod.uid;
     return !pod.ready && !has_container && state->FindPod(pod.uid) == nullptr;
   });
-  parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful);
+  parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful, ListSource::kCri);
   ended_.OnListed(seen.pods);
   placer_.AdoptObserved(std::move(fresh));
   if (any_has_started) {
@@ -171,7 +179,16 @@ void Inventory::OnObserved(Observation seen) {
   }
 }
 
-bool Inventory::OnListed(const RuntimeList& list) {
+ListVerdict Inventory::OnListed(const RuntimeList& list) {
+  std::set<std::string> ids;
+  for (const RuntimePod& pod : list.pods) {
+    ids.insert(pod.id);
+  }
+  const std::set<std::string> unknown_to_cri = parts_.live.UnknownToCri(ids);
+  const ListVerdict verdict = NoteUnknownToCri(unknown_to_cri);
+  if (!unknown_to_cri.empty()) {
+    return verdict;
+  }
   const PodsById pod_by_id = ById(list.pods);
   bool any_has_started = false;
   for (const RuntimeContainer& container : list.containers) {
@@ -192,7 +209,54 @@ bool Inventory::OnListed(const RuntimeList& list) {
   if (any_has_started) {
     parts_.reconciler.Trigger();
   }
-  return ended_.FindRemoved(list.pods) && all_are_listed;
+  return ended_.FindRemoved(list.pods) && all_are_listed ? ListVerdict::kCertain
+                                                         : ListVerdict::kUnconfirmed;
+}
+
+// One list may be older than a pod that NRI told of. A pod that never had a container is no
+// contradiction: another NRI plugin may have refused its sandbox.
+ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
+  const auto state = parts_.state.Load();
+  std::size_t count = 0;
+  std::string one;
+  for (const std::string& uid : pods) {
+    const checkpoint::PodRecord* const record = state->FindPod(uid);
+    if (record == nullptr && !parts_.live.HasContainerOf(uid)) {
+      continue;
+    }
+    ++count;
+    one = record == nullptr ? uid
+                            : fmt::format("{}/{}", record->meta.pod_namespace, record->meta.name);
+  }
+  const bool again = std::exchange(contradicted_, count > 0) && count > 0;
+  const std::string now =
+      again ? fmt::format(
+                  "NRI and CRI contradict each other: CRI lists none of the pods that NRI "
+                  "told of ({}, such as {}), which keep what they have; set cri-socket and "
+                  "nri-socket to sockets of one runtime",
+                  count, one)
+            : std::string();
+  if (again && contradiction().empty()) {
+    log::Error("the runtime's sockets contradict each other", {{"error", now}});
+  }
+  {
+    const MutexLock lock(mutex_);
+    contradiction_ = now;
+  }
+  if (count == 0) {
+    return ListVerdict::kCertain;
+  }
+  return again ? ListVerdict::kContradicted : ListVerdict::kUnconfirmed;
+}
+
+void Inventory::OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) {
+  UseKernelsCpuset(parts_.read_cpuset, container);
+  parts_.live.AddUntold(KeyOf(pod, container), {.id = container.id,
+                                                .pod_id = pod.id,
+                                                .started = Runs(container),
+                                                .cgroups_path = container.cgroups_path,
+                                                .attempt = container.attempt});
+  placer_.AdoptObserved({{pod, std::move(container)}});
 }
 
 // As for sandboxes: one that is missing once may be newer than the list. One that has not started

@@ -10,6 +10,7 @@
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "manager/demand/demand_source.h"
+#include "manager/pods/applied_values.h"
 #include "manager/pods/gone_pods.h"
 
 namespace qrm::manager {
@@ -56,7 +57,6 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   void Finish(Look& look);
   void EndLook(const Status& result);
   std::set<std::string> KnownPods() const;
-  void UseKernelsCpuset(RuntimeContainer& container) const;
 
   /// Calls `work` with the object, unless NRI has come back or gone away again meanwhile.
   template <typename... Args, typename Work>
@@ -234,21 +234,12 @@ void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look,
                               StatusOr<RuntimeContainer> container) {
   --look->in_flight;
   if (container.ok()) {
-    UseKernelsCpuset(*container);
+    UseKernelsCpuset(parts.read_cpuset, *container);
     look->seen.containers.push_back(*std::move(container));
   } else if (container.status().code() != StatusCode::kNotFound) {
     log::Warning("container not looked at", {{"error", MessageOf(container.status())}});
   }
   AskMore(look);
-}
-
-void Observer::Impl::UseKernelsCpuset(RuntimeContainer& container) const {
-  if (parts.read_cpuset == nullptr || container.cgroups_path.empty()) {
-    return;
-  }
-  const StatusOr<CgroupCpuset> actual = parts.read_cpuset(container.cgroups_path);
-  container.resources.cpuset_cpus = actual.ok() ? ToString(actual->cpus) : "";
-  container.resources.cpuset_mems = actual.ok() ? ToString(actual->mems) : "";
 }
 
 std::set<std::string> Observer::Impl::KnownPods() const {
@@ -264,9 +255,11 @@ std::set<std::string> Observer::Impl::KnownPods() const {
 void Observer::Impl::Finish(Look& look) {
   std::map<std::string, RuntimePod*> pod_by_id;
   std::set<std::string> listed;
+  std::set<std::string> ids;
   for (RuntimePod& pod : look.seen.pods) {
     pod_by_id[pod.id] = &pod;
     listed.insert(pod.uid);
+    ids.insert(pod.id);
   }
   for (const RuntimeContainer& container : look.seen.containers) {
     RuntimePod& pod = *pod_by_id.at(container.pod_id);
@@ -275,7 +268,10 @@ void Observer::Impl::Finish(Look& look) {
       pod.cgroup_parent = ParentOf(container.cgroups_path);
     }
   }
-  look.seen.doubtful = gone.Doubtful(KnownPods(), listed, steady_clock::now());
+  look.seen.unknown_to_cri = parts.live.UnknownToCri(ids);
+  look.seen.doubtful = gone.Doubtful(
+      KnownPods(), listed, steady_clock::now(),
+      look.seen.unknown_to_cri.empty() ? ListTrust::kOurs : ListTrust::kMaybeAnothers);
   parts.listener.OnObserved(std::move(look.seen));
   EndLook(OkStatus());
 }

@@ -26,6 +26,8 @@ struct Observation {
   std::vector<RuntimeContainer> containers;
   /// UIDs of pods that were not listed but may still be there.
   std::set<std::string> doubtful;
+  /// As LiveContainers::UnknownToCri.
+  std::set<std::string> unknown_to_cri;
 };
 
 /// Is told what the observer sees. Threads: the I/O loop.
@@ -50,7 +52,8 @@ struct ObserverStatus {
 ///
 /// A pod that is missing from a list may still be there: runtimes that restart answer too early. It
 /// is doubtful until it has been missing for `gone_after` and none of its containers has a cgroup
-/// any more; a list without any pod alone proves nothing. An error changes nothing.
+/// any more; a list without any pod alone proves nothing, nor does one of another runtime than NRI
+/// told of. An error changes nothing.
 ///
 /// Threads: the I/O loop, or before it runs; GetStatus any.
 class Observer {
@@ -60,7 +63,7 @@ class Observer {
     boost::asio::io_context& io;
     ContainerRuntime& runtime;
     const Snapshots& state;
-    const LiveContainers& live;
+    LiveContainers& live;
     CpusetSource read_cpuset;
     ObservationListener& listener;
   };

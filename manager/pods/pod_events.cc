@@ -56,12 +56,15 @@ void PodEvents::OnDisconnected(const Status& /*cause*/) {
 void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
   reply(std::vector<ContainerUpdate>{});  // the reconciler repairs over CRI what is wrong
-  room_.inventory.OnSynchronized(std::move(pods), std::move(containers));
+  const bool all_are_told = room_.inventory.OnSynchronized(std::move(pods), std::move(containers));
   if (!parts_.stands_aside()) {
     room_.pre_start.TellLate();
   }
   room_.observer.OnNriBack();
   room_.audit.OnSynchronized();
+  if (!all_are_told) {
+    room_.audit.LookSoon();
+  }
 }
 
 void PodEvents::OnPodStarted(const RuntimePod& pod) {

@@ -56,12 +56,7 @@ PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission
     : parts_(parts),
       admission_deadline_(admission_deadline),
       unplaced_(
-          parts,
-          [this, admission_deadline](const ContainerDemand& demand) {
-            ReleaseEarlierContainers(demand);
-            return Admit(demand, Admitter::Moment::kAfterTheFact, DeadlineAfter(admission_deadline))
-                .status();
-          },
+          parts, [this](const ContainerDemand& demand) { return AdmitRunning(demand); },
           admission_deadline, adoption_grace) {}
 
 void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
@@ -194,11 +189,16 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
                   container.name, pod.pod_namespace, pod.name);
   }
   const ContainerDemand demand = WithoutPlaced(*found, parts_.live);
-  ReleaseEarlierContainers(demand);
+  ReleaseEarlierContainers(*found, Admitter::Moment::kAtCreation);
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
-    unplaced_.Add(pod, container);
+    RuntimeContainer made = container;
+    if (const auto cpus = options.properties.find(std::string(kCpusetCpus));
+        cpus != options.properties.end()) {
+      made.resources.cpuset_cpus = cpus->second;
+    }
+    unplaced_.Add(pod, made);
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.TriggerChanges();  // others have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
@@ -275,26 +275,57 @@ StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::M
   return any_ended || any_untold ? parts_.admitter.Admit(demand, moment, deadline) : options;
 }
 
-// Without its spec, a pod's init containers are known by their end: when the next container is made
-// for the first time, or found, those before it have run to their end and were not made again. They
-// are released, and not only called INIT, because their plugins know them as what they were.
-void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand) {
+Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
+  constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
+  ReleaseEarlierContainers(demand, kMoment);
+  QRM_RETURN_IF_ERROR(
+      Admit(WithoutPlaced(demand, parts_.live), kMoment, DeadlineAfter(admission_deadline_))
+          .status());
+  if (demand.type == ContainerType::kMain) {
+    ReleaseInitContainers(demand.pod.uid);
+  }
+  return OkStatus();
+}
+
+// Init containers that were placed without their pod's spec are on record as main ones. They are
+// released, and not only called INIT, because their plugins know them as what they were.
+void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, AdmissionMoment moment) {
   const auto state = parts_.state.Load();
-  if (demand.source != kEstimate || state->Find(demand.key()) != nullptr) {
+  const checkpoint::PodRecord* pod = state->FindPod(demand.pod.uid);
+  if (pod == nullptr || pod->containers.contains(demand.container)) {
     return;
   }
   std::vector<ContainerKey> ended;
-  for (const std::string& name : parts_.live.EndedOnce(demand.pod.uid)) {
-    const ContainerRecord* record = state->Find({demand.pod.uid, name});
-    if (record != nullptr && record->request_source == kEstimate) {
+  for (const auto& [name, record] : pod->containers) {
+    if (record->request_source == kEstimate && HasEndedBefore(demand, name, moment)) {
       ended.push_back({demand.pod.uid, name});
     }
   }
   Release(ended);
 }
 
-// Init containers have ended when the pod's main container is created: what they hold is released,
-// as by kubelet's managers. If they run again, they are placed again.
+// The spec tells who is an init container. Without it, they are known by their end: when the next
+// container is made for the first time, or found, those before it have run to their end and were
+// not made again. One that ended while nobody looked is only known not to be there.
+bool PodPlacer::HasEndedBefore(const ContainerDemand& demand, const std::string& other,
+                               AdmissionMoment moment) const {
+  const ContainerKey key{demand.pod.uid, other};
+  if (parts_.live.Find(key).has_value()) {
+    return false;
+  }
+  if (demand.source != kEstimate) {
+    const auto end = demand.others.begin() + static_cast<std::ptrdiff_t>(demand.place);
+    return std::any_of(demand.others.begin(), end, [&](const ContainerDemand& before) {
+      return before.container == other && before.type == ContainerType::kInit;
+    });
+  }
+  return moment == Admitter::Moment::kAtCreation
+             ? parts_.live.EndedOnce(demand.pod.uid).contains(other)
+             : !parts_.live.HasEndedAgain(key);
+}
+
+// Init containers have ended when the pod's main container is created, or found: what they hold is
+// released, as by kubelet's managers. If they run again, they are placed again.
 void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(pod_uid);
@@ -319,7 +350,7 @@ void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
 void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
                          const std::vector<RuntimeContainer>& containers) {
   RemoveGonePods();
-  unplaced_.Clear();
+  unplaced_.EraseEnded();
   std::unordered_map<std::string_view, const RuntimePod*> pod_by_id;
   for (const RuntimePod& pod : pods) {
     pod_by_id.emplace(pod.id, &pod);
@@ -333,7 +364,7 @@ void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
     if (state->Find(key) == nullptr) {
       unplaced_.Add(pod, container);
     } else {
-      NoteFoundValues(*state, key, container, offline, change);
+      NoteFound(*state, key, container, offline, change);
     }
   }
   if (state->container_count() == 0 && !containers.empty()) {
@@ -364,7 +395,7 @@ void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
       unplaced_.Add(pod, container);
       to_place.push_back(key);
     } else {
-      incomplete = NoteFoundValues(*state, key, container, offline, change) || incomplete;
+      incomplete = NoteFound(*state, key, container, offline, change) || incomplete;
     }
   }
   CommitDistrust(change);
@@ -372,6 +403,16 @@ void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
   if (incomplete) {
     parts_.reconciler.Trigger();
   }
+}
+
+// It may have been made while nobody looked.
+bool PodPlacer::NoteFound(const checkpoint::NodeState& state, const ContainerKey& key,
+                          const RuntimeContainer& container, const CpuSet& offline,
+                          Change& change) {
+  if (state.Find(key)->type == ContainerType::kMain) {
+    ReleaseInitContainers(key.pod_uid);
+  }
+  return NoteFoundValues(state, key, container, offline, change);
 }
 
 void PodPlacer::CommitDistrust(const Change& change) {

@@ -86,12 +86,18 @@ class PodPlacer {
   Status HandOver(const ContainerKey& key);
   Status ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const;
   Status UnlessReadOnly(Status handed_over);
-  void ReleaseEarlierContainers(const ContainerDemand& demand);
+  Status AdmitRunning(const ContainerDemand& demand);
+  void ReleaseEarlierContainers(const ContainerDemand& demand, AdmissionMoment moment);
+  bool HasEndedBefore(const ContainerDemand& demand, const std::string& other,
+                      AdmissionMoment moment) const;
   void ReleaseInitContainers(const std::string& pod_uid);
   void Release(const std::vector<ContainerKey>& ended);
   void PlaceAll(const std::vector<RuntimePod>& pods,
                 const std::vector<RuntimeContainer>& containers);
   void PlaceFresh(const std::vector<PodAndContainer>& fresh);
+  bool NoteFound(const checkpoint::NodeState& state, const ContainerKey& key,
+                 const RuntimeContainer& container, const CpuSet& offline,
+                 checkpoint::Change& change);
   void CommitDistrust(const checkpoint::Change& change);
   void PlaceResized(const ContainerDemand& demand);
   void RemoveGonePods();

@@ -69,8 +69,11 @@ struct RuntimeFollower::Impl final : AuditListener {
         version_timer(parts.io),
         grace_timer(parts.io) {}
 
-  bool OnListed(const RuntimeList& list) override { return inventory.OnListed(list); }
+  ListVerdict OnListed(const RuntimeList& list) override { return inventory.OnListed(list); }
   void OnLeftOut() override;
+  void OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) override {
+    inventory.OnLeftOutAgain(pod, std::move(container));
+  }
   void AskVersion();
   void AwaitGrace();
 
@@ -161,6 +164,9 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
     }
   }
   AddRuntimeMode(nri, impl_->observer.GetStatus(), status);
+  if (std::string contradiction = impl_->inventory.contradiction(); !contradiction.empty()) {
+    status.degraded_reasons.push_back(std::move(contradiction));
+  }
   return status;
 }
 

@@ -27,7 +27,8 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   void ListPods();
   void ListContainers(std::vector<RuntimePod> pods);
   bool Compare(const RuntimeList& list);
-  void End(bool is_certain);
+  void TakeByCri(const RuntimePod& pod, const RuntimeContainer& listed);
+  void End(ListVerdict verdict);
   bool AnyListedIsOnRecord() const;
 
   const Parts parts;
@@ -39,8 +40,9 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   bool looking = false;
   steady_clock::time_point asked_at;  // for the list that is looked at
   bool look_again = false;
-  std::set<std::string> unknown;    // ids, in the latest list
-  std::set<std::string> asked_for;  // ids
+  std::set<std::string> unknown;       // ids, in the latest list
+  std::set<std::string> asked_for;     // ids
+  std::set<std::string> asked_before;  // the latest synchronization: those that it should have told
   bool stopped = false;
 };
 
@@ -56,7 +58,8 @@ void SyncAudit::OnSynchronized() {
   impl_->synchronized_at = steady_clock::now();
   impl_->next = 0;
   impl_->unknown.clear();
-  impl_->End(/*is_certain=*/true);
+  impl_->asked_before = impl_->asked_for;
+  impl_->End(ListVerdict::kCertain);
 }
 
 void SyncAudit::OnDisconnected() {
@@ -100,7 +103,7 @@ void SyncAudit::Impl::ListPods() {
     if (pods.ok() && !self->stopped) {
       self->ListContainers(*std::move(pods));
     } else {
-      self->End(/*is_certain=*/true);
+      self->End(ListVerdict::kCertain);
     }
   });
 }
@@ -109,14 +112,16 @@ void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
   parts.runtime.ListContainers([self = shared_from_this(), pods = std::move(pods)](
                                    StatusOr<std::vector<RuntimeContainer>> containers) {
     if (!containers.ok() || self->stopped || !self->synchronized_at.has_value()) {
-      self->End(/*is_certain=*/true);
+      self->End(ListVerdict::kCertain);
       return;
     }
     const RuntimeList list{pods, *std::move(containers), self->asked_at};
-    const bool ends_are_certain = self->parts.listener.OnListed(list);
-    const bool all_are_known = self->Compare(list);
+    ListVerdict verdict = self->parts.listener.OnListed(list);
+    if (verdict != ListVerdict::kContradicted && !self->Compare(list)) {
+      verdict = ListVerdict::kUnconfirmed;
+    }
     boost::asio::post(self->parts.io, self->parts.after_list);
-    self->End(ends_are_certain && all_are_known);
+    self->End(verdict);
   });
 }
 
@@ -131,11 +136,20 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
   bool left_out = false;
   for (const RuntimeContainer& container : list.containers) {
     const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end() || !IsLive(container) || asked_for.contains(container.id)) {
+    if (pod == pod_by_id.end() || !IsLive(container)) {
       continue;
     }
     const std::optional<LiveContainer> known = parts.live.Find(KeyOf(*pod->second, container));
-    if (known.has_value() && known->id == container.id) {
+    const bool is_known = known.has_value() && known->id == container.id;
+    if (is_known && (!known->untold || asked_for.contains(container.id))) {
+      continue;
+    }
+    if (asked_before.contains(container.id)) {
+      unknown.insert(container.id);  // until it is taken
+      TakeByCri(*pod->second, container);
+      continue;
+    }
+    if (asked_for.contains(container.id)) {
       continue;
     }
     if (!unknown_before.contains(container.id)) {
@@ -153,17 +167,31 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
   return unknown.empty();
 }
 
+void SyncAudit::Impl::TakeByCri(const RuntimePod& pod, const RuntimeContainer& listed) {
+  parts.runtime.GetContainer(
+      listed, [self = shared_from_this(), pod](StatusOr<RuntimeContainer> container) {
+        if (self->stopped || !self->synchronized_at.has_value()) {
+          return;
+        }
+        if (container.ok() && IsLive(*container)) {
+          log::Warning("the runtime left out a container again: following it over CRI",
+                       {{"pod", pod.name}, {"container", container->name}});
+          self->parts.listener.OnLeftOutAgain(pod, *std::move(container));
+        }
+      });
+}
+
 // Arms the next look, when there is a reason for one.
-void SyncAudit::Impl::End(bool is_certain) {
+void SyncAudit::Impl::End(ListVerdict verdict) {
   looking = false;
   if (!synchronized_at.has_value()) {
     return;
   }
-  if (std::exchange(look_again, false) || !is_certain) {
+  if (std::exchange(look_again, false) || verdict == ListVerdict::kUnconfirmed) {
     LookAt(steady_clock::now() + options.soon);
   } else if (next < options.delays.size()) {
     LookAt(*synchronized_at + options.delays[next++]);
-  } else if (AnyListedIsOnRecord()) {
+  } else if (verdict == ListVerdict::kContradicted || AnyListedIsOnRecord()) {
     LookAt(steady_clock::now() + options.period);
   }
 }

@@ -13,14 +13,23 @@
 
 namespace qrm::manager {
 
+/// What came of a list.
+enum class ListVerdict {
+  kCertain,
+  kUnconfirmed,   ///< another list has to confirm it soon
+  kContradicted,  ///< it is of another runtime than NRI tells of
+};
+
 /// Hears what an audit finds. Threads: the I/O loop.
 class AuditListener {
  public:
   virtual ~AuditListener() = default;
-  /// What the runtime listed. False: another list has to confirm it soon.
-  virtual bool OnListed(const RuntimeList& list) = 0;
+  /// What the runtime listed.
+  virtual ListVerdict OnListed(const RuntimeList& list) = 0;
   /// The runtime has to tell everything once more.
   virtual void OnLeftOut() = 0;
+  /// It did, and left out this one again. The container has its resources.
+  virtual void OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) = 0;
 };
 
 /// When to list.
@@ -38,7 +47,7 @@ struct AuditOptions {
 /// while it runs, and one that was started anew does not tell the end of sandboxes that are older.
 /// Asks for another synchronization when two lists in a row have a container that is unknown (one
 /// may be older than its end), once for each, so that one which is never told cannot keep us
-/// synchronizing.
+/// synchronizing: it is followed by CRI's word.
 ///
 /// Cost: nothing while all that is on record was told by events.
 /// Threads: the I/O loop, or before it runs.

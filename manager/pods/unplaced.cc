@@ -69,27 +69,23 @@ ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live
 }
 
 void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container) {
-  containers_.insert_or_assign(KeyOf(pod, container), std::pair(pod, container));
+  const ContainerKey key = KeyOf(pod, container);
+  containers_.insert_or_assign(key, std::pair(pod, container));
+  moved_to_.erase(key);  // what it has now is told anew
 }
 
 void Unplaced::Erase(const ContainerKey& key) {
   containers_.erase(key);
   incomplete_.erase(key);
   refused_.erase(key);
-  NoteRefusals();
-}
-
-void Unplaced::Clear() {
-  containers_.clear();
-  incomplete_.clear();
-  refused_.clear();
+  moved_to_.erase(key);
   NoteRefusals();
 }
 
 void Unplaced::NoteRefusals() {
   const MutexLock lock(mutex_);
   status_.containers = refused_.size();
-  status_.why = refused_.empty() ? std::string() : refused_.begin()->second.why;
+  status_.why = refused_.empty() ? std::string() : refused_.begin()->second;
 }
 
 UnplacedStatus Unplaced::GetStatus() const {
@@ -100,6 +96,14 @@ UnplacedStatus Unplaced::GetStatus() const {
 void Unplaced::EraseEnded() {
   std::erase_if(containers_,
                 [this](const auto& entry) { return !IsLive(entry.first, entry.second.second); });
+  std::erase_if(incomplete_,
+                [this](const auto& key) { return !parts_.live.Find(key).has_value(); });
+  const auto has_ended = [this](const auto& entry) {
+    return !containers_.contains(entry.first) && !incomplete_.contains(entry.first);
+  };
+  std::erase_if(refused_, has_ended);
+  std::erase_if(moved_to_, has_ended);
+  NoteRefusals();
 }
 
 void Unplaced::AddIncomplete(const std::string& resource) {
@@ -125,6 +129,7 @@ void Unplaced::TryAll() {
 
 void Unplaced::Try(std::vector<ContainerKey> keys) {
   if (AwaitsPlugins()) {
+    LeaveOwnedCpus();
     return;  // all are tried when the last one registers, or the grace ends
   }
   while (!keys.empty() && !IsWaiting(keys.back())) {
@@ -191,14 +196,14 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
     return;  // its spec took a while
   }
   const auto before = parts_.state.Load();
-  const Status placed = demand.ok() ? admit_(WithoutPlaced(*demand, parts_.live)) : demand.status();
+  const Status placed = demand.ok() ? admit_(*demand) : demand.status();
   if (!placed.ok()) {
     const std::string why = MessageOf(placed);
     if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
         times.has_value()) {
       log::Warning("running container not placed", {{"error", why}, {"equal_ones_before", *times}});
     }
-    refused_[key].why = why;
+    refused_[key] = why;
     NoteRefusals();
     return;
   }
@@ -223,7 +228,13 @@ std::vector<ContainerKey> Unplaced::Keys() const {
 }
 
 void Unplaced::LeaveOwnedCpus() {
-  if (refused_.empty() || parts_.stands_aside()) {
+  std::vector<ContainerKey> keys = Keys();
+  for (const auto& [key, why] : refused_) {
+    if (!containers_.contains(key)) {
+      keys.push_back(key);
+    }
+  }
+  if (keys.empty() || parts_.stands_aside()) {
     return;
   }
   const auto state = parts_.state.Load();
@@ -232,12 +243,12 @@ void Unplaced::LeaveOwnedCpus() {
   if (owned.Empty() || free.Empty()) {
     return;
   }
-  const std::map<ContainerKey, Refusal> refused = refused_;
-  for (const auto& [key, refusal] : refused) {
-    const bool is_moved = !refusal.moved_to.empty();
-    if (refusal.moved_to != ToString(free) && !HasCpus(*state, key) &&
-        (is_moved || MayUse(key, owned))) {
-      MoveOff(key, ToString(free));
+  const std::string to = ToString(free);
+  for (const ContainerKey& key : keys) {
+    const auto moved = moved_to_.find(key);
+    const bool is_to_move = moved == moved_to_.end() ? MayUse(key, owned) : moved->second != to;
+    if (is_to_move && !HasCpus(*state, key)) {
+      MoveOff(key, to);
     }
   }
 }
@@ -258,7 +269,7 @@ void Unplaced::MoveOff(const ContainerKey& key, const std::string& cpus) {
   if (!live.has_value() || !live->started) {
     return;
   }
-  refused_[key].moved_to = cpus;
+  moved_to_[key] = cpus;
   LinuxResources resources;
   resources.cpuset_cpus = cpus;
   parts_.runtime.UpdateResources({live->id, resources}, [](const Status& moved) {

@@ -35,8 +35,8 @@ struct UnplacedStatus {
 ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live);
 
 /// Remembers such containers and tries to admit them after the fact; so it does with those on
-/// record of which a plugin was not asked because it was not there yet. One that cannot be placed
-/// is kept off the CPUs that others own.
+/// record of which a plugin was not asked because it was not there yet. Until one has its place it
+/// is kept off the CPUs that others own on record, whether their plugin is there or not.
 ///
 /// After a start none is tried before the plugins that were there before have registered, or the
 /// grace for them is over: what the first one gave would bind the others to its nodes.
@@ -56,7 +56,6 @@ class Unplaced {
 
   void Add(const RuntimePod& pod, const RuntimeContainer& container);
   void Erase(const ContainerKey& key);
-  void Clear();
   /// Forgets those that are no longer live, or live under another id.
   void EraseEnded();
 
@@ -70,19 +69,13 @@ class Unplaced {
   void Try(std::vector<ContainerKey> keys);
   /// Those that are not on record.
   std::vector<ContainerKey> Keys() const;
-  /// Moves those that could not be placed off the CPUs that others own now.
+  /// Moves those that have no place off the CPUs that others own now.
   void LeaveOwnedCpus();
 
   /// Threads: any.
   UnplacedStatus GetStatus() const;
 
  private:
-  /// Why it was refused, and the CPUs that it was moved to.
-  struct Refusal {
-    std::string why;
-    std::string moved_to;
-  };
-
   bool AwaitsPlugins() const;
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
@@ -99,7 +92,8 @@ class Unplaced {
   std::map<ContainerKey, PodAndContainer> containers_;  // not on record
   std::set<ContainerKey> incomplete_;                   // on record
   RepeatedLines refused_lines_;
-  std::map<ContainerKey, Refusal> refused_;
+  std::map<ContainerKey, std::string> refused_;   // why
+  std::map<ContainerKey, std::string> moved_to_;  // CPUs
 
   mutable Mutex mutex_;
   UnplacedStatus status_ QRM_GUARDED_BY(mutex_);

@@ -117,12 +117,16 @@ void Settler::AddReleases(const std::string& resource, const std::set<ContainerK
   if (!parts_.live.synchronized() || !parts_.state.known()) {
     return;
   }
+  const auto state = parts_.state.Load();
   std::string last_pod;
   for (const ContainerKey& key : orphans) {
     const bool pod_is_known =
-        parts_.state.Load()->FindPod(key.pod_uid) != nullptr || parts_.live.HasPod(key.pod_uid);
+        state->FindPod(key.pod_uid) != nullptr || parts_.live.HasPod(key.pod_uid);
+    const auto pending = state->pending_removals().find(key.pod_uid);
+    const bool is_replayed = !pod_is_known && pending != state->pending_removals().end() &&
+                             pending->second.contains(resource);
     const bool goes_with_pod = !pod_is_known && key.pod_uid == last_pod;
-    if (!goes_with_pod && !unreleasable_.contains({resource, key})) {
+    if (!goes_with_pod && !is_replayed && !unreleasable_.contains({resource, key})) {
       steps.emplace_back([this, resource, key](const Done& done) { Release(resource, key, done); });
     }
     last_pod = key.pod_uid;

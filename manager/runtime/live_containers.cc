@@ -85,6 +85,12 @@ std::set<std::string> LiveContainers::EndedOnce(const std::string& pod_uid) cons
   return names;
 }
 
+bool LiveContainers::HasEndedAgain(const ContainerKey& key) const {
+  const MutexLock lock(mutex_);
+  const auto ended = ended_.find(key);
+  return ended != ended_.end() && ended->second > 0;
+}
+
 uint64_t LiveContainers::revision() const {
   const MutexLock lock(mutex_);
   return revision_;
@@ -212,6 +218,18 @@ bool LiveContainers::RemoveAllEnded() {
 
 void LiveContainers::Add(const ContainerKey& key, LiveContainer container) {
   const MutexLock lock(mutex_);
+  AddLocked(key, std::move(container));
+}
+
+void LiveContainers::AddUntold(const ContainerKey& key, LiveContainer container) {
+  const MutexLock lock(mutex_);
+  Sandboxes& sandboxes = pods_[key.pod_uid];
+  sandboxes.try_emplace(container.pod_id, Sandbox{.only_cri = true}).first->second.listed = true;
+  container.untold = true;
+  AddLocked(key, std::move(container));
+}
+
+void LiveContainers::AddLocked(const ContainerKey& key, LiveContainer container) {
   pods_[key.pod_uid].try_emplace(container.pod_id);
   const auto same = containers_.find(key);
   if (same != containers_.end() && same->second.id != container.id) {
@@ -291,9 +309,48 @@ void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
   }
 }
 
-void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
+std::set<std::string> LiveContainers::UnknownToCri(const std::set<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  std::set<std::string> unknown;
+  for (const auto& [uid, sandboxes] : pods_) {
+    for (const auto& [id, sandbox] : sandboxes) {
+      cri_agrees_ = cri_agrees_ || (!sandbox.only_cri && ids.contains(id.str()));
+      if (!sandbox.only_cri && !sandbox.stopped_at.has_value()) {
+        unknown.insert(uid.str());
+      }
+    }
+  }
+  return cri_agrees_ ? std::set<std::string>() : unknown;
+}
+
+bool LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
+                                std::map<ContainerKey, LiveContainer>& containers) const {
+  bool kept_some = false;
+  for (const auto& [uid, sandboxes] : pods_) {
+    for (const auto& [id, sandbox] : sandboxes) {
+      if (sandbox.stopped_at.has_value()) {
+        continue;
+      }
+      if (sandbox.only_cri) {
+        kept_some = pods[uid].try_emplace(id, sandbox).second || kept_some;
+      }
+      for (auto next = containers_.lower_bound({uid, ""});
+           next != containers_.end() && next->first.pod_uid == uid; ++next) {
+        const bool is_untold = sandbox.only_cri || next->second.untold;
+        if (is_untold && next->second.pod_id == id && containers.insert(*next).second) {
+          containers.at(next->first).untold = true;
+          pods[uid].try_emplace(id, sandbox);
+          kept_some = true;
+        }
+      }
+    }
+  }
+  return kept_some;
+}
+
+bool LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
                            std::map<ContainerKey, LiveContainer> containers,
-                           const std::set<std::string>& kept) {
+                           const std::set<std::string>& kept, ListSource source) {
   const MutexLock lock(mutex_);
   std::map<SharedText, Sandboxes, std::less<>> pods;
   for (const std::string& uid : kept) {
@@ -303,12 +360,13 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
     for (const SharedText& id : ids) {
       const auto before = pods_.find(uid);
       const bool known = before != pods_.end() && before->second.contains(id);
-      pods[uid][id] = {.listed = true};
-      if (known) {
-        pods[uid][id].stopped_at = before->second.at(id).stopped_at;
-      }
+      Sandbox& sandbox = pods[uid][id];
+      sandbox = known ? before->second.at(id) : Sandbox{.only_cri = true};
+      sandbox.listed = true;
+      sandbox.only_cri = sandbox.only_cri && source == ListSource::kCri;
     }
   }
+  const bool kept_some = source == ListSource::kNri && KeepUntold(pods, containers);
   for (const auto& [key, container] : containers_) {
     if (kept.contains(key.pod_uid)) {
       containers.emplace(key, container);
@@ -328,6 +386,7 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
   synchronized_ = true;
   ++revision_;
   changes_.clear();
+  return kept_some;
 }
 
 }  // namespace qrm::manager

@@ -26,11 +26,18 @@ struct LiveContainer {
   bool started = false;
   std::string cgroups_path;  ///< as the runtime gives it; empty when it does not
   uint32_t attempt = 0;      ///< how often it was made before, as far as that is known
+  bool untold = false;       ///< CRI lists it, and NRI leaves it out
 
   bool operator==(const LiveContainer&) const = default;
 };
 
+/// Who gives a list of all that exists.
+enum class ListSource { kNri, kCri };
+
 /// A pod has ended when all its sandboxes have stopped and no container of it is left.
+///
+/// CRI's socket may be of another runtime than the one that NRI tells of. Its lists end nothing
+/// that NRI told of before one of them has had a sandbox that NRI told of.
 ///
 /// Threads: any. Cost: look-ups are O(log n).
 class LiveContainers {
@@ -51,6 +58,8 @@ class LiveContainers {
   /// The names of the pod's containers that ran to their end when they were made for the first
   /// time, and have not been made again.
   std::set<std::string> EndedOnce(const std::string& pod_uid) const;
+  /// Whether the container has ended, and not for the first time.
+  bool HasEndedAgain(const ContainerKey& key) const;
   /// Up to `count` containers that follow `key`, and after the last the first ones: each once.
   std::vector<std::pair<ContainerKey, LiveContainer>> After(const ContainerKey& key,
                                                             std::size_t count) const;
@@ -76,6 +85,8 @@ class LiveContainers {
 
   /// The container's latest id; an older one of the same name is forgotten.
   void Add(const ContainerKey& key, LiveContainer container);
+  /// The same for one of which only CRI tells.
+  void AddUntold(const ContainerKey& key, LiveContainer container);
   /// True when that is news, about the container's latest id.
   bool MarkStarted(const ContainerKey& key, const std::string& id);
   /// The container of that id has ended, or its creation was undone.
@@ -90,26 +101,37 @@ class LiveContainers {
   /// A container that is not there any more, by a list, which was made `attempt` times before.
   void NoteEnded(const ContainerKey& key, uint32_t attempt);
 
-  /// Replaces everything with what a list told, but for the pods of the UIDs in `kept`: they stay,
-  /// also when none of their sandboxes is known.
-  void Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
+  /// Replaces everything with what a list of `source` told, but for the pods of the UIDs in `kept`:
+  /// they stay, also when none of their sandboxes is known. What only CRI told of, and has not told
+  /// to have ended, stays when NRI leaves it out; true then.
+  bool Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
-             const std::set<std::string>& kept = {});
+             const std::set<std::string>& kept = {}, ListSource source = ListSource::kNri);
+
+  /// CRI lists the sandboxes `ids`. The UIDs of the pods with a sandbox that NRI told of and that
+  /// has not stopped, while no list had one that NRI told of: the list then proves nothing of them.
+  std::set<std::string> UnknownToCri(const std::set<std::string>& ids);
 
  private:
   struct Sandbox {
     std::optional<std::chrono::steady_clock::time_point> stopped_at;
-    bool listed = false;  // came by a list, not by an event
+    bool listed = false;    // came by a list, not by an event
+    bool only_cri = false;  // NRI has not told of it
   };
   using Sandboxes = std::map<SharedText, Sandbox, std::less<>>;  // by the runtime's id
 
   static bool AllStopped(const Sandboxes& sandboxes);
   bool HasContainerLocked(const std::string& pod_uid) const QRM_REQUIRES(mutex_);
+  void AddLocked(const ContainerKey& key, LiveContainer container) QRM_REQUIRES(mutex_);
   void Forget(const std::string& pod_uid) QRM_REQUIRES(mutex_);
   void NoteChange(const ContainerKey& key) QRM_REQUIRES(mutex_);
+  /// Adds to what NRI lists what only CRI told of; true when there was something.
+  bool KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
+                  std::map<ContainerKey, LiveContainer>& containers) const QRM_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
+  bool cri_agrees_ QRM_GUARDED_BY(mutex_) = false;  // has listed a sandbox that NRI told of
   std::map<SharedText, Sandboxes, std::less<>> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, std::string> trimmed_

@@ -28,10 +28,8 @@ std::optional<CpuSet> GrownEvenly(const Machine& machine, const CpuSet& held, co
 
 }  // namespace
 
-std::optional<CpuSet> ResizedInPlace(const View& view, const Room& room,
+std::optional<CpuSet> ResizedInPlace(const Machine& machine, const CpuSet& held, const Room& room,
                                      const ExclusiveRule& rule) {
-  const Machine& machine = view.machine;
-  const CpuSet& held = view.held;
   if (held.Empty() || !held.IsSubsetOf(room.all)) {
     return std::nullopt;
   }

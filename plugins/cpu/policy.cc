@@ -158,7 +158,8 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
 
 /// What the static policy finds for the container.
 StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, const Room& room) {
-  return {.free = room.free, .reusable = ReusableCpus(view.state, request.key) - view.offline};
+  const CpuSet reusable = ReusableCpus(view.state, request.key, request.type) - view.offline;
+  return {.free = room.free - reusable, .reusable = reusable};
 }
 
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
@@ -217,8 +218,34 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
 
 /// OK when the default pool can do without as many CPUs of `room` as the container takes at least.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, const Room& room) {
-  return CheckDefaultPoolStays(view, request,
-                               room.count - (room.free & view.config.isolated).Count());
+  return CheckDefaultPoolStays(
+      view, request, room.count - (room.free & (view.config.isolated | room.reusable)).Count());
+}
+
+/// First the CPUs that the pod has already, so that it has no more at once than it needs; absent
+/// where they are not where the container is to be.
+std::optional<CpuSet> Reused(const View& view, const Room& room, const ExclusiveRule& rule,
+                             const NumaMask& hint) {
+  const CpuSet usable = hint.Empty() ? room.reusable : room.reusable & view.machine.CpusOf(hint);
+  if (usable.Count() >= room.count) {
+    Room enough = room;
+    enough.free = usable;
+    for (auto& [node, free] : enough.amounts.free) {
+      free = (view.machine.FindNode(node)->cpus & usable).Count();
+    }
+    const auto picked = PickCpus(view, enough, rule, room.count, hint);
+    return picked.has_value() && picked->ok() ? std::optional(**picked) : std::nullopt;
+  }
+  const std::optional<CpuSet> grown = ResizedInPlace(view.machine, usable, room, rule);
+  if (!grown.has_value()) {
+    return std::nullopt;
+  }
+  const NumaMask nodes = view.machine.NodesOf(*grown);
+  const std::vector<TopologyHint> fitting = FittingMasks(view, room, rule, room.count);
+  const bool is_near = std::any_of(fitting.begin(), fitting.end(), [&](const TopologyHint& mask) {
+    return mask.nodes == nodes && mask.preferred;
+  });
+  return is_near && (hint.Empty() || nodes.IsSubsetOf(hint)) ? grown : std::nullopt;
 }
 
 StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const Room& room,
@@ -226,6 +253,9 @@ StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
   if (KeepsItsCpus(view, request, room.free, hint)) {
     return request.runs_on;
+  }
+  if (auto reused = Reused(view, room, rule, hint); reused.has_value()) {
+    return *std::move(reused);
   }
   const auto picked = PickCpus(view, room, rule, room.count, hint);
   if (!picked) {
@@ -263,7 +293,7 @@ std::optional<Decision> ResizeInPlace(const View& view, const ContainerRequest& 
                                       const std::vector<Room>& rooms, const TopologyHint& hint,
                                       const OwnRule& own) {
   for (const Room& room : rooms) {
-    const std::optional<CpuSet> cpus = ResizedInPlace(view, room, own.rule);
+    const std::optional<CpuSet> cpus = ResizedInPlace(view.machine, view.held, room, own.rule);
     if (!cpus.has_value() || !CheckDefaultPoolStays(view, request, *cpus).ok()) {
       continue;
     }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "api/container_turns.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/sizing/advice.h"
@@ -20,30 +21,84 @@ namespace {
 /// By pool, whose names the state keeps.
 using Demands = std::unordered_map<std::string_view, PoolDemand>;
 
-void Add(const Guest& guest, int sign, Demands& demands) {
-  PoolDemand& sum = demands[guest.pool];
-  sum.milli_cpus += sign * guest.milli_cpus;
-  sum.milli_limits += sign * guest.milli_limit;
-  sum.containers += sign;
-  if (!guest.near.Empty()) {
-    sum.near |= guest.near;  // one that goes comes again at once, with the same devices
+/// What containers of one pod ask for of a pool.
+struct PodAsk {
+  AmountInTurn<int64_t> milli_cpus;
+  AmountInTurn<int64_t> milli_limits;
+
+  void Add(const Guest& guest) {
+    milli_cpus.Add(guest.type, guest.milli_cpus);
+    milli_limits.Add(guest.type, guest.milli_limit);
   }
+};
+
+void Add(const PodAsk& ask, int sign, PoolDemand& sum) {
+  sum.milli_cpus += sign * ask.milli_cpus.AtOnce();
+  sum.milli_limits += sign * ask.milli_limits.AtOnce();
 }
 
-Demands DemandsOf(const View& view) {
+/// What those containers of the pod ask for of `pool` that `counts`. Cost: O(containers of the
+/// pod).
+template <typename Counts>
+PodAsk AskOfPod(const CpuState& state, const std::string& pod_uid, std::string_view pool,
+                const Counts& counts) {
+  PodAsk ask;
+  const auto add = [&](const ContainerKey& key, const Guest& guest) {
+    if (guest.pool == pool && counts(key, guest)) {
+      ask.Add(guest);
+    }
+  };
+  const ContainerKey first{pod_uid, ""};
+  for (auto guest = state.shared.lower_bound(first);
+       guest != state.shared.end() && guest->first.pod_uid == pod_uid; ++guest) {
+    add(guest->first, guest->second);
+  }
+  for (auto owner = state.exclusive.lower_bound(first);
+       owner != state.exclusive.end() && owner->first.pod_uid == pod_uid; ++owner) {
+    if (owner->second.Shares()) {
+      add(owner->first, owner->second.beside);
+    }
+  }
+  return ask;
+}
+
+/// Of all containers, or all but `without`, whose devices count all the same: one that goes comes
+/// again at once, with the same. Few pods have init containers: only theirs are looked at together.
+Demands DemandsOf(const View& view, const ContainerKey* without = nullptr) {
+  const auto counts = [without](const ContainerKey& key) {
+    return without == nullptr || key != *without;
+  };
   Demands demands;
-  ForEachGuest(view.state,
-               [&](const ContainerKey& /*key*/, const Guest& guest) { Add(guest, 1, demands); });
-  return demands;
-}
-
-/// What the container of `key` asks for by `state`, if anything.
-const Guest* FindGuest(const CpuState& state, const ContainerKey& key) {
-  if (const auto shared = state.shared.find(key); shared != state.shared.end()) {
-    return &shared->second;
+  std::set<std::pair<std::string, std::string_view>> with_inits;  // pods, and the pools
+  ForEachGuest(view.state, [&](const ContainerKey& key, const Guest& guest) {
+    PoolDemand& sum = demands[guest.pool];
+    if (!guest.near.Empty()) {
+      sum.near |= guest.near;
+    }
+    if (!counts(key)) {
+      return;
+    }
+    ++sum.containers;
+    if (guest.type == ContainerType::kInit) {
+      with_inits.emplace(key.pod_uid.str(), guest.pool);
+    } else {
+      PodAsk ask;
+      ask.Add(guest);
+      Add(ask, 1, sum);
+    }
+  });
+  for (const auto& [pod_uid, pool] : with_inits) {
+    PoolDemand& sum = demands[pool];
+    Add(AskOfPod(view.state, pod_uid, pool,
+                 [&](const ContainerKey& key, const Guest& guest) {
+                   return counts(key) && guest.type != ContainerType::kInit;
+                 }),
+        -1, sum);
+    Add(AskOfPod(view.state, pod_uid, pool,
+                 [&](const ContainerKey& key, const Guest& /*guest*/) { return counts(key); }),
+        1, sum);
   }
-  const auto owner = state.exclusive.find(key);
-  return owner != state.exclusive.end() && owner->second.Shares() ? &owner->second.beside : nullptr;
+  return demands;
 }
 
 /// All that are there, and those that demand makes.
@@ -138,15 +193,20 @@ PoolAsks AsksOf(const View& view) {
 }
 
 AsksAround AsksAroundOf(const View& view, const Newcomer& newcomer) {
-  Demands demands = DemandsOf(view);
-  if (const Guest* const earlier = FindGuest(view.state, newcomer.key); earlier != nullptr) {
-    Add(*earlier, -1, demands);
-  }
+  Demands demands = DemandsOf(view, &newcomer.key);
   AsksAround asks{.before = AsksBy(view, demands), .after = {}};
   asks.after = asks.before;
   const std::string& pool = newcomer.guest.pool;
-  Add(newcomer.guest, 1, demands);
-  asks.after[pool] = AskOf(view.machine, *FindPool(view.config, pool), demands[pool]);
+  PoolDemand& sum = demands[pool];
+  PodAsk ask = AskOfPod(
+      view.state, newcomer.key.pod_uid, pool,
+      [&](const ContainerKey& key, const Guest& /*guest*/) { return key != newcomer.key; });
+  Add(ask, -1, sum);
+  ask.Add(newcomer.guest);
+  Add(ask, 1, sum);
+  ++sum.containers;
+  sum.near |= newcomer.guest.near;
+  asks.after[pool] = AskOf(view.machine, *FindPool(view.config, pool), sum);
   return {.before = Advised(view, std::move(asks.before)),
           .after = Advised(view, std::move(asks.after))};
 }

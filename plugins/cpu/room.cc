@@ -30,10 +30,13 @@ Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& ow
   room.all = supply.all;
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
-  room.free = supply.free - view.offline - view.retiring - view.machine.CpusOf(room.barred);
+  room.reusable = ReusableCpus(view.state, request.key, request.type) & supply.all;
+  room.free = (supply.free | room.reusable) - view.offline - view.retiring -
+              view.machine.CpusOf(room.barred);
   if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
+  room.reusable &= room.free;
   for (const NumaNode& node : view.machine.nodes()) {
     room.amounts.total[node.id] = (node.cpus & supply.all).Count();
     room.amounts.free[node.id] = (node.cpus & room.free).Count();

@@ -26,6 +26,7 @@ struct Room {
   placement::Tenant tenant;
   CpuSet all;       ///< CPUs of the kind that it gets
   CpuSet free;      ///< those that it may take
+  CpuSet reusable;  ///< those of them that containers of its pod have which never run beside it
   NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
   NodeAmounts amounts;
 };

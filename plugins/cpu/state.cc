@@ -143,7 +143,8 @@ Guest GuestOf(const CpuPluginConfig& config, const ContainerRequest& request, st
   return {.pool = std::move(pool),
           .milli_cpus = std::llround(requested * kMilliPerCpu),
           .milli_limit = std::llround(most * kMilliPerCpu),
-          .near = std::move(near)};
+          .near = std::move(near),
+          .type = request.type};
 }
 
 Guest FractionOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool) {
@@ -204,16 +205,19 @@ CpuSet LeftCpus(const View& view) {
   return left;
 }
 
-CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key) {
-  CpuSet of_inits;
+CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key, ContainerType type) {
+  CpuSet in_turn;
   CpuSet of_others;
   for (auto held = state.exclusive.lower_bound({key.pod_uid, ""});
        held != state.exclusive.end() && held->first.pod_uid == key.pod_uid; ++held) {
+    const Holding& holding = held->second;
+    const bool is_before = holding.type == ContainerType::kInit ||
+                           (holding.type == ContainerType::kMain && type == ContainerType::kInit);
     if (held->first != key) {
-      (held->second.type == ContainerType::kInit ? of_inits : of_others) |= held->second.cpus;
+      (is_before && RunInTurn(holding.type, type) ? in_turn : of_others) |= holding.cpus;
     }
   }
-  return of_inits - of_others;
+  return in_turn - of_others;
 }
 
 bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,

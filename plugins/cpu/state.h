@@ -26,6 +26,7 @@ struct Guest {
   int64_t milli_cpus = 0;   ///< that it requests of the pool
   int64_t milli_limit = 0;  ///< the most that it may use of it; without a limit what it requests
   NumaMask near;            ///< where the devices are that the pool is to be near to for it
+  ContainerType type = ContainerType::kMain;
 
   bool operator==(const Guest&) const = default;
 };
@@ -108,9 +109,10 @@ CpuSet ShareableCpus(const View& view);
 CpuSet LeftCpus(const View& view);
 
 /// The CPUs that init containers of the pod of `key` hold and none of its others but `key` itself:
-/// a container that starts after them may have them too.
-/// Source: Kubernetes 1.36, static policy, updateCPUsToReuse.
-CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key);
+/// a container that starts after them may have them too. Source: Kubernetes 1.36, static policy,
+/// updateCPUsToReuse. An init container that runs again, before the others do, may have those of
+/// the main one.
+CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key, ContainerType type);
 
 /// Whether a container that runs without a record keeps the CPUs that it has: as many as it asks
 /// for, of `free`, and within `hint` (empty nodes: anywhere).

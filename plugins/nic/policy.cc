@@ -84,7 +84,9 @@ std::vector<Candidate> FindCandidates(const View& view, const ContainerRequest& 
   for (const NicInfo& nic : view.nics) {
     const Load load = view.state.LoadOf(nic.id);
     const double free = FreeMbps(nic, load);
-    if (!nic.problem.empty() || free < mbps) {
+    const Load with =
+        view.state.LoadWith(request.key, {.nic = nic.id, .mbps = mbps, .type = request.type});
+    if (!nic.problem.empty() || FreeMbps(nic, with) < 0) {
       continue;
     }
     candidates.push_back({.nic = &nic,
@@ -204,7 +206,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
     return NoNic(view, request, mbps, hint.nodes);
   }
   Decision decision{.allocation = Give(view, *chosen->nic, mbps, near && hint.preferred),
-                    .use = {.nic = chosen->nic->id, .mbps = mbps}};
+                    .use = {.nic = chosen->nic->id, .mbps = mbps, .type = request.type}};
   decision.allocation.decided_by = std::move(wish.by);
   return decision;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/container_turns.h"
 
 namespace qrm::nic {
 namespace {
@@ -138,28 +139,80 @@ std::vector<NicInfo> NicsOf(const Sources& sources) {
   return nics;
 }
 
+/// How many there are of each amount.
+using ByAmount = std::map<double, uint64_t>;
+
+void TakeOne(ByAmount& amounts, double amount) {
+  if (--amounts.at(amount) == 0) {
+    amounts.erase(amount);
+  }
+}
+
+double SumOf(const ByAmount& amounts) {
+  double sum = 0;
+  for (const auto& [amount, count] : amounts) {
+    sum += amount * static_cast<double>(count);
+  }
+  return sum;
+}
+
 }  // namespace
 
 void NicState::Put(const ContainerKey& key, Use use) {
   Take(key);
-  ++loads_[use.nic][use.mbps];
-  uses_.emplace(key, std::move(use));
+  const NicId nic = use.nic;
+  Change(key, nic, [&](Users& users) {
+    uses_.emplace(key, std::move(use));
+    ++users.containers;
+  });
 }
 
 std::optional<Use> NicState::Take(const ContainerKey& key) {
-  const auto former = uses_.extract(key);
-  if (former.empty()) {
+  const auto former = uses_.find(key);
+  if (former == uses_.end()) {
     return std::nullopt;
   }
-  Use& use = former.mapped();
-  const auto load = loads_.find(use.nic);
-  if (--load->second.at(use.mbps) == 0) {
-    load->second.erase(use.mbps);
+  Use use = former->second;
+  Change(key, use.nic, [&](Users& users) {
+    uses_.erase(former);
+    --users.containers;
+  });
+  return use;
+}
+
+/// Runs `edit`, which changes what the pod of `key` uses of `nic`.
+template <typename Edit>
+void NicState::Change(const ContainerKey& key, const NicId& nic, const Edit& edit) {
+  Users& users = users_[nic];
+  if (const auto before = AtOnce(key.pod_uid, nic); before.has_value()) {
+    TakeOne(users.pods, *before);
   }
-  if (load->second.empty()) {
-    loads_.erase(load);
+  edit(users);
+  if (const auto now = AtOnce(key.pod_uid, nic); now.has_value()) {
+    ++users.pods[*now];
   }
-  return std::move(use);
+  if (users.containers == 0) {
+    users_.erase(nic);
+  }
+}
+
+/// What the pod uses of `nic` at once but for container `without`, and with `more`; absent for a
+/// pod that does not use it.
+std::optional<double> NicState::AtOnce(const std::string& pod_uid, const NicId& nic,
+                                       const ContainerKey* without, const Use* more) const {
+  AmountInTurn<double> mbps;
+  bool any = more != nullptr;
+  if (more != nullptr) {
+    mbps.Add(more->type, more->mbps);
+  }
+  for (auto use = uses_.lower_bound({.pod_uid = pod_uid});
+       use != uses_.end() && use->first.pod_uid == pod_uid; ++use) {
+    if (use->second.nic == nic && (without == nullptr || use->first != *without)) {
+      mbps.Add(use->second.type, use->second.mbps);
+      any = true;
+    }
+  }
+  return any ? std::optional(mbps.AtOnce()) : std::nullopt;
 }
 
 bool NicState::TakePod(const std::string& pod_uid) {
@@ -193,14 +246,22 @@ bool NicState::IsUsedByPod(const std::string& pod_uid, const NicId& nic) const {
 
 // Summed up anew, so that what is taken away leaves no rounding behind.
 Load NicState::LoadOf(const NicId& nic) const {
-  Load load;
-  if (const auto found = loads_.find(nic); found != loads_.end()) {
-    for (const auto& [mbps, containers] : found->second) {
-      load.containers += containers;
-      load.mbps += mbps * static_cast<double>(containers);
-    }
+  const auto found = users_.find(nic);
+  return found == users_.end()
+             ? Load()
+             : Load{.containers = found->second.containers, .mbps = SumOf(found->second.pods)};
+}
+
+Load NicState::LoadWith(const ContainerKey& key, const Use& use) const {
+  const auto found = users_.find(use.nic);
+  Users users = found == users_.end() ? Users() : found->second;
+  if (const auto now = AtOnce(key.pod_uid, use.nic); now.has_value()) {
+    TakeOne(users.pods, *now);
   }
-  return load;
+  ++users.pods[AtOnce(key.pod_uid, use.nic, &key, &use).value_or(0)];
+  const auto former = uses_.find(key);
+  const bool is_known = former != uses_.end() && former->second.nic == use.nic;
+  return {.containers = users.containers + (is_known ? 0 : 1), .mbps = SumOf(users.pods)};
 }
 
 StatusOr<std::vector<NicInfo>> FindNics(const NicPluginConfig& config, const Machine& machine,
@@ -242,7 +303,8 @@ NicState Rebuild(const NicPluginConfig& config, const sdk::Grants& grants) {
   NicState state;
   for (const auto& [key, grant] : grants) {
     state.Put(key, {.nic = NicOf(grant.allocation),
-                    .mbps = config.request_is_bandwidth ? grant.request.quantity() : 0});
+                    .mbps = config.request_is_bandwidth ? grant.request.quantity() : 0,
+                    .type = grant.request.type});
   }
   return state;
 }

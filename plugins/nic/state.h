@@ -44,6 +44,7 @@ struct NicInfo {
 struct Use {
   NicId nic;
   double mbps = 0;
+  ContainerType type = ContainerType::kMain;
 
   bool operator==(const Use&) const = default;
 };
@@ -51,7 +52,7 @@ struct Use {
 /// What containers together use of a NIC.
 struct Load {
   uint64_t containers = 0;
-  double mbps = 0;
+  double mbps = 0;  ///< each pod's at once
 };
 
 /// Who uses which NIC.
@@ -70,12 +71,23 @@ class NicState {
   bool IsUsedByPod(const std::string& pod_uid, const NicId& nic) const;
   /// The same whatever came and went before. Cost: O(different amounts).
   Load LoadOf(const NicId& nic) const;
+  /// The same if `key` used `use` of its NIC. Cost: and O(containers of the pod).
+  Load LoadWith(const ContainerKey& key, const Use& use) const;
 
  private:
-  using ByAmount = std::map<double, uint64_t>;  ///< Mbit/s -> containers that use so much each
+  struct Users {
+    uint64_t containers = 0;
+    std::map<double, uint64_t> pods;  ///< Mbit/s -> pods that use so much each at once
+  };
+
+  std::optional<double> AtOnce(const std::string& pod_uid, const NicId& nic,
+                               const ContainerKey* without = nullptr,
+                               const Use* more = nullptr) const;
+  template <typename Edit>
+  void Change(const ContainerKey& key, const NicId& nic, const Edit& edit);
 
   std::map<ContainerKey, Use> uses_;
-  std::map<NicId, ByAmount> loads_;  ///< of those in uses_
+  std::map<NicId, Users> users_;  ///< of those in uses_
 };
 
 /// What a decision is made of; all of it outlives the view.

@@ -2,6 +2,8 @@
 #include "scheduler/topology/numa_verdicts.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,7 +36,8 @@ std::string BindingText(const memory::Binding& binding) {
 }
 
 /// Equal for holdings that differ in whose they are only: a pod that has nothing there can share
-/// and reuse with none of them in particular.
+/// and reuse with none of them in particular. What the containers of one pod use of pools and NICs
+/// does not simply add up.
 std::string ShapeOf(const NodeHoldings& holdings) {
   std::vector<std::string> parts;
   parts.reserve(holdings.cpu.exclusive.size() + holdings.cpu.shared.size() +
@@ -42,14 +45,21 @@ std::string ShapeOf(const NodeHoldings& holdings) {
   for (const auto& [key, holding] : holdings.cpu.exclusive) {
     parts.push_back(fmt::format("c {} {}", ToString(holding.cpus), TenantText(holding.tenant)));
   }
-  for (const auto& [key, guest] : holdings.cpu.shared) {
-    parts.push_back(fmt::format("p {} {}", guest.pool, guest.milli_cpus));
-  }
   for (const auto& [key, binding] : holdings.memory) {
     parts.push_back("m " + BindingText(binding));
   }
+  std::map<std::string, std::vector<std::string>> by_pod;
+  for (const auto& [key, guest] : holdings.cpu.shared) {
+    by_pod[key.pod_uid].push_back(
+        fmt::format("p {} {} {}", guest.pool, guest.milli_cpus, ToString(guest.type)));
+  }
   for (const auto& [key, use] : holdings.nic.uses()) {
-    parts.push_back(fmt::format("n {} {} {}", use.nic.netns, use.nic.interface, use.mbps));
+    by_pod[key.pod_uid].push_back(fmt::format("n {} {} {} {}", use.nic.netns, use.nic.interface,
+                                              use.mbps, ToString(use.type)));
+  }
+  for (auto& [uid, of_pod] : by_pod) {
+    std::sort(of_pod.begin(), of_pod.end());
+    parts.push_back(fmt::format("{}", fmt::join(of_pod, ";")));
   }
   std::sort(parts.begin(), parts.end());
   return fmt::format("{}", fmt::join(parts, "\n"));

@@ -58,6 +58,28 @@ TEST_F(AbsentPluginsTest, AsksNoCpusOfAPluginThatOnlyTheCheckpointKnows) {
   EXPECT_THAT(LastTrace()["requests_without_plugin"], ElementsAre("cpu"));
 }
 
+TEST_F(AbsentPluginsTest, KeepsNewContainersOffTheCpusOfOwnersOnRecord) {
+  plugins_.Set("cpu", Gives("cpu", OwnCpus("0-1")));
+  ContainerDemand owner = Demand();
+  owner.pod = SamplePod("owner");
+  ASSERT_TRUE(Admit(owner).ok());
+  Lose("cpu", RegisteredBy::kCheckpoint);
+  const std::string others = ToString(machine_.cpu_set() - CpuSet{0, 1});
+  const auto admitted = Admit(Demand());
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_EQ(admitted->properties.at("CpusetCpus"), others);
+  EXPECT_EQ(Admit(owner)->properties.at("CpusetCpus"), "0-1");
+
+  plugins_.Drop("memory");
+  ContainerDemand unserved = Demand();
+  unserved.pod = SamplePod("unserved");
+  const auto skipped = Admit(unserved);
+  ASSERT_TRUE(skipped.ok()) << skipped.status();
+  EXPECT_EQ(skipped->properties.at("CpusetCpus"), others);
+  EXPECT_EQ(LastTrace()["result"], "skipped");
+  EXPECT_EQ(LastTrace()["applied"]["CpusetCpus"], others);
+}
+
 TEST_F(AbsentPluginsTest, RepeatsTheRecordOfAPluginThatOnlyTheCheckpointKnows) {
   ASSERT_TRUE(Admit(Demand()).ok());
   Lose("cpu", RegisteredBy::kCheckpoint);

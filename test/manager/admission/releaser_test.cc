@@ -148,6 +148,22 @@ TEST_F(ReleaserTest, LetsOthersGoBetweenTwoReplayedRemovals) {
   EXPECT_EQ(replayed_, 1);
 }
 
+TEST_F(ReleaserTest, OnlyAPodThatIsBackWaitsForTheReplayOfItsRemoval) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a"}).ok());
+  plugins_.Set("cpu", {});
+  plugins_.ForgetCalls();
+  test::RunOn(state_, [this] {
+    releaser_.Replay("cpu");
+    releaser_.FinishRemovalOf("uid-b");
+    EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
+    releaser_.FinishRemovalOf("uid-a");
+    EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a", "remove cpu uid-a"));
+  });
+  test::Settle(state_);
+  EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
+}
+
 TEST_F(ReleaserTest, KeepsRemovalsThatCannotBeReplayedYet) {
   SetAway();
   ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());

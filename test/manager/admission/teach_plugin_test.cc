@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/admission/recorded_grants.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "test/plugins/sdk/counting_plugin.h"
@@ -105,6 +106,51 @@ TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
   EXPECT_TRUE(ready);
   EXPECT_THAT(Pods(client->plugin.restored), ElementsAre());
   EXPECT_TRUE(client->is_taught());
+}
+
+// A plugin that holds CPUs 0-1 for a pod that is gone.
+class TeachPluginWithOrphanTest : public testing::Test {
+ protected:
+  TeachPluginWithOrphanTest() {
+    const auto before =
+        checkpoint::NodeState().With(Admit(SamplePod("gone"), "main", {{"cpu", OwnCpus("0-1")}}));
+    client_->Ask<calls::Restore>({.grants = RecordedGrants(before, cpu_, options_)},
+                                 Deadline::max(),
+                                 [](const calls::CallResult<calls::Nothing>& taught) {
+                                   EXPECT_TRUE(taught.value.ok()) << taught.value.status();
+                                 });
+  }
+  /// Who is gone for the plugin when it is live: a pod has `cpus` on record, which it does not
+  /// know.
+  std::vector<ContainerKey> RemovedBeforeItIsLive(const std::string& cpus) {
+    const auto state = std::make_shared<const checkpoint::NodeState>(
+        checkpoint::NodeState().With(Admit(SamplePod("lives"), "main", {{"cpu", OwnCpus(cpus)}})));
+    std::vector<ContainerKey> removed;
+    bool ready = false;
+    TeachPlugin(cpu_, client_,
+                {.state = state,
+                 .is_live = [](const ContainerKey& key) { return key.pod_uid == "uid-lives"; },
+                 .options = options_},
+                [&] {
+                  ready = true;
+                  removed = client_->plugin.removed;
+                });
+    EXPECT_TRUE(ready);
+    EXPECT_TRUE(client_->plugin.restored.contains({"uid-lives", "main"}));
+    return removed;
+  }
+
+  const PluginInfo cpu_{.resource = "cpu", .registered_by = RegisteredBy::kWatcher};
+  const AdmissionOptions options_;
+  const std::shared_ptr<ServedPlugin> client_ = std::make_shared<ServedPlugin>();
+};
+
+TEST_F(TeachPluginWithOrphanTest, IsLiveBeforeItLetsGoWhatItHoldsForNobody) {
+  EXPECT_THAT(RemovedBeforeItIsLive("2-3"), ElementsAre());
+}
+
+TEST_F(TeachPluginWithOrphanTest, LetsGoFirstWhatIsSomebodysOwnOnRecord) {
+  EXPECT_THAT(RemovedBeforeItIsLive("1-2"), ElementsAre(ContainerKey{"uid-gone", "main"}));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ using test::Container;
 using test::Key;
 using test::Pod;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 RuntimePod Stopped(const std::string& name) {
@@ -35,20 +36,21 @@ class InventoryTest : public test::PodEventsFixture {
 TEST_F(InventoryTest, FindsAContainerThatStartedUnheard) {
   const RuntimeList created{{Pod("web")},
                             {Container("web", "id1", RuntimeContainerState::kCreated)}};
-  EXPECT_TRUE(inventory_.OnListed(created));
+  EXPECT_EQ(inventory_.OnListed(created), ListVerdict::kCertain);
   EXPECT_FALSE(HasStarted());
   const std::size_t before = Reconciles();
   const RuntimeList runs{{Pod("web")}, {Container("web", "id1")}};
-  EXPECT_TRUE(inventory_.OnListed(runs));
+  EXPECT_EQ(inventory_.OnListed(runs), ListVerdict::kCertain);
   EXPECT_TRUE(HasStarted());
   EXPECT_EQ(Reconciles(), before + 1) << "what was decided since its creation can be applied";
-  EXPECT_TRUE(inventory_.OnListed(runs));
+  EXPECT_EQ(inventory_.OnListed(runs), ListVerdict::kCertain);
   EXPECT_EQ(Reconciles(), before + 1) << "no news";
 }
 
 TEST_F(InventoryTest, FindsAContainerThatEndedUnheard) {
-  EXPECT_TRUE(inventory_.OnListed(
-      {{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kStopped)}}));
+  EXPECT_EQ(inventory_.OnListed(
+                {{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kStopped)}}),
+            ListVerdict::kCertain);
   EXPECT_FALSE(IsLive());
   EXPECT_TRUE(Known("web")) << "it may be started again";
 }
@@ -63,23 +65,24 @@ TEST_F(InventoryTest, KnowsWhatEndedBeforeASynchronization) {
 }
 
 TEST_F(InventoryTest, KeepsAContainerWhosePredecessorHasEnded) {
-  EXPECT_TRUE(inventory_.OnListed(
-      {{Pod("web")},
-       {Container("web", "id0", RuntimeContainerState::kStopped), Container("web", "id1")}}));
+  EXPECT_EQ(inventory_.OnListed({{Pod("web")},
+                                 {Container("web", "id0", RuntimeContainerState::kStopped),
+                                  Container("web", "id1")}}),
+            ListVerdict::kCertain);
   EXPECT_TRUE(IsLive());
 }
 
 TEST_F(InventoryTest, FindsAContainerThatWasRemovedUnheardByTwoLists) {
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
-  EXPECT_FALSE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_EQ(inventory_.OnListed({{Pod("web")}, {}}), ListVerdict::kUnconfirmed);
   EXPECT_TRUE(IsLive()) << "it may be newer than the list";
-  EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_EQ(inventory_.OnListed({{Pod("web")}, {}}), ListVerdict::kCertain);
   EXPECT_FALSE(IsLive());
 }
 
 TEST_F(InventoryTest, KeepsAContainerThatTheRuntimeTakesLongToMake) {
-  EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
-  EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_EQ(inventory_.OnListed({{Pod("web")}, {}}), ListVerdict::kCertain);
+  EXPECT_EQ(inventory_.OnListed({{Pod("web")}, {}}), ListVerdict::kCertain);
   EXPECT_TRUE(IsLive());
 }
 
@@ -96,6 +99,50 @@ TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsAway) {
   EXPECT_FALSE(Known("web"));
   inventory_.OnObserved({.pods = {Stopped("web")}, .containers = {}, .doubtful = {}});
   EXPECT_FALSE(live_.HasPod("uid-web")) << "it is not forgotten once more";
+}
+
+TEST_F(InventoryTest, PlacesAContainerThatNriLeavesOutAgainAndSeesItsEnd) {
+  Serve(true, true);
+  RuntimeContainer untold = Container("late", "id2");
+  inventory_.OnLeftOutAgain(Pod("late"), untold);
+  test::Settle(state_);
+  EXPECT_TRUE(Known("late"));
+  Synchronize({Pod("web")}, {Container("web", "id1")});
+  EXPECT_TRUE(Known("late")) << "a third synchronization leaves it out, too";
+  untold.state = RuntimeContainerState::kStopped;
+  inventory_.OnListed({{Pod("web"), Stopped("late")}, {Container("web", "id1"), untold}});
+  RunTimers();
+  EXPECT_FALSE(Known("late"));
+}
+
+// As where cri-socket is that of another runtime.
+TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriToldOf) {
+  events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
+  const RuntimeList others{{Pod("other")}, {Container("other", "id9")}};
+  EXPECT_EQ(inventory_.OnListed(others), ListVerdict::kUnconfirmed);
+  EXPECT_THAT(inventory_.contradiction(), IsEmpty()) << "the pod may be newer than the list";
+  EXPECT_EQ(inventory_.OnListed(others), ListVerdict::kContradicted);
+  EXPECT_EQ(inventory_.OnListed(others), ListVerdict::kContradicted);
+  RunTimers();
+  EXPECT_TRUE(Known("web"));
+  EXPECT_TRUE(IsLive());
+  EXPECT_THAT(inventory_.contradiction(), HasSubstr("(1, such as default/web)"));
+
+  const RuntimeList ours{{Pod("web")}, {Container("web", "id1")}};
+  EXPECT_EQ(inventory_.OnListed(ours), ListVerdict::kCertain);
+  EXPECT_THAT(inventory_.contradiction(), IsEmpty());
+}
+
+TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingWhileNriIsAwayEither) {
+  const Observation others{.pods = {Pod("other")},
+                           .containers = {},
+                           .doubtful = {"uid-web"},
+                           .unknown_to_cri = live_.UnknownToCri({"sandbox-other"})};
+  inventory_.OnObserved(others);
+  inventory_.OnObserved(others);
+  EXPECT_THAT(live_.UnknownToCri({"sandbox-other"}), ElementsAre("uid-web"))
+      << "what only CRI has listed proves nothing of CRI";
+  EXPECT_THAT(inventory_.contradiction(), HasSubstr("default/web"));
 }
 
 }  // namespace

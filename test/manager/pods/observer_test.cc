@@ -77,6 +77,16 @@ TEST_F(GonePodsTest, EmptyListAloneProvesNothing) {
   EXPECT_THAT(Doubtful({"other"}), IsEmpty());
 }
 
+TEST_F(GonePodsTest, ListOfAnotherRuntimeProvesNoMoreThanAnEmptyOne) {
+  cgroup_is_there_ = false;
+  const auto doubtful = [&] {
+    return gone_.Doubtful({"a", "b"}, {"other"}, now_, ListTrust::kMaybeAnothers);
+  };
+  doubtful();
+  now_ += seconds(1000);
+  EXPECT_THAT(doubtful(), ElementsAre("b"));
+}
+
 // An observer of a runtime that tells no events and answers at once.
 class ObserverTest : public testing::Test, public ObservationListener {
  protected:

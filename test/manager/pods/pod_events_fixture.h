@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,15 +71,19 @@ inline ContainerKey Key(const std::string& pod) {
 // Counts what an audit finds.
 class CountingAuditListener final : public manager::AuditListener {
  public:
-  bool OnListed(const manager::RuntimeList& /*list*/) override {
+  manager::ListVerdict OnListed(const manager::RuntimeList& /*list*/) override {
     ++listed;
-    return is_certain;
+    return verdict;
   }
   void OnLeftOut() override { ++left_out; }
+  void OnLeftOutAgain(const RuntimePod& /*pod*/, RuntimeContainer container) override {
+    on_left_out_again(container);
+  }
 
+  std::function<void(const RuntimeContainer&)> on_left_out_again = [](const RuntimeContainer&) {};
   int listed = 0;
   int left_out = 0;
-  bool is_certain = true;
+  manager::ListVerdict verdict = manager::ListVerdict::kCertain;
 };
 
 // A node whose cpu plugin gives CPUs 0-1, and the room's parts but for its facade.

@@ -105,6 +105,25 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
 }
 
+TEST_F(PodEventsSpecTest, ReleasesInitContainersThatEndedWhileNobodyLooked) {
+  ASSERT_TRUE(CreateNamed("setup").ok());
+  Synchronize({Pod("web")}, {Named("main")});
+  EXPECT_FALSE(Has("setup"));
+  EXPECT_TRUE(Has("main") && Has("logger"));
+}
+
+TEST_F(PodEventsSpecTest, ReleasesInitContainersThatWerePlacedBeforeTheirSpecCame) {
+  checkpoint::Change change;
+  change.put_containers.push_back(
+      {{.uid = "uid-web", .pod_namespace = "default", .name = "web"},
+       "setup",
+       {.request_source = kEstimate, .allocations = {{"cpu", test::OwnCpus("0-1")}}}});
+  test::RunOn(state_, [&] { EXPECT_EQ(state_.Commit(change), OkStatus()); });
+  ASSERT_TRUE(CreateNamed("main").ok());
+  EXPECT_FALSE(Has("setup"));
+  EXPECT_TRUE(Has("main"));
+}
+
 TEST_F(PodEventsSpecTest, PlacesWhatAResizeLetGrowBeforeTheSpecTellsIt) {
   ASSERT_TRUE(CreateNamed("main").ok());
   Update(Pod("web"), Named("main"),

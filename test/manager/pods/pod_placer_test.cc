@@ -94,6 +94,14 @@ TEST_F(PodPlacerTest, ContainerThatEndedBeforeTheNextOfItsPodIsReleasedWhenThatI
   EXPECT_FALSE(Known("job"));
 }
 
+TEST_F(PodPlacerTest, ContainerThatEndedWhileNobodyLookedIsReleasedWhenTheNextIsFound) {
+  live_.Reset({}, {});
+  Synchronize({Pod("job")}, {Named("next", "id2")});
+  test::Settle(state_);
+  EXPECT_FALSE(Known("job"));
+  EXPECT_NE(state_.Load()->Find({"uid-job", "next"}), nullptr);
+}
+
 TEST_F(PodPlacerTest, ContainerThatIsMadeAgainReleasesNoOther) {
   ASSERT_TRUE(Create(Pod("job"), Named("next", "id2")).ok());
   events_.OnContainerStarted(Pod("job"), Named("next", "id2"));
@@ -219,6 +227,20 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
   EXPECT_THAT(runtime_.updates(), IsEmpty());
+}
+
+TEST_F(PodPlacerTest, ContainerThatNobodyServesLeavesCpusThatOthersOwnOnRecord) {
+  Serve(true, true);
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id2")).ok());
+  plugins_.Set("cpu", {.registered_by = RegisteredBy::kCheckpoint, .live = false});
+  Synchronize({Pod("job"), Pod("own"), Pod("web")},
+              {Container("own", "id2"), Container("web", "id3")});
+  test::Settle(state_);
+  EXPECT_FALSE(Known("web"));
+  ASSERT_EQ(runtime_.updates().size(), 1U);
+  EXPECT_EQ(runtime_.updates()[0].container_id, "id3");
+  EXPECT_FALSE(
+      CpuSet::Parse(runtime_.updates()[0].resources.cpuset_cpus)->Intersects(CpuSet{0, 1}));
 }
 
 // A container runs on CPUs 0-3 that it shares; the next one has 0-1 for itself.

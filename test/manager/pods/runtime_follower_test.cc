@@ -56,7 +56,7 @@ class RuntimeFollowerTest : public PodEventsFixture {
           parts, NriOptions{.socket = socket_, .backoff_last = milliseconds(20)},
           FollowerOptions{.pods = {.observer = {.grace = milliseconds(0)}},
                           .period = milliseconds(5),
-                          .audits = {.delays = {milliseconds(1)}}});
+                          .audits = {.delays = {milliseconds(1)}, .soon = milliseconds(1)}});
       ASSERT_EQ(follower_->Start(), OkStatus());
     });
   }
@@ -114,6 +114,29 @@ TEST_F(RuntimeFollowerTest, AttachesAgainForAContainerThatASynchronizationLeftOu
   Start();
   EXPECT_TRUE(runtime.WaitForSynchronizations(2));
   EXPECT_EQ(runtime.connections(), 2);
+}
+
+TEST_F(RuntimeFollowerTest, SaysSoWhenCriIsOfAnotherRuntimeThanNri) {
+  ScriptedRuntimeOptions options;
+  nri::PodSandbox& pod = options.pods.emplace_back();
+  pod.set_id("sandbox-web");
+  pod.set_uid("uid-web");
+  pod.set_name("web");
+  nri::Container& container = options.containers.emplace_back();
+  container.set_id("id1");
+  container.set_pod_sandbox_id("sandbox-web");
+  container.set_name("main");
+  container.set_state(nri::CONTAINER_RUNNING);
+  runtime_.SetContainers({Pod("other")}, {Container("other", "id9")});
+  ScriptedRuntime runtime(socket_, options);
+  Start();
+  EXPECT_TRUE(Await([this] {
+    const RuntimeStatus status = follower_->GetStatus();
+    return status.mode == RuntimeMode::kNri && !status.degraded_reasons.empty();
+  }));
+  EXPECT_THAT(follower_->GetStatus().degraded_reasons,
+              ElementsAre(HasSubstr("set cri-socket and nri-socket to sockets of one runtime")));
+  EXPECT_TRUE(Known("web"));
 }
 
 TEST_F(RuntimeFollowerTest, PlacesWhatNobodyServedWhenItIsToldTo) {

@@ -97,10 +97,15 @@ TEST_F(SyncAuditTest, SynchronizesAgainForANewContainerOfAKnownName) {
   EXPECT_EQ(audited_.left_out, 1);
 }
 
-TEST_F(SyncAuditTest, AsksOnceForAContainerThatIsNeverTold) {
+TEST_F(SyncAuditTest, FollowsAContainerThatIsNeverToldByCrisWord) {
+  audited_.on_left_out_again = [this](const RuntimeContainer& container) {
+    live_.AddUntold(key_, {.id = container.id, .pod_id = container.pod_id});
+  };
   Audit();
+  EXPECT_FALSE(live_.Find(key_).has_value()) << "the next synchronization may tell it";
   Audit();
   EXPECT_EQ(audited_.left_out, 1);
+  EXPECT_TRUE(live_.Find(key_).has_value());
 }
 
 TEST_F(SyncAuditTest, IgnoresAContainerThatHasEnded) {
@@ -147,7 +152,7 @@ TEST_F(SyncAuditTest, ListsOnceMoreWhenSomethingMayHaveEnded) {
 
 TEST_F(SyncAuditTest, ListsAgainUntilWhatIsMissingIsConfirmed) {
   Audit();
-  audited_.is_certain = false;
+  audited_.verdict = ListVerdict::kUnconfirmed;
   audit_.LookSoon();
   EXPECT_GT(ListsSoFar(), 4);
 }

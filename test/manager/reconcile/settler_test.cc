@@ -106,6 +106,12 @@ TEST_F(SettlerTest, ReleasesAPodWithOneCall) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-gone", "release cpu uid-web/old"));
 }
 
+TEST_F(SettlerTest, LeavesRemovalsThatAreReplayedToThoseWhoReplayThem) {
+  Commit({.add_pending_removals = {{"uid-gone", "cpu"}}});
+  Settle({.orphans = {{"cpu", {{"uid-gone", "main"}, {"uid-lost", "main"}}}}});
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-lost")) << "each is told once";
+}
+
 TEST_F(SettlerTest, ReleasesWhatNobodyHasBeforeItTeaches) {
   Settle({.orphans = {{"cpu", {{"uid-gone", "main"}}}}, .missing = lost_.missing});
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-gone", "restore cpu uid-web/main=0-1"));

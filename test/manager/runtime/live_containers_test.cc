@@ -93,6 +93,32 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   EXPECT_FALSE(live.HasPod("never-seen"));
 }
 
+TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriToldOf) {
+  LiveContainers live;
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has told of nothing";
+  live.Reset({{"observed", {"other"}}}, {}, {}, ListSource::kCri);
+  live.AddPod("web", "sandbox");
+  EXPECT_THAT(live.UnknownToCri({"other"}), ElementsAre("web"));
+  EXPECT_THAT(live.UnknownToCri({"other", "sandbox"}), IsEmpty());
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "it was removed";
+}
+
+TEST(LiveContainersTest, KeepsWhatNriLeavesOutAndCriListed) {
+  LiveContainers live;
+  live.AddPod("told", "sandbox");
+  live.AddUntold({"told", "main"}, {.id = "one", .pod_id = "sandbox", .started = true});
+  live.AddUntold({"untold", "main"}, {.id = "two", .pod_id = "other", .started = true});
+  EXPECT_TRUE(live.Reset({{"told", {"sandbox"}}}, {}));
+  EXPECT_TRUE(live.Find({"told", "main"}).has_value());
+  EXPECT_TRUE(live.Find({"untold", "main"}).has_value());
+  EXPECT_THAT(live.Listed(), ElementsAre("told", "untold")) << "lists show when they end";
+  live.MarkStopped("untold", "other");
+  EXPECT_FALSE(live.Reset({{"told", {"sandbox"}}},
+                          {{{"told", "main"}, {.id = "new", .pod_id = "sandbox"}}}));
+  EXPECT_THAT(live.Find({"told", "main"}), Optional(Field(&LiveContainer::id, "new")));
+  EXPECT_FALSE(live.HasPod("untold"));
+}
+
 TEST(LiveContainersTest, PodHasEndedWithItsSandboxesAndContainers) {
   LiveContainers live;
   live.Add({"uid", "main"}, {.id = "id", .pod_id = "one"});

@@ -50,6 +50,23 @@ TEST_F(ElasticTest, FollowsRequestsUpToTheMaximumAndByPriority) {
   EXPECT_EQ(Size(drive, "default"), 2);
 }
 
+TEST_F(ElasticTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
+  Drive drive = Start(kOnlineOffline);
+  const auto admit = [&](const std::string& container, ContainerType type, double cpus) {
+    ContainerRequest request = Request("pod", "online", "cpu", cpus);
+    request.key.container = container;
+    request.type = type;
+    ASSERT_TRUE(drive.Admit(request).ok());
+  };
+  admit("init", ContainerType::kInit, 20);
+  admit("main", ContainerType::kMain, 16);
+  EXPECT_EQ(Size(drive, "online"), 20);
+  admit("sidecar", ContainerType::kSidecar, 8);
+  EXPECT_EQ(Size(drive, "online"), 24);
+  Admit(drive, "other", "online", 2);
+  EXPECT_EQ(Size(drive, "online"), 26);
+}
+
 TEST_F(ElasticTest, TellsTheOthersOfThePoolAtTheNextReconcile) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 10);

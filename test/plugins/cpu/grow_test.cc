@@ -51,6 +51,30 @@ TEST_F(GrowTest, GetsTheOtherThreadsOfItsCoresFirst) {
   EXPECT_EQ(ToString(Has("a", "any", 4)), "0-1,32-33");
 }
 
+// A pod has at once what Kubernetes counts: the larger of init containers and the others.
+TEST_F(GrowTest, TakesOverTheCpusOfItsPodsInitContainers) {
+  Drive drive = Start(R"({
+    grants: {own: {numa: any, containers: all, share-numa-with: ["*"]}},
+    rules: [{select: {cpu: whole}, grant: own}]})");
+  const auto admit = [&](const std::string& pod, const std::string& container, ContainerType type,
+                         int cpus) {
+    ContainerRequest request = test::Request(pod, "", "cpu", cpus);
+    request.key.container = container;
+    request.type = type;
+    const auto given = drive.Admit(request);
+    EXPECT_TRUE(given.ok()) << given.status();
+    return given.ok() ? *CpuSet::Parse(given->value) : CpuSet();
+  };
+  const CpuSet init = admit("pod", "init", ContainerType::kInit, 36);
+  const CpuSet main = admit("pod", "main", ContainerType::kMain, 40);
+  EXPECT_TRUE(init.IsSubsetOf(main)) << ToString(main);
+  const CpuSet sidecar = admit("pod", "sidecar", ContainerType::kSidecar, 4);
+  EXPECT_FALSE(sidecar.Intersects(main)) << "they run at the same time";
+  const CpuSet other = admit("other", "main", ContainerType::kMain, 19);
+  EXPECT_FALSE(other.Intersects(main | sidecar));
+  EXPECT_EQ(admit("pod", "again", ContainerType::kInit, 40), main) << "its sandbox was replaced";
+}
+
 TEST_F(GrowTest, KeepsAPartOfWhatItHasWhenItShrinks) {
   const CpuSet before = Has("a", "any", 8);
   const CpuSet after = Has("a", "any", 3);

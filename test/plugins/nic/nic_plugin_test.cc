@@ -235,6 +235,24 @@ TEST(NicBandwidthTest, FillsNicsAndRefusesWhenNoneHasRoom) {
   EXPECT_EQ(drive.Admit(Request("pod3", "", "NIC", 500))->value, "a");
 }
 
+TEST(NicBandwidthTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
+  Drive drive(Make(R"({request: mbps, nics: [{interface: a, numa-node: 0, speed-mbps: 1000}]})"));
+  const auto admit = [&](const std::string& container, ContainerType type, double mbps) {
+    ContainerRequest request = Request("pod1", "", "NIC", mbps);
+    request.key.container = container;
+    request.type = type;
+    return drive.Admit(request).status();
+  };
+  EXPECT_EQ(admit("init", ContainerType::kInit, 700), OkStatus());
+  EXPECT_EQ(admit("first", ContainerType::kInit, 300), OkStatus());
+  EXPECT_EQ(admit("main", ContainerType::kMain, 600), OkStatus());
+  EXPECT_EQ(admit("sidecar", ContainerType::kSidecar, 250), OkStatus());
+  EXPECT_FALSE(drive.Admit(Request("pod2", "", "NIC", 151)).ok()) << "850 are in use";
+  EXPECT_TRUE(drive.Admit(Request("pod2", "", "NIC", 150)).ok());
+  drive.RemovePod("pod1");
+  EXPECT_TRUE(drive.Admit(Request("pod3", "", "NIC", 850)).ok());
+}
+
 TEST(NicBandwidthTest, ExportsWhatIsAllocatedInBothDirections) {
   Drive drive(Make(kBandwidth));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 600)).ok());
