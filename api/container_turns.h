@@ -16,7 +16,7 @@ constexpr bool RunInTurn(ContainerType a, ContainerType b) {
 
 /// An amount that a pod's containers need. Of init containers the largest counts, as they run in
 /// turn, and only where the others together need less: so every policy counts. Source: Kubernetes
-/// 1.36, getPodRequestedResources, but for sidecars that run beside a later init container.
+/// 1.36, getPodRequestedResources, except for sidecars that run beside a later init container.
 template <typename T>
 class AmountInTurn {
  public:
