@@ -16,11 +16,13 @@ constexpr uint8_t kSettings = 4;
 constexpr uint8_t kPing = 6;
 constexpr uint8_t kContinuation = 9;
 constexpr uint8_t kEndStream = 1;
+constexpr uint8_t kAck = 1;
 constexpr uint8_t kEndHeaders = 4;
-/// What gRPC has of a frame beside its bytes, about.
+/// What gRPC has of a frame beside its bytes, and of a call, about.
 constexpr std::size_t kFrameBytes = 64;
+constexpr std::size_t kCallBytes = std::size_t{8} << 10;
 
-std::chrono::milliseconds TimeOf(uint8_t type) {
+std::chrono::microseconds TimeOf(uint8_t type) {
   switch (type) {
     case kPing:
       return HeaderGuard::kPingTime;
@@ -28,8 +30,10 @@ std::chrono::milliseconds TimeOf(uint8_t type) {
       return HeaderGuard::kResetTime;
     case kSettings:
       return HeaderGuard::kSettingsTime;
+    case kHeaders:
+      return HeaderGuard::kHeadersTime;
     default:
-      return {};
+      return HeaderGuard::kFrameTime;
   }
 }
 
@@ -68,7 +72,8 @@ bool HeaderGuard::BeginFrame(Time now) {
     block_bytes_ += payload_left_;
     ++block_frames_;
   }
-  if (since_.has_value() && (block_bytes_ > kMaxBytes || block_frames_ > kMaxFrames)) {
+  const bool too_long = block_bytes_ > kMaxBytes || block_frames_ > kMaxFrames;
+  if ((since_.has_value() && too_long) || !MayCall()) {
     return false;
   }
   CountRequest();
@@ -81,6 +86,12 @@ bool HeaderGuard::BeginFrame(Time now) {
 bool HeaderGuard::IsInTime(Time now) {
   due_ = std::max(due_, now) + TimeOf(head_[kTypeAt]);
   return due_ - now <= kBurst;
+}
+
+bool HeaderGuard::MayCall() {
+  const uint8_t type = head_[kTypeAt];
+  acknowledged_ = acknowledged_ || (type == kSettings && (head_[kFlagsAt] & kAck) != 0);
+  return acknowledged_ || type != kHeaders || ++early_calls_ <= kMaxCalls;
 }
 
 void HeaderGuard::EndFrame() {
@@ -105,9 +116,10 @@ void HeaderGuard::CountRequest() {
       unfinished_bytes_ -= found->second;
       unfinished_.erase(found);
     }
-  } else if (type == kData) {
-    unfinished_[stream] += payload_left_ + kFrameBytes;
-    unfinished_bytes_ += payload_left_ + kFrameBytes;
+  } else {
+    const std::size_t bytes = type == kHeaders ? kCallBytes : payload_left_ + kFrameBytes;
+    unfinished_[stream] += bytes;
+    unfinished_bytes_ += bytes;
   }
 }
 

@@ -18,6 +18,7 @@
 #include "api/rpc/grpc_lifetime.h"
 #include "api/rpc/request_bounds.h"
 #include "manager/rpc/guarded_reads.h"
+#include "manager/rpc/header_guard.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
 
@@ -25,7 +26,6 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::seconds kStopGrace{1};
-constexpr int kMaxStreamsPerConnection = 16;
 /// As much as the clients of kubelet take.
 constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr int kIdleConnectionMs = 10 * 60 * 1000;
@@ -38,7 +38,7 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
   grpc::ServerBuilder builder;
   rpc::BoundRequests(builder, options.max_request_bytes);
   builder.SetMaxSendMessageSize(kMaxAnswerBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, HeaderGuard::kMaxCalls);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   // HeaderGuard counts pings. gRPC would count those of idle clients, at 3 KiB for each beyond two.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
