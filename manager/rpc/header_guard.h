@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace qrm::manager {
 
@@ -56,7 +57,17 @@ class HeaderGuard {
   /// and frame.
   std::size_t unfinished_bytes() const { return unfinished_bytes_; }
 
+  /// How many compressed requests have begun since it was asked last. Source: gRPC over HTTP2,
+  /// Length-Prefixed-Message.
+  int TakeCompressed() { return std::exchange(compressed_, 0); }
+
  private:
+  /// One that has not been complete yet.
+  struct Request {
+    std::size_t bytes = 0;
+    bool has_begun = false;  ///< its message
+  };
+
   bool BeginFrame(Time now);
   bool IsInTime(Time now);
   bool MayCall();
@@ -70,10 +81,12 @@ class HeaderGuard {
   std::optional<Time> since_;
   std::size_t block_bytes_ = 0;
   int block_frames_ = 0;
-  std::map<uint32_t, std::size_t> unfinished_;  ///< bytes by stream
+  std::map<uint32_t, Request> unfinished_;  ///< by stream
   std::size_t unfinished_bytes_ = 0;
   bool acknowledged_ = false;  ///< the client has, the server's settings
   int early_calls_ = 0;
+  bool at_message_ = false;  ///< the next byte is a message's first
+  int compressed_ = 0;
   Time due_;  ///< what the frames so far count as, from the time of the latest pause on
 };
 

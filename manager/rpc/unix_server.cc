@@ -9,12 +9,13 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
 #include "api/base/errorf.h"
-#include "api/base/log.h"
 #include "api/base/number.h"
+#include "api/base/rejected.h"
 #include "api/rpc/grpc_lifetime.h"
 #include "api/rpc/request_bounds.h"
 #include "manager/rpc/guarded_reads.h"
@@ -78,7 +79,9 @@ struct UnixServer::Impl {
   void AcceptUntilShutdown() {
     for (int connection = listener->Accept(); connection >= 0; connection = listener->Accept()) {
       if (const Status admitted = Admit(connection); !admitted.ok()) {
-        log::Debug("connection refused", {{"socket", path}, {"error", MessageOf(admitted)}});
+        const bool known = admitted.code() != StatusCode::kPermissionDenied;
+        Reject(known ? Rejected::kSocketConnections : Rejected::kSocketUser,
+               fmt::format("{} ({})", MessageOf(admitted), path));
         close(connection);
         continue;
       }

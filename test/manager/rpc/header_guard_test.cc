@@ -189,6 +189,24 @@ TEST_F(HeaderGuardTest, ACallThatIsBegunCountsAsUnfinished) {
   EXPECT_EQ(guard_.unfinished_bytes(), 0u);
 }
 
+TEST_F(HeaderGuardTest, CountsRequestsWhoseMessagesAreCompressed) {
+  const std::string compressed = {1, 0, 0, 0, 1, 1};
+  const std::string plain = {0, 0, 0, 0, 1, 1};
+  const auto call = [](const std::string& message) {
+    std::string data = Frame({kData, kEndStream}, message.size());
+    return Frame({kHeaders, kEndHeaders}, 10) +
+           data.replace(data.size() - message.size(), message.size(), message);
+  };
+  EXPECT_TRUE(Take(Greeting() + call(plain)));
+  EXPECT_EQ(guard_.TakeCompressed(), 0);
+  for (const char byte : call(compressed)) {
+    EXPECT_TRUE(Take({byte}));
+  }
+  EXPECT_TRUE(Take(call(compressed) + call(plain)));
+  EXPECT_EQ(guard_.TakeCompressed(), 2);
+  EXPECT_EQ(guard_.TakeCompressed(), 0);
+}
+
 TEST_F(HeaderGuardTest, CallsBeforeTheSettingsAreAcknowledgedAreFew) {
   EXPECT_TRUE(Take(kPreface));
   for (int call = 0; call < HeaderGuard::kMaxCalls; ++call) {
