@@ -10,6 +10,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/base/rejected.h"
 
 namespace qrm {
 namespace {
@@ -134,17 +135,24 @@ class JsonBuilder final : public json::json_sax_t {
   std::size_t outside_ = 0;       // the same without the item that is being read
 };
 
+Status BeyondBounds(std::string_view text, const Status& problem) {
+  Reject(Rejected::kJson, fmt::format("cannot read JSON: it {}; see who wrote {}",
+                                      MessageOf(problem), Quoted(text)));
+  return problem;
+}
+
 }  // namespace
 
 StatusOr<json> ParseJsonList(std::string_view text, const TakeItem& take,
                              const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
-    return Errorf(StatusCode::kResourceExhausted, "has {} bytes, more than {}", text.size(),
-                  bounds.bytes);
+    return BeyondBounds(text, Errorf(StatusCode::kResourceExhausted, "has {} bytes, more than {}",
+                                     text.size(), bounds.bytes));
   }
   JsonBuilder builder(bounds, take);
   if (!json::sax_parse(text, &builder)) {
-    return builder.problem;
+    const bool is_json = builder.problem.code() == StatusCode::kResourceExhausted;
+    return is_json ? BeyondBounds(text, builder.problem) : builder.problem;
   }
   return std::move(builder.root);
 }

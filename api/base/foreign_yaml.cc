@@ -12,6 +12,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/base/rejected.h"
 
 namespace qrm::config {
 namespace {
@@ -150,21 +151,32 @@ void CheckBounds(const std::string& text, const YamlBounds& bounds) {
   }
 }
 
+/// Whoever wrote a file of the administrator's own learns it by the error.
+Status OutOfBounds(const Status& problem, const YamlBounds& bounds) {
+  if (bounds.aliases == YamlAliases::kRefused) {
+    Reject(Rejected::kYaml, MessageOf(problem));
+  }
+  return problem;
+}
+
 }  // namespace
 
 StatusOr<std::vector<YAML::Node>> ParseYamlDocuments(const std::string& text,
                                                      const std::string& file,
                                                      const YamlBounds& bounds) {
   if (text.size() > bounds.bytes) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {}: it has more than {} bytes; write less", file, bounds.bytes);
+    return OutOfBounds(
+        Errorf(StatusCode::kInvalidArgument,
+               "cannot read {}: it has more than {} bytes; write less", file, bounds.bytes),
+        bounds);
   }
   try {
     CheckBounds(text, bounds);
     return YAML::LoadAll(text);
   } catch (const BeyondBounds& error) {
-    return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}", file, error.mark.line + 1,
-                  error.msg);
+    return OutOfBounds(Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}", file,
+                              error.mark.line + 1, error.msg),
+                       bounds);
   } catch (const YAML::Exception& error) {
     if (const int line = FirstIndentedByTab(text); line > 0) {
       return Errorf(StatusCode::kInvalidArgument,

@@ -33,10 +33,10 @@ std::optional<uint64_t> RepeatedLines::Take(std::string_view line,
     known->second.written = now;
     return std::exchange(known->second.held_back, 0);
   }
-  if (lines_.size() >= kMostLines) {
+  if (lines_.size() >= most_lines_) {
     ForgetOld(now);
   }
-  if (lines_.size() >= kMostLines) {
+  if (lines_.size() >= most_lines_) {
     return std::nullopt;
   }
   lines_.emplace(hash, Line{.written = now});

@@ -24,6 +24,8 @@ class RepeatedLines {
   /// More different lines in a minute are useless to readers: the rest is not written.
   static constexpr std::size_t kMostLines = 1000;
 
+  explicit RepeatedLines(std::size_t most_lines = kMostLines) : most_lines_(most_lines) {}
+
   /// How many equal ones were held back before this one, which is to be written; absent: it is not.
   std::optional<uint64_t> Take(std::string_view line, std::chrono::steady_clock::time_point now);
 
@@ -35,6 +37,7 @@ class RepeatedLines {
 
   void ForgetOld(std::chrono::steady_clock::time_point now);
 
+  const std::size_t most_lines_;
   std::map<std::size_t, Line> lines_;  // by hash
 };
 

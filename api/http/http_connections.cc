@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "api/base/rejected.h"
+
 namespace qrm {
 
 HttpConnections::Id HttpConnections::Add(const std::string& peer, std::function<void()> drop) {
@@ -33,6 +37,10 @@ bool HttpConnections::HoldBody(Id id, std::size_t bytes) {
     if (oldest == connections_.end()) {
       break;
     }
+    Reject(Rejected::kHttpRequest,
+           fmt::format("cannot take a request of {}: its body does not end, and there is no room "
+                       "for more; see what sends it",
+                       oldest->second.peer));
     Drop(oldest);
   }
   return connections_.contains(id);
@@ -84,6 +92,9 @@ void HttpConnections::DropOneOf(const std::string& peer) {
     }
   }
   if (victim != connections_.end()) {
+    Reject(Rejected::kHttpConnections,
+           fmt::format("cannot keep a connection of {}: others need the room; see why it has many",
+                       peer));
     Drop(victim);
   }
 }

@@ -8,12 +8,17 @@
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/network_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <fmt/format.h>
+
+#include "api/base/foreign_text.h"
+#include "api/base/rejected.h"
 
 namespace qrm {
 namespace {
@@ -47,9 +52,8 @@ std::string PeerOf(const tcp::socket& socket) {
   if (v6.is_v4_mapped()) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, v6).to_string();
   }
-  constexpr std::size_t kNetworkBytes = 8;
-  const auto bytes = v6.to_bytes();
-  return {bytes.begin(), bytes.begin() + kNetworkBytes};
+  constexpr unsigned short kNetworkBits = 64;
+  return asio::ip::network_v6(v6, kNetworkBits).canonical().to_string();
 }
 
 int StatusFor(const Status& may) {
@@ -76,7 +80,8 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
   Session& operator=(const Session&) = delete;
 
   void Run() {
-    id_ = site_->connections.Add(PeerOf(Lowest().socket()), [weak = this->weak_from_this()] {
+    peer_ = PeerOf(Lowest().socket());
+    id_ = site_->connections.Add(peer_, [weak = this->weak_from_this()] {
       if (const auto self = weak.lock()) {
         self->Lowest().close();
       }
@@ -87,6 +92,8 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
                               [self = this->shared_from_this()](error_code error) {
                                 if (!error) {
                                   self->Read();
+                                } else if (error.category() == asio::error::get_ssl_category()) {
+                                  self->Refuse(Rejected::kTlsHandshake, error);
                                 }
                               });
     } else {
@@ -106,6 +113,8 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
                               if (!error) {
                                 self->Lowest().expires_after(kRequestTimeout);
                                 self->ReadBody();
+                              } else {
+                                self->CheckBounds(error);
                               }
                             });
   }
@@ -119,10 +128,23 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
     http::async_read_some(stream_, buffer_, *parser_,
                           [self = this->shared_from_this()](error_code error, std::size_t) {
                             const std::size_t bytes = self->parser_->get().body().size();
-                            if (!error && self->site_->connections.HoldBody(self->id_, bytes)) {
+                            if (error) {
+                              self->CheckBounds(error);
+                            } else if (self->site_->connections.HoldBody(self->id_, bytes)) {
                               self->ReadBody();
                             }
                           });
+  }
+
+  void Refuse(Rejected kind, error_code error) const {
+    Reject(kind,
+           fmt::format("cannot serve {}: {}; see what it is", peer_, Quoted(error.message())));
+  }
+
+  void CheckBounds(error_code error) const {
+    if (error == http::error::header_limit || error == http::error::body_limit) {
+      Refuse(Rejected::kHttpRequest, error);
+    }
   }
 
   void Judge() {
@@ -140,6 +162,10 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
       if (may.ok()) {
         self->Answer();
       } else {
+        if (may.code() != StatusCode::kUnavailable) {
+          Reject(Rejected::kHttpToken,
+                 fmt::format("{} (asked by {})", MessageOf(may), self->peer_));
+        }
         self->response_.set(http::field::www_authenticate, "Bearer");
         self->Write({StatusFor(may), MessageOf(may) + "\n"});
       }
@@ -211,6 +237,7 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
   const std::shared_ptr<HttpSite> site_;
   const std::shared_ptr<ssl::context> context_;  // null without TLS
   Stream stream_;
+  std::string peer_;
   HttpConnections::Id id_ = 0;
   beast::flat_buffer buffer_;
   std::unique_ptr<http::request_parser<http::string_body>> parser_;

@@ -8,10 +8,10 @@
 
 #include <prometheus/metric_family.h>
 
+#include "api/base/rejected.h"
 #include "manager/observability/node_services.h"
 #include "manager/observability/process_metrics.h"
 #include "manager/registry/plugins.h"
-#include "manager/rpc/guarded_reads.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
@@ -230,6 +230,18 @@ void AddPublish(const PublishStatus& publish, Families& families) {
              "Writes and events that the API server did not take.", publish.failures);
 }
 
+void AddRejectedInputs(Families& families) {
+  MetricFamily family{"qrm_rejected_inputs_total",
+                      "Clients, requests and texts that were turned away, by kind.",
+                      MetricType::Counter,
+                      {}};
+  for (const RejectedCount& rejected : RejectedByKind(RejectedBy::kDaemon)) {
+    family.metric.push_back(MetricOf(MetricType::Counter, static_cast<double>(rejected.count),
+                                     {{"kind", std::string(rejected.kind)}}));
+  }
+  families.push_back(std::move(family));
+}
+
 void AddState(const checkpoint::NodeState& state, Families& families) {
   AddGauge(families, "qrm_pods", "Admitted pods.", static_cast<double>(state.pod_count()));
   AddGauge(families, "qrm_containers", "Admitted containers.",
@@ -323,10 +335,7 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddFailing(status, families);
   AddPools(status.pools, families);
   AddNumaNodes(status.numa_nodes, families);
-  AddCounter(
-      families, "qrm_grpc_connections_ended_total",
-      "Connections to qrmd's sockets that were ended for what their clients sent or left unread.",
-      ConnectionsEnded());
+  AddRejectedInputs(families);
   AddProcess(families);
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);

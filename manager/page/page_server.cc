@@ -10,6 +10,8 @@
 #include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
+#include "api/base/rejected.h"
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
 #include "manager/observability/http_guard.h"
@@ -85,6 +87,9 @@ struct PageServer::Impl {
       return {kNotAllowed, "only GET is served here\n"};
     }
     if (!guard.security.gate && !IsLocalName(NameInHost(question.host))) {
+      Reject(Rejected::kWebPage, fmt::format("cannot show the page under the name {}; ask for "
+                                             "localhost or the address",
+                                             Quoted(question.host)));
       return {kForbidden,
               "cannot show the page under that name; ask for localhost or the address\n"};
     }

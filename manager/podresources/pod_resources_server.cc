@@ -3,11 +3,13 @@
 
 #include <utility>
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <prometheus/counter.h>
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/rejected.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
 #include "manager/observability/metrics.h"
@@ -105,6 +107,11 @@ struct PodResourcesServer::Impl {
     }
     metrics.rate_limited_total.Increment();
     if (!rejections.Allow(peer, now)) {
+      Reject(
+          Rejected::kGrpcCalls,
+          fmt::format("cannot serve process {} of user {}: it goes on calling {} beyond {} calls "
+                      "a second; see what it is",
+                      peer.pid, peer.uid, options.socket, options.qps));
       server.Disconnect(grpc_peer);
     }
     return false;

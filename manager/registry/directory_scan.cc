@@ -16,7 +16,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "api/base/repeated_lines.h"
+#include "api/base/rejected.h"
 #include "manager/registry/registration_check.h"
 
 namespace qrm::manager {
@@ -49,15 +49,13 @@ struct DirectoryScan::Impl : std::enable_shared_from_this<DirectoryScan::Impl> {
   void ReadEvents();
   void WaitForPeriod();
   void Walk(const std::string& path, int depth, Sockets& found);
-  /// Says why not, at most once a minute.
-  bool IsTrusted(const Status& checked);
+  static bool IsTrusted(const Status& checked);
 
   const std::string directory;
   const std::chrono::milliseconds period;
   std::function<void()> changed;  ///< empty once the scan is gone
   boost::asio::posix::stream_descriptor events;
   boost::asio::steady_timer timer;
-  RepeatedLines passed_over;
   alignas(inotify_event) std::array<char, 4096> buffer{};
 };
 
@@ -108,9 +106,8 @@ void DirectoryScan::Impl::Walk(const std::string& path, int depth, Sockets& foun
 }
 
 bool DirectoryScan::Impl::IsTrusted(const Status& checked) {
-  if (!checked.ok() &&
-      passed_over.Take(MessageOf(checked), std::chrono::steady_clock::now()).has_value()) {
-    log::Warning("plugins passed over", {{"error", MessageOf(checked)}});
+  if (!checked.ok()) {
+    Reject(Rejected::kPluginPath, MessageOf(checked));
   }
   return checked.ok();
 }

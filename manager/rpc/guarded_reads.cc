@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <string_view>
 #include <thread>
@@ -21,9 +20,8 @@
 #include <fmt/core.h>
 
 #include "api/base/cond_var.h"
-#include "api/base/log.h"
 #include "api/base/mutex.h"
-#include "api/base/repeated_lines.h"
+#include "api/base/rejected.h"
 #include "manager/rpc/header_guard.h"
 #include "manager/rpc/unix_listener.h"
 
@@ -34,9 +32,19 @@ constexpr std::chrono::milliseconds kLookPeriod{250};
 /// Of requests that clients have begun to send, on all connections. qrmctl sends 256 KiB at most.
 constexpr std::size_t kMaxUnfinishedBytes = std::size_t{16} << 20;
 
-constexpr char kBadFrames[] = "its headers do not end, or its frames come too fast";
-constexpr char kUnfinishedRequests[] = "it begins large requests, and does not end them";
-constexpr char kUnreadAnswers[] = "it does not read its answers, and there is no room for more";
+/// What the client did.
+const char* WhyOf(Rejected kind) {
+  switch (kind) {
+    case Rejected::kGrpcUnfinished:
+      return "it begins large requests, and does not end them";
+    case Rejected::kGrpcUnread:
+      return "it does not read its answers, and there is no room for more";
+    case Rejected::kGrpcCompressed:
+      return "it compresses its requests";
+    default:
+      return "its headers do not end, or it sends too many frames";
+  }
+}
 
 /// 0 when `fd` is closed.
 ino_t InodeOf(int fd) {
@@ -70,31 +78,29 @@ class Guards {
     MayBeGuarded(fd) = true;
   }
 
-  uint64_t ended() const { return ended_; }
-
   /// False when the connection must end; `size` bytes have been read into `message`.
   bool Take(int fd, const msghdr& message, std::size_t size) {
-    std::vector<Line> lines;
+    std::vector<Rejection> rejected;
     bool stays = true;
     {
       const MutexLock lock(mutex_);
       const auto found = Find(fd);
-      stays = found == connections_.end() || TakeFrom(found, message, size, lines);
-      EndUnfinished(lines);
+      stays = found == connections_.end() || TakeFrom(found, message, size, rejected);
+      EndUnfinished(rejected);
     }
-    Write(lines);
+    Write(rejected);
     return stays;
   }
 
   void EndSlowReader(int fd) {
-    std::vector<Line> lines;
+    std::vector<Rejection> rejected;
     {
       const MutexLock lock(mutex_);
       if (const auto found = Find(fd); found != connections_.end()) {
-        End(found, kUnreadAnswers, lines);
+        End(found, Rejected::kGrpcUnread, rejected);
       }
     }
-    Write(lines);
+    Write(rejected);
   }
 
  private:
@@ -103,10 +109,10 @@ class Guards {
     HeaderGuard guard;
   };
   using Connections = std::map<int, Connection>;
-  struct Line {
-    const char* why = nullptr;
+  /// Counted and logged when the mutex is free.
+  struct Rejection {
+    Rejected kind;
     PeerCredentials peer;
-    uint64_t equal_ones_before = 0;
   };
 
   Guards() {
@@ -125,26 +131,22 @@ class Guards {
     return true;
   }
 
-  /// `lines` gets who is at the other end, at most once a minute for each.
-  void End(Connections::iterator connection, const char* why, std::vector<Line>& lines)
+  static PeerCredentials PeerAt(Connections::iterator connection) {
+    return PeerOf(connection->first).value_or(PeerCredentials{});
+  }
+
+  void End(Connections::iterator connection, Rejected kind, std::vector<Rejection>& rejected)
       QRM_REQUIRES(mutex_) {
-    ++ended_;
-    const PeerCredentials peer = PeerOf(connection->first).value_or(PeerCredentials{});
-    if (const auto before = lines_.Take(fmt::format("{} {} {}", peer.pid, peer.uid, why),
-                                        std::chrono::steady_clock::now());
-        before.has_value()) {
-      lines.push_back({why, peer, *before});
-    }
+    rejected.push_back({kind, PeerAt(connection)});
     ::shutdown(connection->first, SHUT_RDWR);
     Forget(connection);
   }
 
-  static void Write(const std::vector<Line>& lines) {
-    for (const Line& line : lines) {
-      log::Warning("connection ended",
-                   {{"error", fmt::format("cannot serve process {} of user {}: {}; see what it is",
-                                          line.peer.pid, line.peer.uid, line.why)},
-                    {"equal_ones_before", line.equal_ones_before}});
+  static void Write(const std::vector<Rejection>& rejected) {
+    for (const Rejection& rejection : rejected) {
+      Reject(rejection.kind,
+             fmt::format("cannot serve process {} of user {}: {}; see what it is",
+                         rejection.peer.pid, rejection.peer.uid, WhyOf(rejection.kind)));
     }
   }
 
@@ -167,13 +169,16 @@ class Guards {
   }
 
   bool TakeFrom(Connections::iterator connection, const msghdr& message, std::size_t size,
-                std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
+                std::vector<Rejection>& rejected) QRM_REQUIRES(mutex_) {
     HeaderGuard& guard = connection->second.guard;
     unfinished_bytes_ -= guard.unfinished_bytes();
     const bool stays = TakePieces(guard, message, size);
     unfinished_bytes_ += guard.unfinished_bytes();
+    for (int requests = guard.TakeCompressed(); requests > 0; --requests) {
+      rejected.push_back({Rejected::kGrpcCompressed, PeerAt(connection)});
+    }
     if (!stays) {
-      End(connection, kBadFrames, lines);
+      End(connection, Rejected::kGrpcFrames, rejected);
     } else if (guard.incomplete_since().has_value()) {
       changed_.NotifyAll();
     }
@@ -181,14 +186,14 @@ class Guards {
   }
 
   /// Those that have sent most go first.
-  void EndUnfinished(std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
+  void EndUnfinished(std::vector<Rejection>& rejected) QRM_REQUIRES(mutex_) {
     while (unfinished_bytes_ > kMaxUnfinishedBytes) {
       const auto most = std::max_element(
           connections_.begin(), connections_.end(), [](const auto& a, const auto& b) {
             return a.second.guard.unfinished_bytes() < b.second.guard.unfinished_bytes();
           });
       if (const auto found = Find(most->first); found != connections_.end()) {
-        End(found, kUnfinishedRequests, lines);
+        End(found, Rejected::kGrpcUnfinished, rejected);
       }
     }
   }
@@ -199,7 +204,7 @@ class Guards {
     });
   }
 
-  void ShutDownLateOnes(std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
+  void ShutDownLateOnes(std::vector<Rejection>& rejected) QRM_REQUIRES(mutex_) {
     const auto now = std::chrono::steady_clock::now();
     for (auto next = connections_.begin(); next != connections_.end();) {
       const auto since = next->second.guard.incomplete_since();
@@ -208,20 +213,20 @@ class Guards {
         continue;
       }
       if (const auto late = Find(fd); late != connections_.end()) {
-        End(late, kBadFrames, lines);
+        End(late, Rejected::kGrpcFrames, rejected);
       }
     }
   }
 
   void EndLateOnes() {
     while (true) {
-      std::vector<Line> lines;
+      std::vector<Rejection> rejected;
       {
         const MutexLock lock(mutex_);
         changed_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return AnyIncomplete(); });
-        ShutDownLateOnes(lines);
+        ShutDownLateOnes(rejected);
       }
-      Write(lines);
+      Write(rejected);
       std::this_thread::sleep_for(kLookPeriod);
     }
   }
@@ -230,8 +235,6 @@ class Guards {
   CondVar changed_;
   Connections connections_ QRM_GUARDED_BY(mutex_);
   std::size_t unfinished_bytes_ QRM_GUARDED_BY(mutex_) = 0;  // of all connections
-  RepeatedLines lines_ QRM_GUARDED_BY(mutex_);
-  std::atomic<uint64_t> ended_ = 0;
 };
 
 }  // namespace
@@ -242,10 +245,6 @@ void GuardReads(int fd) {
 
 void EndConnection(int fd) {
   Guards::Get().EndSlowReader(fd);
-}
-
-uint64_t ConnectionsEnded() {
-  return Guards::Get().ended();
 }
 
 }  // namespace qrm::manager

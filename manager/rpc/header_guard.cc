@@ -16,11 +16,14 @@ constexpr uint8_t kSettings = 4;
 constexpr uint8_t kPing = 6;
 constexpr uint8_t kContinuation = 9;
 constexpr uint8_t kEndStream = 1;
+constexpr uint8_t kAck = 1;
 constexpr uint8_t kEndHeaders = 4;
-/// What gRPC has of a frame beside its bytes, about.
+constexpr int kCompressed = 1;
+/// What gRPC has of a frame beside its bytes, and of a call, about.
 constexpr std::size_t kFrameBytes = 64;
+constexpr std::size_t kCallBytes = std::size_t{8} << 10;
 
-std::chrono::milliseconds TimeOf(uint8_t type) {
+std::chrono::microseconds TimeOf(uint8_t type) {
   switch (type) {
     case kPing:
       return HeaderGuard::kPingTime;
@@ -28,8 +31,10 @@ std::chrono::milliseconds TimeOf(uint8_t type) {
       return HeaderGuard::kResetTime;
     case kSettings:
       return HeaderGuard::kSettingsTime;
+    case kHeaders:
+      return HeaderGuard::kHeadersTime;
     default:
-      return {};
+      return HeaderGuard::kFrameTime;
   }
 }
 
@@ -42,6 +47,8 @@ bool HeaderGuard::Take(std::string_view bytes, Time now) {
   while (!bytes.empty()) {
     if (std::size_t& left = preface_left_ > 0 ? preface_left_ : payload_left_; left > 0) {
       const std::size_t passed = std::min(left, bytes.size());
+      compressed_ += at_message_ ? bytes.front() & kCompressed : 0;
+      at_message_ = false;
       left -= passed;
       bytes.remove_prefix(passed);
       if (payload_left_ == 0 && head_size_ == head_.size()) {
@@ -68,7 +75,8 @@ bool HeaderGuard::BeginFrame(Time now) {
     block_bytes_ += payload_left_;
     ++block_frames_;
   }
-  if (since_.has_value() && (block_bytes_ > kMaxBytes || block_frames_ > kMaxFrames)) {
+  const bool too_long = block_bytes_ > kMaxBytes || block_frames_ > kMaxFrames;
+  if ((since_.has_value() && too_long) || !MayCall()) {
     return false;
   }
   CountRequest();
@@ -81,6 +89,12 @@ bool HeaderGuard::BeginFrame(Time now) {
 bool HeaderGuard::IsInTime(Time now) {
   due_ = std::max(due_, now) + TimeOf(head_[kTypeAt]);
   return due_ - now <= kBurst;
+}
+
+bool HeaderGuard::MayCall() {
+  const uint8_t type = head_[kTypeAt];
+  acknowledged_ = acknowledged_ || (type == kSettings && (head_[kFlagsAt] & kAck) != 0);
+  return acknowledged_ || type != kHeaders || ++early_calls_ <= kMaxCalls;
 }
 
 void HeaderGuard::EndFrame() {
@@ -100,15 +114,21 @@ void HeaderGuard::CountRequest() {
   for (std::size_t i = kStreamAt; i < head_.size(); ++i) {
     stream = stream << 8 | head_[i];
   }
+  const bool has_bytes = type == kData && payload_left_ > 0;
+  const auto found = unfinished_.find(stream);
+  at_message_ = has_bytes && found != unfinished_.end() && !found->second.has_begun;
   if (type == kResetStream || (head_[kFlagsAt] & kEndStream) != 0) {
-    if (const auto found = unfinished_.find(stream); found != unfinished_.end()) {
-      unfinished_bytes_ -= found->second;
+    if (found != unfinished_.end()) {
+      unfinished_bytes_ -= found->second.bytes;
       unfinished_.erase(found);
     }
-  } else if (type == kData) {
-    unfinished_[stream] += payload_left_ + kFrameBytes;
-    unfinished_bytes_ += payload_left_ + kFrameBytes;
+    return;
   }
+  Request& request = unfinished_[stream];
+  const std::size_t bytes = type == kHeaders ? kCallBytes : payload_left_ + kFrameBytes;
+  request.has_begun = request.has_begun || has_bytes;
+  request.bytes += bytes;
+  unfinished_bytes_ += bytes;
 }
 
 }  // namespace qrm::manager

@@ -9,15 +9,17 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
 #include "api/base/errorf.h"
-#include "api/base/log.h"
 #include "api/base/number.h"
+#include "api/base/rejected.h"
 #include "api/rpc/grpc_lifetime.h"
 #include "api/rpc/request_bounds.h"
 #include "manager/rpc/guarded_reads.h"
+#include "manager/rpc/header_guard.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
 
@@ -25,7 +27,6 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::seconds kStopGrace{1};
-constexpr int kMaxStreamsPerConnection = 16;
 /// As much as the clients of kubelet take.
 constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr int kIdleConnectionMs = 10 * 60 * 1000;
@@ -38,7 +39,7 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
   grpc::ServerBuilder builder;
   rpc::BoundRequests(builder, options.max_request_bytes);
   builder.SetMaxSendMessageSize(kMaxAnswerBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, HeaderGuard::kMaxCalls);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   // HeaderGuard counts pings. gRPC would count those of idle clients, at 3 KiB for each beyond two.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
@@ -78,7 +79,9 @@ struct UnixServer::Impl {
   void AcceptUntilShutdown() {
     for (int connection = listener->Accept(); connection >= 0; connection = listener->Accept()) {
       if (const Status admitted = Admit(connection); !admitted.ok()) {
-        log::Debug("connection refused", {{"socket", path}, {"error", MessageOf(admitted)}});
+        const bool known = admitted.code() != StatusCode::kPermissionDenied;
+        Reject(known ? Rejected::kSocketConnections : Rejected::kSocketUser,
+               fmt::format("{} ({})", MessageOf(admitted), path));
         close(connection);
         continue;
       }

@@ -29,6 +29,7 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
+#include "api/base/rejected.h"
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
 #include "cluster/lease_election.h"
@@ -77,6 +78,20 @@ prometheus::MetricFamily Counts(const char* name, const char* help,
     prometheus::ClientMetric metric;
     metric.label = {{"kind", kind}};
     metric.counter.value = static_cast<double>(status.*count);
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+prometheus::MetricFamily RejectedInputs() {
+  prometheus::MetricFamily family{"qrm_scheduler_rejected_inputs_total",
+                                  "Clients, requests and texts that were turned away, by kind.",
+                                  prometheus::MetricType::Counter,
+                                  {}};
+  for (const RejectedCount& rejected : RejectedByKind(RejectedBy::kScheduler)) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"kind", std::string(rejected.kind)}};
+    metric.counter.value = static_cast<double>(rejected.count);
     family.metric.push_back(std::move(metric));
   }
   return family;
@@ -166,6 +181,7 @@ struct ExtenderServer::Impl {
     const std::string name = NameInHost(question.host);
     const bool is_ours = IsLocalName(name) || (tls != nullptr && tls->IsFor(name));
     if (std::optional<HttpAnswer> refusal = RefusalOfBrowsers(question, is_ours)) {
+      Reject(Rejected::kWebPage, refusal->body.substr(0, refusal->body.find('\n')));
       reply(*std::move(refusal));
       return;
     }
@@ -258,6 +274,7 @@ struct ExtenderServer::Impl {
                               &cluster::ListWatchStatus::lists));
     families.push_back(Counts("qrm_scheduler_watches_total", "Watches that were opened, by kind.",
                               statuses, &cluster::ListWatchStatus::watches));
+    families.push_back(RejectedInputs());
     return prometheus::TextSerializer().Serialize(families);
   }
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/base/log.h"
+#include "api/base/rejected.h"
 #include "plugins/config/class_request.h"
 #include "scheduler/topology/class_offer.h"
 
@@ -189,8 +189,8 @@ class ClassesHandle final : public Handle {
     }
     StatusOr<ClassOffer> offer = ReadClassOffer(text);
     if (!offer.ok()) {
-      log::Warning("classes of a node not used",
-                   {{"node", node}, {"error", MessageOf(offer.status())}});
+      Reject(Rejected::kNodeAnnotation,
+             fmt::format("{} (node {})", MessageOf(offer.status()), node));
     }
     auto classes = std::make_shared<const NodeClasses>(NodeClasses{
         text, offer.ok() ? std::make_shared<const ClassOffer>(*std::move(offer)) : nullptr});

@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "api/base/log.h"
+#include "api/base/rejected.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/placement/pod_priority.h"
@@ -252,8 +252,7 @@ class NumaHandle final : public Handle {
       kind->model = *std::move(read);
       kind->nothing = std::make_shared<const NodeHoldings>(NothingHeld(*kind->model));
     } else {
-      log::Warning("configuration of a node not used",
-                   {{"node", node}, {"error", MessageOf(read.status())}});
+      Reject(Rejected::kNodeAnnotation, MessageOf(read.status()));
     }
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     known_.emplace(hash, kind);

@@ -3,11 +3,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_json.h"
+#include "api/base/foreign_text.h"
+#include "api/base/rejected.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
@@ -137,6 +142,28 @@ bool IsWithinRequests(const Pod& pod, const PodPlacement& placement) {
   });
 }
 
+StatusOr<PodPlacement> ParsePlacement(const NodeModel& model, const Pod& pod,
+                                      const std::string& text) {
+  const auto refuse = [&](std::string_view cause) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot count annotation {} of pod {}/{}: it {}; see who may bind pods with it",
+                  kPlacement, pod.pod_namespace, pod.name, cause);
+  };
+  const StatusOr<json> notes = ParseJson(text);
+  if (!notes.ok()) {
+    return refuse(MessageOf(notes.status()));
+  }
+  try {
+    PodPlacement placement = FromNotes(model, pod, *notes);
+    if (!IsWithinRequests(pod, placement)) {
+      return refuse("gives more than the pod requests");
+    }
+    return placement;
+  } catch (const std::exception& error) {  // json's, and that of a node that is not a number
+    return refuse(fmt::format("is none of qrm-scheduler's: {}", Quoted(error.what())));
+  }
+}
+
 }  // namespace
 
 std::string WritePlacement(const PodPlacement& placement) {
@@ -163,16 +190,12 @@ std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod
   if (text == pod.annotations.end()) {
     return std::nullopt;
   }
-  const StatusOr<json> notes = ParseJson(text->second);
-  if (!notes.ok()) {
+  StatusOr<PodPlacement> placement = ParsePlacement(model, pod, text->second);
+  if (!placement.ok()) {
+    Reject(Rejected::kPlacement, MessageOf(placement.status()));
     return std::nullopt;
   }
-  try {
-    PodPlacement placement = FromNotes(model, pod, *notes);
-    return IsWithinRequests(pod, placement) ? std::optional(std::move(placement)) : std::nullopt;
-  } catch (const std::exception&) {  // json's, and that of a node that is not a number
-    return std::nullopt;
-  }
+  return *std::move(placement);
 }
 
 }  // namespace qrm::scheduler

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/rejected.h"
+
 namespace qrm::foreign_json_test {
 namespace {
 
@@ -43,11 +45,13 @@ TEST(ParseJsonTest, SaysWhereTextIsNoJson) {
 }
 
 TEST(ParseJsonTest, RefusesDeeperNesting) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kJson);
   const JsonBounds bounds{.depth = 3};
   EXPECT_TRUE(ParseJson(R"([{"a": []}, {"a": []}])", bounds).ok());
   const Status status = ParseJson(R"([{"a": [{}]}])", bounds).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(MessageOf(status), "is nested more than 3 deep");
+  EXPECT_EQ(RejectedSoFar(Rejected::kJson), rejected + 1);
   for (const char* opening : {"[", "{\"a\":", "[{\"a\":"}) {
     EXPECT_EQ(ParseJson(Repeated(opening, 200'000)).status().code(),
               StatusCode::kResourceExhausted);

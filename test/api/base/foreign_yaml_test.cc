@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/rejected.h"
+
 namespace qrm::config::foreign_yaml_test {
 namespace {
 
@@ -85,9 +87,11 @@ TEST(ParseYamlTest, EndsWhenItTakesTooLong) {
 }
 
 TEST(ParseYamlTest, RefusesAliasesOfOthers) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kYaml);
   EXPECT_EQ(ErrorOf("a: &a 1\nb: *a\n", kForeignYaml),
             "cannot read f.yaml:2: it has an alias; write out what it stands for");
   EXPECT_EQ(ErrorOf("a: &a 1\nb: 2\n", kForeignYaml), "");
+  EXPECT_EQ(RejectedSoFar(Rejected::kYaml), rejected + 1);
 }
 
 TEST(ParseYamlTest, NamesTheLineOfAMistake) {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/rejected.h"
+
 namespace qrm::http_connections_test {
 namespace {
 
@@ -29,12 +31,14 @@ TEST_F(HttpConnectionsTest, NobodyGoesWhileThereIsRoom) {
 }
 
 TEST_F(HttpConnectionsTest, TheOldestOfAPeerWithItsShareGoes) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kHttpConnections);
   Add("b", "b1");
   Add("a", "a1");
   Add("a", "a2");
   Add("a", "a3");
   EXPECT_THAT(dropped_, ElementsAre("a1"));
   EXPECT_EQ(connections_.size(), 3U);
+  EXPECT_EQ(RejectedSoFar(Rejected::kHttpConnections), rejected + 1);
 }
 
 TEST_F(HttpConnectionsTest, OneThatIsAnsweredOutlivesASilentOne) {
@@ -52,6 +56,7 @@ TEST_F(HttpConnectionsTest, OneThatIsAnsweredGoesWhenAllAre) {
 }
 
 TEST_F(HttpConnectionsTest, OfBodiesBeyondTheBudgetThePartThatBeganFirstGoes) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kHttpRequest);
   const auto kept_alive = Add("a", "a1");
   const auto unfinished = Add("b", "b1");
   EXPECT_TRUE(connections_.HoldBody(unfinished, 60));
@@ -59,6 +64,7 @@ TEST_F(HttpConnectionsTest, OfBodiesBeyondTheBudgetThePartThatBeganFirstGoes) {
   EXPECT_THAT(dropped_, IsEmpty());
   EXPECT_TRUE(connections_.HoldBody(kept_alive, 41));
   EXPECT_THAT(dropped_, ElementsAre("b1"));
+  EXPECT_EQ(RejectedSoFar(Rejected::kHttpRequest), rejected + 1);
   EXPECT_FALSE(connections_.HoldBody(unfinished, 61)) << "it has gone";
 }
 

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/rejected.h"
 #include "test/support/is_ok.h"
 #include "test/support/loop_thread.h"
 
@@ -83,10 +84,12 @@ TEST_F(HttpListenerTest, ByDefaultAnAnswerEndsTheConnection) {
 }
 
 TEST_F(HttpListenerTest, ABodyBeyondTheLimitIsNotRead) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kHttpRequest);
   tcp::iostream stream = Connect(echo_, keep_open_);
   stream << Post(std::string(1001, 'x')) << std::flush;
   const std::string rest{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_EQ(rest, "");
+  EXPECT_EQ(RejectedSoFar(Rejected::kHttpRequest), rejected + 1);
 }
 
 TEST_F(HttpListenerTest, UnfinishedBodiesShareOneBudget) {

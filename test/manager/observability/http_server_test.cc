@@ -14,6 +14,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 
+#include "api/base/rejected.h"
 #include "api/http/http_connections.h"
 #include "manager/admission/admission_event.h"
 #include "manager/observability/metrics.h"
@@ -277,6 +278,18 @@ TEST_F(HttpServerTest, EachMetricIsDocumented) {
     }
   }
   EXPECT_GT(names, 20);
+}
+
+TEST_F(HttpServerTest, EachKindOfRejectedInputIsDocumented) {
+  std::ifstream page("docs/metrics.md");
+  const std::string documented{std::istreambuf_iterator<char>(page), {}};
+  for (const RejectedBy program : {RejectedBy::kDaemon, RejectedBy::kScheduler}) {
+    for (const RejectedCount& rejected : RejectedByKind(program)) {
+      EXPECT_THAT(documented, HasSubstr("`" + std::string(rejected.kind) + "`"));
+    }
+  }
+  Start();
+  EXPECT_THAT(Get("/metrics").body, HasSubstr("qrm_rejected_inputs_total{kind=\"grpc_frames\"}"));
 }
 
 TEST_F(HttpServerTest, PluginCallsAreCountedByResourceAndMethod) {

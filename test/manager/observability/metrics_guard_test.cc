@@ -14,10 +14,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/rejected.h"
 #include "api/http/https_call.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
 #include "manager/page/page_server.h"
+#include "test/support/await.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
@@ -137,6 +139,7 @@ TEST_F(MetricsGuardTest, MetricsAreToldOverTls) {
 }
 
 TEST_F(MetricsGuardTest, WhoSpeaksPlainTextLearnsNothing) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kTlsHandshake);
   ASSERT_TRUE(server_.Start(OverTls()).ok());
   boost::asio::io_context io;
   boost::asio::ip::tcp::socket stream(io);
@@ -148,6 +151,7 @@ TEST_F(MetricsGuardTest, WhoSpeaksPlainTextLearnsNothing) {
   std::string got;
   boost::asio::read(stream, boost::asio::dynamic_buffer(got), error);  // to its end
   EXPECT_EQ(got.find("qrm_"), std::string::npos);
+  EXPECT_TRUE(test::Await([&] { return RejectedSoFar(Rejected::kTlsHandshake) > rejected; }));
 }
 
 TEST_F(MetricsGuardTest, ARenewedCertificateIsServed) {
@@ -171,11 +175,13 @@ TEST_F(MetricsGuardTest, WithoutACertificateNobodyIsServedUntilThereIsOne) {
 }
 
 TEST_F(MetricsGuardTest, OnlyBearersWhomTheApiServerAllowsAreTold) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kHttpToken);
   ASSERT_TRUE(server_.Start(Reviewed()).ok());
   EXPECT_THAT(Read("prometheus").value_or(""), HasSubstr("qrm_ready"));
   EXPECT_EQ(Read("stranger").status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(Read("invented").status().code(), StatusCode::kUnauthenticated);
   EXPECT_EQ(Read("").status().code(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(RejectedSoFar(Rejected::kHttpToken), rejected + 3);
 }
 
 TEST_F(MetricsGuardTest, ThePageTellsOfTheNodeToBearersWhoMayGetItsDocument) {

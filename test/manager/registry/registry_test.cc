@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/check.h"
+#include "api/base/rejected.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "test/support/await.h"
 #include "test/support/loop_thread.h"
@@ -152,6 +153,7 @@ TEST_F(RegistryTest, DoesNotStartOnADirectoryThatEverybodyMayWrite) {
 }
 
 TEST_F(RegistryTest, PassesOverSocketsInADirectoryOfAnotherUser) {
+  const uint64_t rejected = RejectedSoFar(Rejected::kPluginPath);
   const std::string others = dir_ / "watched/others";
   std::filesystem::create_directories(others);
   ASSERT_EQ(::chmod(others.c_str(), 0777), 0);
@@ -160,6 +162,7 @@ TEST_F(RegistryTest, PassesOverSocketsInADirectoryOfAnotherUser) {
   Start();
   EXPECT_TRUE(Await([this] { return registry_->plugins().Find("cpu").has_value(); }));
   EXPECT_FALSE(registry_->plugins().Find("nic").has_value());
+  EXPECT_GT(RejectedSoFar(Rejected::kPluginPath), rejected);
 }
 
 TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNoPlugin) {

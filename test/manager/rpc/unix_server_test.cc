@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <string>
@@ -13,17 +12,17 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "api/base/rejected.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "manager/rpc/counted_call.h"
-#include "manager/rpc/guarded_reads.h"
 #include "test/support/await.h"
+#include "test/support/raw_http2.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager::unix_server_test {
@@ -89,108 +88,24 @@ grpc::Status Notify(const std::string& path) {
   return Notify(path, context, "");
 }
 
-/// A connection that says nothing.
-int ConnectRaw(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool connected =
-      fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  EXPECT_TRUE(connected);
-  return fd;
-}
-
 /// True when the server closes `fd` instead of greeting it.
 bool IsHungUp(int fd) {
   char byte = 0;
   return read(fd, &byte, 1) <= 0;
 }
 
-constexpr char kConnection = 0;
-constexpr char kFirstStream = 1;
-
-/// An HTTP/2 frame.
-std::string Frame(uint8_t type, uint8_t flags, const std::string& payload,
-                  char stream = kFirstStream) {
-  const auto size = static_cast<uint32_t>(payload.size());
-  std::string frame = {static_cast<char>(size >> 16),
-                       static_cast<char>(size >> 8),
-                       static_cast<char>(size),
-                       static_cast<char>(type),
-                       static_cast<char>(flags),
-                       0,
-                       0,
-                       0,
-                       stream};
-  return frame + payload;
-}
-
-constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr uint8_t kDataFrame = 0;
-constexpr uint8_t kHeadersFrame = 1;
-constexpr uint8_t kSettingsFrame = 4;
-constexpr uint8_t kPingFrame = 6;
-constexpr uint8_t kContinuationFrame = 9;
-constexpr uint8_t kAck = 1;
-constexpr uint8_t kEndStream = 1;
-constexpr uint8_t kEndHeaders = 4;
-
-std::string BegunConnection() {
-  return kPreface + Frame(kSettingsFrame, 0, "", kConnection);
-}
-
-/// What a client says that has begun a call whose headers are to be continued.
-std::string BegunHeaders() {
-  return BegunConnection() + Frame(kHeadersFrame, 0, {"\0\1a\1b", 5});
-}
-
-/// What a client says that has begun a call of `method`.
-std::string BegunCall(const std::string& method) {
-  std::string headers;
-  for (const auto& [name, value] : {std::pair<std::string, std::string>{":method", "POST"},
-                                    {":scheme", "http"},
-                                    {":path", "/qrm.v1.Control/" + method},
-                                    {":authority", "localhost"},
-                                    {"te", "trailers"},
-                                    {"content-type", "application/grpc"}}) {
-    headers += '\0';
-    headers += static_cast<char>(name.size());
-    headers += name;
-    headers += static_cast<char>(value.size());
-    headers += value;
-  }
-  return Frame(kHeadersFrame, kEndHeaders, headers);
-}
-
-/// A connection whose client has taken the server's settings, which give it a larger window.
-int ConnectAndGreet(const std::string& path) {
-  const int fd = ConnectRaw(path);
-  const std::string begun = BegunConnection();
-  EXPECT_EQ(send(fd, begun.data(), begun.size(), MSG_NOSIGNAL), static_cast<ssize_t>(begun.size()));
-  std::array<char, 9> greeting{};
-  EXPECT_EQ(recv(fd, greeting.data(), greeting.size(), MSG_WAITALL),
-            static_cast<ssize_t>(greeting.size()));
-  const std::string taken = Frame(kSettingsFrame, kAck, "", kConnection);
-  EXPECT_EQ(send(fd, taken.data(), taken.size(), MSG_NOSIGNAL), static_cast<ssize_t>(taken.size()));
-  return fd;
-}
-
-/// Sends the first `size` bytes of a request that is longer. Source: RFC 9113, 4.2: frames have
-/// 16 KiB at most.
-void SendHalf(int fd, std::size_t size) {
-  std::string half = BegunCall("NotifyChanged") + Frame(kDataFrame, 0, {"\0\0\x40\0\0", 5});
-  for (std::size_t sent = 0; sent < size; sent += 16'000) {
-    half += Frame(kDataFrame, 0, std::string(16'000, '\0'));
-  }
-  ASSERT_EQ(send(fd, half.data(), half.size(), MSG_NOSIGNAL), static_cast<ssize_t>(half.size()));
-}
+constexpr char kNotify[] = "/qrm.v1.Control/NotifyChanged";
 
 /// Reads until the server ends the connection.
 void AwaitEnd(int fd) {
   std::array<char, 4096> bytes{};
   while (read(fd, bytes.data(), bytes.size()) > 0) {
   }
+}
+
+/// True when as many have been rejected, soon, and no more.
+bool AwaitRejected(Rejected kind, uint64_t count) {
+  return test::Await([&] { return RejectedSoFar(kind) >= count; }) && RejectedSoFar(kind) == count;
 }
 
 class UnixServerTest : public testing::Test {
@@ -224,8 +139,10 @@ TEST_F(UnixServerTest, FindPeerTellsTheCallingProcess) {
 TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
   UnixServer server({.allowed_uids = {geteuid() + 1}});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int fd = ConnectRaw(path_);
+  const uint64_t rejected = RejectedSoFar(Rejected::kSocketUser);
+  const int fd = test::ConnectRaw(path_);
   EXPECT_TRUE(IsHungUp(fd));
+  EXPECT_TRUE(AwaitRejected(Rejected::kSocketUser, rejected + 1));
   close(fd);
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
@@ -234,20 +151,22 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
 TEST_F(UnixServerTest, ACompressedRequestIsRefusedUnread) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const uint64_t rejected = RejectedSoFar(Rejected::kGrpcCompressed);
   grpc::ClientContext context;
   context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   const grpc::Status refused = Notify(path_, context, std::string(32 << 20, 'x'));
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED) << refused.error_message();
+  EXPECT_TRUE(AwaitRejected(Rejected::kGrpcCompressed, rejected + 1));
   EXPECT_TRUE(Notify(path_).ok());
 }
 
 TEST_F(UnixServerTest, HeadersWithoutAnEndEndTheConnectionAndNoOther) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int fd = ConnectRaw(path_);
-  const std::string begun = BegunHeaders();
-  ASSERT_EQ(send(fd, begun.data(), begun.size(), MSG_NOSIGNAL), static_cast<ssize_t>(begun.size()));
-  const std::string more = Frame(kContinuationFrame, 0, std::string(16'000, 'a'));
+  const int fd = test::ConnectRaw(path_);
+  const std::string begun = test::BegunHeaders();
+  ASSERT_TRUE(test::SendAll(fd, begun));
+  const std::string more = test::Http2Frame(test::kContinuationFrame, 0, std::string(16'000, 'a'));
   std::size_t sent = 0;
   while (send(fd, more.data(), more.size(), MSG_NOSIGNAL) > 0) {
     sent += more.size();
@@ -260,9 +179,10 @@ TEST_F(UnixServerTest, HeadersWithoutAnEndEndTheConnectionAndNoOther) {
 TEST_F(UnixServerTest, AFloodOfPingsEndsTheConnectionAndNoOther) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int fd = ConnectRaw(path_);
-  std::string flood = BegunConnection();
-  const std::string ping = Frame(kPingFrame, 0, std::string(8, '\0'), kConnection);
+  const int fd = test::ConnectRaw(path_);
+  std::string flood = test::BegunConnection();
+  const std::string ping =
+      test::Http2Frame(test::kPingFrame, 0, std::string(8, '\0'), test::kConnectionStream);
   for (int i = 0; i < 10'000; ++i) {
     flood += ping;
   }
@@ -272,17 +192,35 @@ TEST_F(UnixServerTest, AFloodOfPingsEndsTheConnectionAndNoOther) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
+/// The calls of a client that acknowledges nothing, which the server's settings do not bind.
+TEST_F(UnixServerTest, AFloodOfCallsEndsTheConnectionAndNoOther) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const uint64_t ended = RejectedSoFar(Rejected::kGrpcFrames);
+  const int fd = test::ConnectRaw(path_);
+  std::string flood = test::BegunConnection();
+  for (int i = 0; i < 64; ++i) {
+    flood += test::BegunCall(kNotify, static_cast<char>(2 * i + 1));
+  }
+  ASSERT_GT(send(fd, flood.data(), flood.size(), MSG_NOSIGNAL), 0);
+  AwaitEnd(fd);
+  close(fd);
+  EXPECT_TRUE(AwaitRejected(Rejected::kGrpcFrames, ended + 1));
+  EXPECT_TRUE(Notify(path_).ok());
+}
+
 // Clients in Go measure the connection by pings, and keep it alive by them.
 TEST_F(UnixServerTest, PingsNowAndThenKeepTheConnection) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int fd = ConnectRaw(path_);
-  std::string pings = BegunConnection();
+  const int fd = test::ConnectRaw(path_);
+  std::string pings = test::BegunConnection();
   for (char i = 0; i < 100; ++i) {
-    pings += Frame(kPingFrame, 0, std::string(8, i), kConnection);
+    pings += test::Http2Frame(test::kPingFrame, 0, std::string(8, i), test::kConnectionStream);
   }
-  ASSERT_EQ(send(fd, pings.data(), pings.size(), MSG_NOSIGNAL), static_cast<ssize_t>(pings.size()));
-  const std::string last = Frame(kPingFrame, kAck, std::string(8, 99), kConnection);
+  ASSERT_TRUE(test::SendAll(fd, pings));
+  const std::string last =
+      test::Http2Frame(test::kPingFrame, test::kAck, std::string(8, 99), test::kConnectionStream);
   std::string answers;
   std::array<char, 4096> bytes{};
   while (answers.find(last) == std::string::npos) {
@@ -306,16 +244,16 @@ TEST_F(UnixServerTest, ALongRequestIsRefused) {
 TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
   UnixServer server({.max_request_bytes = 8 << 20});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const uint64_t ended = ConnectionsEnded();
-  const int largest = ConnectAndGreet(path_);
-  SendHalf(largest, 3'800'000);
+  const uint64_t ended = RejectedSoFar(Rejected::kGrpcUnfinished);
+  const int largest = test::ConnectAndGreet(path_);
+  ASSERT_TRUE(test::SendAll(largest, test::HalfCall(kNotify, 3'800'000)));
   std::array<int, 5> others{};
   for (int& other : others) {
-    other = ConnectAndGreet(path_);
-    SendHalf(other, 2'700'000);
+    other = test::ConnectAndGreet(path_);
+    ASSERT_TRUE(test::SendAll(other, test::HalfCall(kNotify, 2'700'000)));
   }
   AwaitEnd(largest);
-  EXPECT_EQ(ConnectionsEnded(), ended + 1);
+  EXPECT_TRUE(AwaitRejected(Rejected::kGrpcUnfinished, ended + 1));
   EXPECT_TRUE(Notify(path_).ok());
   close(largest);
   for (const int other : others) {
@@ -326,20 +264,18 @@ TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
 TEST_F(UnixServerTest, WhoeverLeavesAnAnswerUnreadForLongestGoesWhenThereAreTooMany) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const uint64_t ended = ConnectionsEnded();
-  const std::string call =
-      BegunCall("SetLogLevel") + Frame(kDataFrame, kEndStream, std::string(5, '\0'));
+  const uint64_t ended = RejectedSoFar(Rejected::kGrpcUnread);
+  const std::string call = test::WholeCall("/qrm.v1.Control/SetLogLevel");
   std::array<int, 3> readers{};
   for (int& reader : readers) {
-    reader = ConnectAndGreet(path_);
-    ASSERT_EQ(send(reader, call.data(), call.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(call.size()));
+    reader = test::ConnectAndGreet(path_);
+    ASSERT_TRUE(test::SendAll(reader, call));
     std::array<char, 16'384> begin{};
     ASSERT_EQ(recv(reader, begin.data(), begin.size(), MSG_WAITALL),
               static_cast<ssize_t>(begin.size()));
   }
   AwaitEnd(readers[0]);
-  EXPECT_EQ(ConnectionsEnded(), ended + 1);
+  EXPECT_TRUE(AwaitRejected(Rejected::kGrpcUnread, ended + 1));
   EXPECT_TRUE(Notify(path_).ok());
   for (const int reader : readers) {
     close(reader);
@@ -349,10 +285,10 @@ TEST_F(UnixServerTest, WhoeverLeavesAnAnswerUnreadForLongestGoesWhenThereAreTooM
 TEST_F(UnixServerTest, HeadersThatStopHalfwayEndTheConnection) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int fd = ConnectRaw(path_);
+  const int fd = test::ConnectRaw(path_);
   const auto begin = std::chrono::steady_clock::now();
-  const std::string begun = BegunHeaders();
-  ASSERT_EQ(send(fd, begun.data(), begun.size(), MSG_NOSIGNAL), static_cast<ssize_t>(begun.size()));
+  const std::string begun = test::BegunHeaders();
+  ASSERT_TRUE(test::SendAll(fd, begun));
   AwaitEnd(fd);
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, std::chrono::milliseconds(900));
@@ -363,11 +299,10 @@ TEST_F(UnixServerTest, HeadersThatStopHalfwayEndTheConnection) {
 TEST_F(UnixServerTest, ASilentConnectionStays) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int silent = ConnectRaw(path_);
-  const int halfway = ConnectRaw(path_);
-  const std::string begun = BegunHeaders();
-  ASSERT_EQ(send(halfway, begun.data(), begun.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(begun.size()));
+  const int silent = test::ConnectRaw(path_);
+  const int halfway = test::ConnectRaw(path_);
+  const std::string begun = test::BegunHeaders();
+  ASSERT_TRUE(test::SendAll(halfway, begun));
   AwaitEnd(halfway);  // those who wait for headers were looked at
   char byte = 0;
   EXPECT_EQ(recv(silent, &byte, 1, MSG_DONTWAIT), 1) << "the server's greeting";
@@ -386,10 +321,12 @@ TEST_F(UnixServerTest, ASilentConnectionStays) {
 TEST_F(UnixServerTest, ConnectionsOfOneProcessAreBoundedAndFreedWhenClosed) {
   UnixServer server({.connections = {.per_process = 2}});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int first = ConnectRaw(path_);
-  const int second = ConnectRaw(path_);
-  const int third = ConnectRaw(path_);
+  const uint64_t rejected = RejectedSoFar(Rejected::kSocketConnections);
+  const int first = test::ConnectRaw(path_);
+  const int second = test::ConnectRaw(path_);
+  const int third = test::ConnectRaw(path_);
   EXPECT_TRUE(IsHungUp(third));
+  EXPECT_TRUE(AwaitRejected(Rejected::kSocketConnections, rejected + 1));
   EXPECT_FALSE(IsHungUp(second));
   close(first);
   close(second);
@@ -448,7 +385,7 @@ TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRefused) {
 TEST_F(UnixServerTest, GarbageEndsOnlyItsOwnConnection) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
-  const int fd = ConnectRaw(path_);
+  const int fd = test::ConnectRaw(path_);
   const std::string garbage(4096, '\xff');
   ASSERT_GT(write(fd, garbage.data(), garbage.size()), 0);
   EXPECT_TRUE(Notify(path_).ok());

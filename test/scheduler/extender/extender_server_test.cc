@@ -161,6 +161,8 @@ TEST_F(ExtenderServerTest, AWebPageBindsNoPodAndReadsNothing) {
               HasSubstr("cannot answer under the name evil.test:9755"));
   EXPECT_THAT(ask("GET /dump", "Host: evil.test\r\n"), HasSubstr("cannot answer under the name"));
   EXPECT_EQ(NodeOf("a"), "");
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_rejected_inputs_total{kind="web_page"} 4)"));
   EXPECT_TRUE(Await([&] {  // the leader binds once it has listed the pods
     return ask("POST /bind", "Host: 127.0.0.1:1\r\n" + json_type).find(R"("Error":"")") !=
            std::string::npos;

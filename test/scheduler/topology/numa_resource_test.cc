@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/rejected.h"
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/placement_note.h"
@@ -136,8 +137,10 @@ TEST_F(NumaResourceTest, AForgedDecisionCountsNoMoreThanItsPodRequests) {
     pod.qos_class = "Burstable";
     pod.node = "n1";
     pod.annotations[kPlacement] = note;
+    const uint64_t rejected = RejectedSoFar(Rejected::kPlacement);
     cache_->SetPod(pod);
     EXPECT_EQ(counted(), nothing) << note;
+    EXPECT_EQ(RejectedSoFar(Rejected::kPlacement), rejected + 1) << note;
   }
 }
 
