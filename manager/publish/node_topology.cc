@@ -36,6 +36,7 @@ bool RunsOn(const ContainerRecord& record) {
   return record.type == ContainerType::kMain || record.type == ContainerType::kSidecar;
 }
 
+/// Shared CPUs are nobody's: their amounts by node are only where a container runs.
 void AddPod(const PodRecord& pod, Held& held) {
   std::map<std::string, checkpoint::PodMemory> amounts;
   bool counts = false;
@@ -44,7 +45,7 @@ void AddPod(const PodRecord& pod, Held& held) {
       const bool owns_cpus = checkpoint::IsExclusiveCpuset(allocation);
       if (owns_cpus) {
         held.cpus |= CpuSet::Parse(allocation->value).value_or(CpuSet{});
-      } else if (!allocation->amount_by_node.empty()) {
+      } else if (allocation->oci_property != kCpusetCpus) {
         amounts[resource].Add(record->type, allocation->amount_by_node);
       }
       counts |= RunsOn(*record) && (owns_cpus || !allocation->amount_by_node.empty());

@@ -1,7 +1,8 @@
 #include "manager/publish/node_topology.h"
 
+#include <cstdint>
+#include <map>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +21,14 @@ using test::OwnCpus;
 using test::SampleMachine;
 using test::SamplePod;
 using test::SharedCpus;
+
+/// As the cpu plugin gives CPUs of a pool.
+ResourceAllocation SharedOnNodes(const std::string& cpus,
+                                 const std::map<uint64_t, uint64_t>& cpus_by_node) {
+  ResourceAllocation shared = SharedCpus(cpus, 1);
+  shared.amount_by_node = cpus_by_node;
+  return shared;
+}
 
 /// Two nodes of 4 CPUs and 16 GiB; CPU 0 and a GiB of node 0 are reserved.
 class NodeTopologyTest : public testing::Test {
@@ -88,8 +97,13 @@ TEST_F(NodeTopologyTest, CpusOfOneContainerAreNotAvailable) {
 }
 
 TEST_F(NodeTopologyTest, CpusThatAreSharedStayAvailable) {
-  Take(Admit(SamplePod("a"), "c", {{"cpu", SharedCpus("0-7", 3)}}));
+  // Of the default pool, as one of a skipped pod, and of an elastic pool on one node.
+  Take(Admit(SamplePod("a"), "c", {{"cpu", SharedOnNodes("1-7", {{0, 3}, {1, 4}})}}));
+  Take(Admit(SamplePod("proxy", "kube-system"), "c",
+             {{"cpu", SharedOnNodes("1-7", {{0, 3}, {1, 4}})}}));
+  Take(Admit(SamplePod("b"), "c", {{"cpu", SharedOnNodes("4-5", {{1, 2}})}}));
   EXPECT_EQ(Resource("cpu", 0)["available"], "3");
+  EXPECT_EQ(Resource("cpu", 1)["available"], "4");
 }
 
 TEST_F(NodeTopologyTest, ReservedCpusThatAContainerHasCountOnce) {
