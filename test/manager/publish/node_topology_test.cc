@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "manager/publish/pods_fingerprint.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::node_topology_test {
@@ -20,12 +19,11 @@ using test::NodeMemory;
 using test::OwnCpus;
 using test::SampleMachine;
 using test::SamplePod;
-using test::SharedCpus;
 
 /// As the cpu plugin gives CPUs of a pool.
 ResourceAllocation SharedOnNodes(const std::string& cpus,
                                  const std::map<uint64_t, uint64_t>& cpus_by_node) {
-  ResourceAllocation shared = SharedCpus(cpus, 1);
+  ResourceAllocation shared = test::SharedCpus(cpus, 1);
   shared.amount_by_node = cpus_by_node;
   return shared;
 }
@@ -69,9 +67,6 @@ class NodeTopologyTest : public testing::Test {
       }
     }
     return "";
-  }
-  std::string Fingerprint() const {
-    return Attribute("nodeTopologyPodsFingerprint", TopologyPolicy::kNone);
   }
   void Take(const checkpoint::Change& change) { state_ = state_.With(change); }
 
@@ -141,15 +136,6 @@ TEST_F(NodeTopologyTest, HugepagesAreListedBySize) {
   EXPECT_EQ(Resource("hugepages-2Mi", 0)["available"], std::to_string(64 << 20));
   EXPECT_EQ(Resource("hugepages-1Gi", 0)["available"], std::to_string(2 * test::kGiB));
   EXPECT_EQ(Resource("hugepages-2Mi", 1), nullptr);
-}
-
-TEST_F(NodeTopologyTest, TheFingerprintIsOfPodsThatHaveSomethingOfTheirOwn) {
-  Take(Admit(SamplePod("web"), "c", {{"cpu", OwnCpus("1")}}));
-  Take(Admit(SamplePod("shares"), "c", {{"cpu", SharedCpus("0-7", 1)}}));
-  Take(Admit(SamplePod("prepares"), "i", {{"cpu", OwnCpus("2")}}, ContainerType::kInit));
-  EXPECT_EQ(Fingerprint(), PodsFingerprint({{"default", "web"}}));
-  Take(Admit(SamplePod("db"), "c", {{"memory", NodeMemory({{0, 1}})}}));
-  EXPECT_EQ(Fingerprint(), PodsFingerprint({{"default", "web"}, {"default", "db"}}));
 }
 
 TEST_F(NodeTopologyTest, APolicyThatReadersDoNotKnowIsNoneToThem) {
