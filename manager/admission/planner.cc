@@ -176,6 +176,7 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   draft.failed_resource = resource;
   if (resource != name) {
     draft.explanation.mapped[name] = resource;
+    draft.explanation.scales[name] = ScaleOf(name, options_);
   }
   if (IsAskedFor(draft, resource)) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -196,7 +197,7 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   if (plugin->options.with_topology_alignment) {
     draft.aligned.insert(resource);
   }
-  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount));
+  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount, options_));
   if (draft.explanation.after_the_fact) {
     draft.requests.back().runs_on = draft.demand.cpus;
     draft.requests.back().runs_near = draft.demand.mems;
