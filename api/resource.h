@@ -55,6 +55,9 @@ struct ContainerRequest {
   /// The most of the resource that the container may have, where that is known. Our own extension:
   /// other managers leave it absent.
   std::optional<double> limit;
+  /// The amounts are what all containers of the pod ask for together: no container is given them,
+  /// only hints are asked for. Our own extension: other managers leave it false.
+  bool for_whole_pod = false;
   Shared<StringMap> labels;
   Shared<StringMap> annotations;
   SharedText native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"

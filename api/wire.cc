@@ -147,6 +147,7 @@ pb::ResourceRequest ToWire(const ContainerRequest& request) {
   if (request.limit.has_value()) {
     message.set_resource_limit(*request.limit);
   }
+  message.set_for_whole_pod(request.for_whole_pod);
   if (request.scale != 1) {
     message.set_resource_scale(request.scale);
   }
@@ -190,6 +191,7 @@ StatusOr<ContainerRequest> FromWire(const pb::ResourceRequest& message) {
     QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_limit(), "limit"));
     request.limit = message.resource_limit();
   }
+  request.for_whole_pod = message.for_whole_pod();
   if (message.has_resource_scale()) {
     QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_scale(), "scale"));
     request.scale = message.resource_scale();
