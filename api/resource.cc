@@ -62,7 +62,7 @@ double ContainerRequest::quantity() const {
   constexpr std::string_view kHugepages = "hugepages-";
   for (const auto& [name, amount] : requests) {
     if (name.substr(0, kHugepages.size()) != kHugepages) {
-      return amount;
+      return amount * scale;
     }
   }
   return requests.empty() ? 0 : requests.begin()->second;

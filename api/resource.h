@@ -45,13 +45,19 @@ struct ContainerRequest {
   SharedText pod_role;
   SharedText pod_type;
   SharedText resource;  ///< the name under which the plugin is registered
-  /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere. One
-  /// entry, keyed by the name the pod used; those of hugepages are beside the built-in memory
-  /// plugin's.
+  /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere; where the
+  /// pod used another name, those of that name. One entry, keyed by the name the pod used; those of
+  /// hugepages are beside the built-in memory plugin's.
   Shared<std::map<std::string, double>> requests;
+  /// What one of the entry is in the resource's own units, such as 0.001 for thousandths. Our own
+  /// extension: other managers leave it absent.
+  double scale = 1;
   /// The most of the resource that the container may have, where that is known. Our own extension:
   /// other managers leave it absent.
   std::optional<double> limit;
+  /// The amounts are what all containers of the pod ask for together: no container is given them,
+  /// only hints are asked for. Our own extension: other managers leave it false.
+  bool for_whole_pod = false;
   Shared<StringMap> labels;
   Shared<StringMap> annotations;
   SharedText native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
@@ -64,6 +70,7 @@ struct ContainerRequest {
   NumaMask runs_near;  ///< its memory nodes
 
   /// The requested amount: the only entry of `requests` beside hugepages, or 0 when there is none.
+  /// Units: the resource's own.
   double quantity() const;
 
   bool operator==(const ContainerRequest&) const = default;

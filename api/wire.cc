@@ -159,6 +159,10 @@ pb::ResourceRequest ToWire(const ContainerRequest& request) {
   if (request.limit.has_value()) {
     message.set_resource_limit(*request.limit);
   }
+  message.set_for_whole_pod(request.for_whole_pod);
+  if (request.scale != 1) {
+    message.set_resource_scale(request.scale);
+  }
   if (request.hint.has_value()) {
     *message.mutable_hint() = ToWire(*request.hint);
   }
@@ -198,6 +202,11 @@ StatusOr<ContainerRequest> FromWire(const pb::ResourceRequest& message) {
   if (message.has_resource_limit()) {
     QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_limit(), "limit"));
     request.limit = message.resource_limit();
+  }
+  request.for_whole_pod = message.for_whole_pod();
+  if (message.has_resource_scale()) {
+    QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_scale(), "scale"));
+    request.scale = message.resource_scale();
   }
   if (message.has_hint()) {
     QRM_ASSIGN_OR_RETURN(request.hint, FromWire(message.hint()));

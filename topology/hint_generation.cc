@@ -48,19 +48,6 @@ int NarrowestWidth(const NumaMask& mask, const std::map<int, double>& amounts, d
   return 0;
 }
 
-/// The `width` nodes of `candidates` with the largest amounts.
-NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width) {
-  std::vector<int> nodes(candidates.begin(), candidates.end());
-  std::sort(nodes.begin(), nodes.end(), [&amounts](int a, int b) {
-    return std::pair(-AmountOf(amounts, a), a) < std::pair(-AmountOf(amounts, b), b);
-  });
-  NumaMask mask;
-  for (int i = 0; i < width; ++i) {
-    mask.Add(nodes[static_cast<std::size_t>(i)]);
-  }
-  return mask;
-}
-
 NumaMask NodesWith(const NumaMask& nodes, const std::map<int, double>& amounts) {
   NumaMask some;
   for (const int node : nodes) {
@@ -72,6 +59,18 @@ NumaMask NodesWith(const NumaMask& nodes, const std::map<int, double>& amounts) 
 }
 
 }  // namespace
+
+NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width) {
+  std::vector<int> nodes(candidates.begin(), candidates.end());
+  std::sort(nodes.begin(), nodes.end(), [&amounts](int a, int b) {
+    return std::pair(-AmountOf(amounts, a), a) < std::pair(-AmountOf(amounts, b), b);
+  });
+  NumaMask mask;
+  for (int i = 0; i < width; ++i) {
+    mask.Add(nodes[static_cast<std::size_t>(i)]);
+  }
+  return mask;
+}
 
 ClosestMasks::ClosestMasks(const Machine& machine, const NumaMask& candidates)
     : ids_(candidates.begin(), candidates.end()) {
@@ -141,12 +140,16 @@ std::vector<ClosestMasks::Ranked> ClosestMasks::AroundEach(int width) const {
   return masks;
 }
 
+bool ClosestMasks::KnowsAll(int width) const {
+  return CombinationCount(size(), width) <= kMaxMasksOfWidth;
+}
+
 void ClosestMasks::Visit(int width, const std::function<bool(const NumaMask&)>& visit) const {
   if (width < 1 || width > size()) {
     return;
   }
   std::vector<Ranked> masks;
-  if (CombinationCount(size(), width) <= kMaxMasksOfWidth) {
+  if (KnowsAll(width)) {
     Ranked mask;
     Extend(mask, 0, width, masks);
   } else {

@@ -35,6 +35,10 @@ struct HintGenerationOptions {
 HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts& nodes,
                        const HintGenerationOptions& options = {});
 
+/// The `width` nodes of `candidates`, which has as many, with the largest amounts; of equal ones
+/// the lowest numbers. Units: the caller's. Cost: O(nodes log nodes).
+NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width);
+
 /// Masks of a machine's nodes, width by width, those with the smallest sum of distances first and
 /// among equals the smallest number. Where there are more than 4,096 masks of a width, only those
 /// that grow from each node by the node nearest to all before it.
@@ -46,6 +50,9 @@ class ClosestMasks {
  public:
   /// Of `candidates`, nodes of `machine`, which need not outlive this.
   ClosestMasks(const Machine& machine, const NumaMask& candidates);
+
+  /// Whether Visit knows all masks of `width` nodes.
+  bool KnowsAll(int width) const;
 
   /// Calls `visit` with masks of `width` nodes until it returns false or there are no more.
   void Visit(int width, const std::function<bool(const NumaMask&)>& visit) const;

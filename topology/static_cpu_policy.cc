@@ -33,14 +33,17 @@ StatusOr<CpuSet> ReservedCpus(const CpuLayout& layout, int count, const CpuSet& 
 StaticCpuPolicy::StaticCpuPolicy(CpuLayout layout, CpuAssignmentOptions options, CpuSet reserved)
     : layout_(std::move(layout)), options_(options), reserved_(std::move(reserved)) {}
 
-Status StaticCpuPolicy::CheckWholeCores(const CpuSet& free, int count) const {
+Status StaticCpuPolicy::CheckCores(const StaticCpuRoom& room, int count) const {
+  if (!options_.full_physical_cpus_only) {
+    return OkStatus();
+  }
   const int threads = ThreadsPerCore(layout_);
   if (count % threads != 0) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot give {} CPUs as whole cores: a core has {}; ask for a multiple of {}",
                   count, threads, threads);
   }
-  const CpuSet physical = free - layout_.machine().CoresOf(reserved_);
+  const CpuSet physical = room.free - layout_.machine().CoresOf(reserved_);
   if (count > physical.Count()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot give {} CPUs as whole cores: {} are free outside reserved cores; ask for "
@@ -52,9 +55,7 @@ Status StaticCpuPolicy::CheckWholeCores(const CpuSet& free, int count) const {
 
 StatusOr<CpuSet> StaticCpuPolicy::Take(const StaticCpuRoom& room, int count,
                                        const NumaMask& affinity) const {
-  if (options_.full_physical_cpus_only) {
-    QRM_RETURN_IF_ERROR(CheckWholeCores(room.free, count));
-  }
+  QRM_RETURN_IF_ERROR(CheckCores(room, count));
   return TakeCpusLikeKubelet(layout_, room.free | room.reusable, count, affinity, options_);
 }
 

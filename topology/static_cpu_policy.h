@@ -46,10 +46,13 @@ class StaticCpuPolicy {
   /// The same for a container that has the CPUs `held`; impossible when `count` is another number.
   HintList HeldHints(const CpuSet& held, int count) const;
 
+  /// OK when Take may give `count` CPUs of `room` as far as whole cores go.
+  /// Errors: Take's. Cost: O(CPUs).
+  Status CheckCores(const StaticCpuRoom& room, int count) const;
+
   const CpuSet& reserved() const { return reserved_; }
 
  private:
-  Status CheckWholeCores(const CpuSet& free, int count) const;
   int NarrowestWidth(int count) const;
   bool IsSocketAligned(const NumaMask& mask, int narrowest) const;
 

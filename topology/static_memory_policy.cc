@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <utility>
 
 #include "api/base/errorf.h"
 #include "topology/hint_generation.h"
@@ -68,6 +70,65 @@ bool HasAllFree(const MemoryTable& table, const NumaMask& mask, const MemoryByte
   });
 }
 
+NumaMask NodesOf(const MemoryTable& table) {
+  NumaMask nodes;
+  for (const auto& [id, node] : table) {
+    nodes.Add(id);
+  }
+  return nodes;
+}
+
+NumaMask UnusedNodesOf(const MemoryTable& table) {
+  NumaMask nodes;
+  for (const auto& [id, node] : table) {
+    if (node.assignments == 0) {
+      nodes.Add(id);
+    }
+  }
+  return nodes;
+}
+
+/// Of `nodes`, for each type that is asked for, the `width` nodes that have most of it.
+std::vector<NumaMask> RichestOf(const NumaMask& nodes, const MemoryTable& table,
+                                const MemoryBytes& asked, uint64_t MemoryAmounts::* amount,
+                                int width) {
+  std::vector<NumaMask> masks;
+  for (const auto& [type, bytes] : asked) {
+    std::map<int, double> amounts;
+    for (const int node : nodes) {
+      amounts[node] = static_cast<double>(Sum(table, {node}, type, amount));
+    }
+    if (NumaMask mask = Richest(nodes, amounts, width);
+        std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+      masks.push_back(std::move(mask));
+    }
+  }
+  return masks;
+}
+
+/// Masks of `width` nodes, of several, that the group rule leaves to a new block: the groups that
+/// are there, and of the nodes `unused`, which serve nobody, the closest and the richest ones.
+std::vector<NumaMask> OpenMasks(const MemoryTable& table, const MemoryBytes& asked,
+                                const ClosestMasks& unused, int width) {
+  std::vector<NumaMask> masks;
+  for (const auto& [id, node] : table) {
+    if (node.assignments > 0 && node.cells.Count() == width && node.cells.First() == id) {
+      masks.push_back(node.cells);
+    }
+  }
+  if (width <= unused.size() && !unused.KnowsAll(width)) {
+    const auto richest = RichestOf(UnusedNodesOf(table), table, asked, &MemoryAmounts::free, width);
+    masks.insert(masks.end(), richest.begin(), richest.end());
+  }
+  unused.Visit(width, [&](const NumaMask& mask) {
+    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+      masks.push_back(mask);
+    }
+    return true;
+  });
+  return masks;
+}
+
 }  // namespace
 
 bool StaticMemoryPolicy::HasFree(const MemoryTable& table, const NumaMask& mask,
@@ -92,16 +153,14 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
       return HasFree(table, mask, asked.first, asked.second - reused);
     });
   };
-  NumaMask all;
-  for (const auto& [id, node] : table) {
-    all.Add(id);
-  }
+  const NumaMask all = NodesOf(table);
   int narrowest = all.Count();
   const ClosestMasks masks(machine_, all);
+  const ClosestMasks unused(machine_, UnusedNodesOf(table));
   std::vector<TopologyHint> hints;
   int widest = masks.size();
   for (int width = 1; width <= widest && hints.size() < kMaxMemoryHints; ++width) {
-    masks.Visit(width, [&](const NumaMask& mask) {
+    const auto offer = [&](const NumaMask& mask) {
       if (holds(mask)) {
         narrowest = std::min(narrowest, width);
         if (GroupAllows(table, mask) && has_free(mask)) {
@@ -109,7 +168,19 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
         }
       }
       return hints.size() < kMaxMemoryHints;
-    });
+    };
+    if (masks.KnowsAll(width)) {
+      masks.Visit(width, offer);
+    } else {  // most of so many have a node that the group rule denies
+      const auto most = RichestOf(all, table, request.bytes, &MemoryAmounts::allocatable, width);
+      narrowest =
+          std::any_of(most.begin(), most.end(), holds) ? std::min(narrowest, width) : narrowest;
+      for (const NumaMask& mask : OpenMasks(table, request.bytes, unused, width)) {
+        if (!offer(mask)) {
+          break;
+        }
+      }
+    }
     if (!hints.empty()) {
       widest = masks.WidestWorthOffering(hints.front().nodes.Count());
     }

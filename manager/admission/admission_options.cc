@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/section.h"
+#include "api/quantity.h"
 
 namespace qrm::manager {
 namespace {
@@ -15,20 +16,53 @@ using config::ConfigKey;
 using config::KeyShape;
 using config::Section;
 
-StatusOr<StringMap> ReadResourceNames(const Section& names) {
-  StringMap read;
+/// Where the configuration does not say. Source: Katalyst, ReclaimedResourceMilliCPU.
+double UsualScale(const std::string& name) {
+  return name.ends_with("millicpu") ? 0.001 : 1;
+}
+
+StatusOr<MappedResource> ReadMappedResource(const Section& names, const std::string& from) {
+  MappedResource to{.scale = UsualScale(from)};
+  if (names.IsScalar(from)) {
+    QRM_ASSIGN_OR_RETURN(to.plugin, names.Text(from, ""));
+    return to;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section entry, names.Child(from));
+  QRM_RETURN_IF_ERROR(entry.AllowKeys({"resource", "scale"}));
+  QRM_ASSIGN_OR_RETURN(to.plugin, entry.Text("resource", ""));
+  if (!entry.Has("scale")) {
+    return to;
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string text, entry.Text("scale", ""));
+  to.scale = ParseQuantity(text).value_or(0);
+  if (to.scale <= 0) {
+    return entry.Error("scale", fmt::format("is '{}', which is no quantity above 0", text),
+                       "write what one of the request is in the plugin's unit, such as 1m");
+  }
+  return to;
+}
+
+StatusOr<ResourceNames> ReadResourceNames(const Section& names) {
+  ResourceNames read;
   for (const std::string& from : names.Keys()) {
-    QRM_ASSIGN_OR_RETURN(const std::string to, names.Text(from, ""));
-    for (const std::string& name : {from, to}) {
+    QRM_ASSIGN_OR_RETURN(MappedResource to, ReadMappedResource(names, from));
+    for (const std::string& name : {from, to.plugin}) {
       if (!CheckResourceName(name).ok()) {
         return names.Error(
-            from, fmt::format("maps '{}' to '{}', and '{}' is no resource name", from, to, name),
+            from,
+            fmt::format("maps '{}' to '{}', and '{}' is no resource name", from, to.plugin, name),
             "write names such as cpu or example.com/nic");
       }
     }
-    read[from] = to;
+    read[from] = std::move(to);
   }
   return read;
+}
+
+std::string Show(const std::string& from, const MappedResource& to) {
+  return to.scale == UsualScale(from)
+             ? fmt::format("{}: {}", from, to.plugin)
+             : fmt::format("{}: {{resource: {}, scale: {}}}", from, to.plugin, to.scale);
 }
 
 StatusOr<ImplicitResource> ReadImplicitResource(const Section& item) {
@@ -58,10 +92,10 @@ std::string Show(const ImplicitResource& implicit) {
 
 }  // namespace
 
-ConfigKey ResourceNamesKey(std::string name, StringMap& place, std::string help) {
+ConfigKey ResourceNamesKey(std::string name, ResourceNames& place, std::string help) {
   return {.name = std::move(name),
           .shape = KeyShape::kMapping,
-          .range = "pod's name: plugin's name",
+          .range = "pod's name: plugin's name, or {resource, scale}",
           .help = std::move(help),
           .read = [&place](const Section& section, const std::string& key) -> Status {
             QRM_ASSIGN_OR_RETURN(const Section names, section.Child(key));
@@ -72,7 +106,7 @@ ConfigKey ResourceNamesKey(std::string name, StringMap& place, std::string help)
               [&place] {
                 std::vector<std::string> names;
                 for (const auto& [from, to] : place) {
-                  names.push_back(fmt::format("{}: {}", from, to));
+                  names.push_back(Show(from, to));
                 }
                 return fmt::format("{{{}}}", fmt::join(names, ", "));
               }};

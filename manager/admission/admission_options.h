@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,11 +23,19 @@ struct ImplicitResource {
   std::string annotation;       ///< pods with this annotation, not empty and not "false", get it
 };
 
+/// What a pod asks for under another name than that of the plugin.
+struct MappedResource {
+  std::string plugin;  ///< the name that its plugin is registered under
+  double scale = 1;    ///< what one that the pod asks for is in the plugin's unit
+
+  bool operator==(const MappedResource&) const = default;
+};
+using ResourceNames = std::map<std::string, MappedResource>;
+
 struct AdmissionOptions {
   MergeOptions merge;
   TopologyScope scope = TopologyScope::kContainer;
-  /// The name by which a pod asks for a resource -> the name its plugin is registered under.
-  StringMap resource_names;
+  ResourceNames resource_names;  ///< by the name that pods use
   std::vector<ImplicitResource> implicit_resources;
   /// Resources, by their plugins' names, that every container uses: one that requests none asks for
   /// an amount of 0, so that it is kept off what others own.
@@ -51,7 +60,7 @@ struct AdmissionOptions {
 };
 
 /// The keys that are more than a word; see RequestKeys.
-config::ConfigKey ResourceNamesKey(std::string name, StringMap& place, std::string help);
+config::ConfigKey ResourceNamesKey(std::string name, ResourceNames& place, std::string help);
 config::ConfigKey ImplicitResourcesKey(std::string name, std::vector<ImplicitResource>& place,
                                        std::string help);
 
@@ -78,7 +87,9 @@ inline std::vector<config::ConfigKey> PlacementKeys(AdmissionOptions& options) {
 inline std::vector<config::ConfigKey> RequestKeys(AdmissionOptions& options) {
   return {
       ResourceNamesKey("resource-names-map", options.resource_names,
-                       "Resources that pods request under another name than that of the plugin."),
+                       "Resources that pods request under another name than that of the plugin. "
+                       "`scale` is what one of the request is in the plugin's unit: 1m for "
+                       "thousandths of CPUs. Default: 1m for names that end in millicpu, else 1."),
       ImplicitResourcesKey(
           "implicit-resources", options.implicit_resources,
           "Resources, one of each, that pods of a role or with an annotation get without "

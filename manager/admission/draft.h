@@ -46,6 +46,8 @@ struct Draft {
   /// The node's state, with what the pod's earlier containers are to get.
   std::shared_ptr<const checkpoint::NodeState> state;
 
+  /// Scope pod: it stands for all of the pod's containers together.
+  bool is_whole_pod = false;
   /// Scope pod: what was merged for all of the pod's containers together; or null.
   const Explanation* pod = nullptr;
   /// Scope pod: the nodes of the pod's containers that have their place; empty: of none.

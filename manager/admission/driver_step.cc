@@ -28,7 +28,7 @@ constexpr double kMilli = 1000;
 double RequestedCpus(const Draft& draft, const AdmissionOptions& options) {
   double cpus = 0;
   for (const auto& [name, amount] : draft.explanation.requests) {
-    cpus += PluginNameOf(name, options) == kCpuResource ? amount : 0;
+    cpus += PluginNameOf(name, options) == kCpuResource ? amount * ScaleOf(name, options) : 0;
   }
   return cpus;
 }

@@ -94,12 +94,19 @@ std::string SourceOf(const std::string& name, double amount, const ContainerDema
   return configured ? "configuration" : demand.source;
 }
 
+/// Nothing where pod and plugin count in one unit.
+Json TimesJson(const Explanation& explanation, const std::string& name) {
+  const auto scale = explanation.scales.find(name);
+  return scale == explanation.scales.end() || scale->second == 1 ? Json() : Json(scale->second);
+}
+
 Json RequestsJson(const Explanation& explanation, const ContainerDemand& demand) {
   Json json = Json::object();
   for (const auto& [name, amount] : explanation.requests) {
     json[name] = {{"amount", amount}, {"source", SourceOf(name, amount, demand)}};
     if (const auto mapped = explanation.mapped.find(name); mapped != explanation.mapped.end()) {
       json[name]["as"] = mapped->second;
+      AddUnlessEmpty(json[name], "times", TimesJson(explanation, name));
     }
   }
   return json;

@@ -37,9 +37,10 @@ struct Explanation {
   std::vector<std::string> together;  ///< the pod's containers that were placed in the same step
   std::map<std::string, double> requests;  ///< of the pod and of the configuration
   StringMap mapped;  ///< by the name the pod uses: that of the plugin, where it is another
-  std::vector<std::string> unserved;  ///< requested resources that have no plugin
-  std::vector<std::string> awaited;   ///< requested resources whose plugins are away
-  std::vector<std::string> kept;      ///< resources answered from the record
+  std::map<std::string, double> scales;  ///< of these: what one is in the plugin's unit
+  std::vector<std::string> unserved;     ///< requested resources that have no plugin
+  std::vector<std::string> awaited;      ///< requested resources whose plugins are away
+  std::vector<std::string> kept;         ///< resources answered from the record
   /// Resources whose plugins gave what only a new one can take, and "variables of" a driver.
   std::vector<std::string> too_late;
   HintsByResource hints;

@@ -111,6 +111,7 @@ Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
                                               .known = nullptr,
                                               .deadline = drafts.front().deadline,
                                               .state = drafts.front().state});
+  whole.draft->is_whole_pod = true;
   whole.draft->explanation.for_pod = true;
   QRM_RETURN_IF_ERROR(Align(*whole.draft));
   for (Draft& draft : drafts) {
@@ -176,6 +177,7 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   draft.failed_resource = resource;
   if (resource != name) {
     draft.explanation.mapped[name] = resource;
+    draft.explanation.scales[name] = ScaleOf(name, options_);
   }
   if (IsAskedFor(draft, resource)) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -196,7 +198,8 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   if (plugin->options.with_topology_alignment) {
     draft.aligned.insert(resource);
   }
-  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount));
+  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount, options_));
+  draft.requests.back().for_whole_pod = draft.is_whole_pod;
   if (draft.explanation.after_the_fact) {
     draft.requests.back().runs_on = draft.demand.cpus;
     draft.requests.back().runs_near = draft.demand.mems;
@@ -221,15 +224,36 @@ bool Planner::KeepsFromRecord(Draft& draft, const std::string& name, double amou
   return true;
 }
 
+// Hints that nobody merges still tell a dry run what their plugins would refuse to allocate.
 Status Planner::CollectHints(Draft& draft) const {
-  if (options_.merge.policy == TopologyPolicy::kNone) {
-    return OkStatus();
+  Explanation& explanation = draft.explanation;
+  const bool is_aligned = options_.merge.policy != TopologyPolicy::kNone;
+  if (is_aligned && draft.pod != nullptr) {
+    explanation.for_pod = true;
+    explanation.hints = draft.pod->hints;
   }
-  if (draft.pod != nullptr) {
-    draft.explanation.for_pod = true;
-    draft.explanation.hints = draft.pod->hints;
-    return OkStatus();
+  if (!is_aligned || draft.pod != nullptr) {
+    HintsByResource unmerged;
+    return explanation.dry_run ? AskForHints(draft, unmerged) : OkStatus();
   }
+  const Status failed = AskForHints(draft, explanation.hints);
+  if (draft.driver.has_value()) {
+    explanation.hints[kCpuResource] = draft.driver->hints;
+  }
+  for (const std::string& resource : explanation.kept) {
+    const ResourceAllocation& given = draft.known->allocations.at(resource);
+    if (given.hints.has_value() && !given.hints->empty()) {
+      explanation.hints[resource] = *given.hints;
+    }
+  }
+  if (!draft.pod_nodes.Empty()) {
+    explanation.hints[kRestOfPod] = HintList({{.nodes = draft.pod_nodes, .preferred = true}});
+  }
+  return failed;
+}
+
+/// Adds what plugins answer to `hints`, and notes who refuses.
+Status Planner::AskForHints(Draft& draft, HintsByResource& hints) const {
   std::vector<ContainerRequest> asked;
   std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(asked),
                [&](const ContainerRequest& r) { return draft.aligned.contains(r.resource); });
@@ -238,24 +262,12 @@ Status Planner::CollectHints(Draft& draft) const {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::string& resource = asked[i].resource;
     if (answers[i].ok()) {
-      draft.explanation.hints[resource] = *std::move(answers[i]);
+      hints[resource] = *std::move(answers[i]);
     } else {
       draft.explanation.refusals[resource] = MessageOf(answers[i].status());
       draft.failed_resource = failed.ok() ? resource : draft.failed_resource;
       failed.Update(answers[i].status());
     }
-  }
-  if (draft.driver.has_value()) {
-    draft.explanation.hints[kCpuResource] = draft.driver->hints;
-  }
-  for (const std::string& resource : draft.explanation.kept) {
-    const ResourceAllocation& given = draft.known->allocations.at(resource);
-    if (given.hints.has_value() && !given.hints->empty()) {
-      draft.explanation.hints[resource] = *given.hints;
-    }
-  }
-  if (!draft.pod_nodes.Empty()) {
-    draft.explanation.hints[kRestOfPod] = HintList({{.nodes = draft.pod_nodes, .preferred = true}});
   }
   return failed;
 }

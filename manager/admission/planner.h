@@ -52,6 +52,7 @@ class Planner {
   Status AskDriver(Draft& draft) const;
   Status CheckRequired(Draft& draft) const;
   Status CollectHints(Draft& draft) const;
+  Status AskForHints(Draft& draft, HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;
   Status Allocate(Draft& draft) const;
   checkpoint::Origin OriginOf(const std::string& plugin) const;

@@ -57,7 +57,7 @@ sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const Cont
                                .runtime_class = record.runtime_class};
   const auto [requested, amount] = RequestedAs(record, plugin.resource, options);
   const ResourceAllocation& given = record.allocations.at(plugin.resource);
-  sdk::Grant grant{.request = MakeRequest(demand, plugin, requested, amount),
+  sdk::Grant grant{.request = MakeRequest(demand, plugin, requested, amount, options),
                    .allocation = given,
                    .admitted = AdmittedOf(record, plugin.resource)};
   if (given.hints.has_value() && !given.hints->empty()) {

@@ -189,33 +189,42 @@ std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
 }
 
 ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,
-                             const std::string& requested, double amount) {
+                             const std::string& requested, double amount,
+                             const AdmissionOptions& options) {
   std::map<std::string, double> requests = {{requested, amount}};
   if (plugin.resource == kMemory && plugin.registered_by == RegisteredBy::kBuiltIn) {
     std::copy_if(demand.requests.begin(), demand.requests.end(),
                  std::inserter(requests, requests.end()),
                  [](const auto& request) { return request.first.rfind(kHugepages, 0) == 0; });
   }
+  const double scale = ScaleOf(requested, options);
   const auto limit = demand.limits.find(requested);
-  return {.key = demand.key(),
-          .pod_namespace = demand.pod.pod_namespace,
-          .pod_name = demand.pod.name,
-          .type = demand.type,
-          .index = demand.index,
-          .pod_role = demand.pod.role,
-          .pod_type = demand.pod.type,
-          .resource = plugin.resource,
-          .requests = std::move(requests),
-          .limit = limit == demand.limits.end() ? std::nullopt : std::optional(limit->second),
-          .labels = demand.pod.labels,
-          .annotations = demand.pod.annotations,
-          .native_qos_class = demand.pod.qos_class,
-          .runtime_class = demand.runtime_class};
+  return {
+      .key = demand.key(),
+      .pod_namespace = demand.pod.pod_namespace,
+      .pod_name = demand.pod.name,
+      .type = demand.type,
+      .index = demand.index,
+      .pod_role = demand.pod.role,
+      .pod_type = demand.pod.type,
+      .resource = plugin.resource,
+      .requests = std::move(requests),
+      .scale = scale,
+      .limit = limit == demand.limits.end() ? std::nullopt : std::optional(limit->second * scale),
+      .labels = demand.pod.labels,
+      .annotations = demand.pod.annotations,
+      .native_qos_class = demand.pod.qos_class,
+      .runtime_class = demand.runtime_class};
 }
 
 const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options) {
   const auto mapped = options.resource_names.find(requested);
-  return mapped == options.resource_names.end() ? requested : mapped->second;
+  return mapped == options.resource_names.end() ? requested : mapped->second.plugin;
+}
+
+double ScaleOf(const std::string& requested, const AdmissionOptions& options) {
+  const auto mapped = options.resource_names.find(requested);
+  return mapped == options.resource_names.end() ? 1 : mapped->second.scale;
 }
 
 }  // namespace qrm::manager

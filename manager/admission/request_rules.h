@@ -69,9 +69,13 @@ std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
 /// What `plugin` is asked. The built-in memory plugin gets the hugepages too: they are to be on the
 /// NUMA nodes of the memory, and have no plugin of their own. Other plugins read one entry only.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,
-                             const std::string& requested, double amount);
+                             const std::string& requested, double amount,
+                             const AdmissionOptions& options);
 
 /// The name of the plugin for what a pod requests as `requested`.
 const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options);
+
+/// What one of what a pod requests as `requested` is in the plugin's unit.
+double ScaleOf(const std::string& requested, const AdmissionOptions& options);
 
 }  // namespace qrm::manager

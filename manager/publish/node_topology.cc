@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/holdings.h"
+#include "manager/demand/demand_source.h"
 #include "manager/publish/pods_fingerprint.h"
 
 namespace qrm::manager {
@@ -24,39 +26,30 @@ using nlohmann::json;
 
 constexpr int kMostNodes = 64;
 constexpr char kCpu[] = "cpu";
+constexpr char kMemory[] = "memory";
 constexpr char kHugepages[] = "hugepages-";
 
 struct Held {
   CpuSet cpus;
   std::map<std::string, std::map<int, double>> amounts;  // by resource and NUMA node
-  std::vector<PodName> pods;                             // that hold something of their own
 };
 
-bool RunsOn(const ContainerRecord& record) {
-  return record.type == ContainerType::kMain || record.type == ContainerType::kSidecar;
-}
-
+/// Shared CPUs are nobody's: their amounts by node are only where a container runs.
 void AddPod(const PodRecord& pod, Held& held) {
   std::map<std::string, checkpoint::PodMemory> amounts;
-  bool counts = false;
   for (const auto& [name, record] : pod.containers) {
     for (const auto& [resource, allocation] : record->allocations) {
-      const bool owns_cpus = checkpoint::IsExclusiveCpuset(allocation);
-      if (owns_cpus) {
+      if (checkpoint::IsExclusiveCpuset(allocation)) {
         held.cpus |= CpuSet::Parse(allocation->value).value_or(CpuSet{});
-      } else if (!allocation->amount_by_node.empty()) {
+      } else if (allocation->oci_property != kCpusetCpus) {
         amounts[resource].Add(record->type, allocation->amount_by_node);
       }
-      counts |= RunsOn(*record) && (owns_cpus || !allocation->amount_by_node.empty());
     }
   }
   for (const auto& [resource, amount] : amounts) {
     amount.ForEachNode([&, &resource = resource](uint64_t node, uint64_t at_once) {
       held.amounts[resource][static_cast<int>(node)] += static_cast<double>(at_once);
     });
-  }
-  if (counts) {
-    held.pods.push_back({.pod_namespace = pod.meta.pod_namespace, .name = pod.meta.name});
   }
 }
 
@@ -140,13 +133,80 @@ json Attribute(const char* name, std::string value) {
   return {{"name", name}, {"value", std::move(value)}};
 }
 
+bool IsNative(const std::string& resource) {
+  return resource.find('/') == std::string::npos ||
+         resource.find("kubernetes.io/") != std::string::npos;
+}
+
+/// Whether `amount` of what a Guaranteed container asks for is its own.
+bool IsOwn(const std::string& resource, double amount) {
+  return resource == kCpu ? amount >= 1 && std::floor(amount) == amount
+                          : resource == kMemory || resource.starts_with(kHugepages);
+}
+
+/// Decides as readers of the method `with-exclusive-resources` do, which see specs of pods and what
+/// zones list, not who was given what.
+/// Source: scheduler-plugins @903da7df, resourcerequests.AreExclusiveForPod.
+class ReadersCount {
+ public:
+  explicit ReadersCount(const json& zones) {
+    for (const json& zone : zones) {
+      for (const json& resource : zone["resources"]) {
+        listed_.insert(resource["name"].get<std::string>());
+      }
+    }
+  }
+
+  bool Counts(const PodRecord& pod) const {
+    const bool is_guaranteed = pod.meta.qos_class == "Guaranteed";
+    return std::any_of(pod.containers.begin(), pod.containers.end(), [&](const auto& container) {
+      const ContainerRecord& record = *container.second;
+      const bool stays =
+          record.type == ContainerType::kMain || record.type == ContainerType::kSidecar;
+      return stays && ((is_guaranteed && AsksForNatives(record)) || AsksForListed(record));
+    });
+  }
+
+ private:
+  /// Requests on record are those that plugins serve, limits those of the spec, which are as large
+  /// in a Guaranteed pod. An estimate shows no limit of memory: such a pod has one.
+  static bool AsksForNatives(const ContainerRecord& record) {
+    const auto is_own = [](const auto& asked) { return IsOwn(asked.first, asked.second); };
+    return record.request_source == kEstimate ||
+           std::any_of(record.limits.begin(), record.limits.end(), is_own) ||
+           std::any_of(record.requests.begin(), record.requests.end(),
+                       [&](const auto& asked) { return asked.second > 0 && is_own(asked); });
+  }
+
+  /// Implicit requests are in no spec, and extended resources without a limit neither.
+  bool AsksForListed(const ContainerRecord& record) const {
+    const auto& asked = record.request_source == kEstimate ? record.requests : record.limits;
+    return std::any_of(asked.begin(), asked.end(), [&](const auto& entry) {
+      return !IsNative(entry.first) && listed_.contains(entry.first);
+    });
+  }
+
+  std::set<std::string> listed_;
+};
+
+std::string FingerprintOf(const TopologyView& view, const json& zones) {
+  const ReadersCount readers(zones);
+  std::vector<PodName> counted;
+  view.state.ForEachPod([&](const PodRecord& pod) {
+    if (readers.Counts(pod)) {
+      counted.push_back({.pod_namespace = pod.meta.pod_namespace, .name = pod.meta.name});
+    }
+  });
+  return PodsFingerprint(counted);
+}
+
 /// Readers know kubelet's policies only, of which none is like numeric.
-json AttributesOf(const TopologyView& view, const Held& held) {
+json AttributesOf(const TopologyView& view, const json& zones) {
   const bool is_kubelets = view.policy != TopologyPolicy::kNumeric;
   return {Attribute("topologyManagerPolicy",
                     std::string(ToString(is_kubelets ? view.policy : TopologyPolicy::kNone))),
           Attribute("topologyManagerScope", std::string(ToString(view.scope))),
-          Attribute("nodeTopologyPodsFingerprint", PodsFingerprint(held.pods)),
+          Attribute("nodeTopologyPodsFingerprint", FingerprintOf(view, zones)),
           Attribute("nodeTopologyPodsFingerprintMethod", "with-exclusive-resources"),
           Attribute("qrmTopologyPolicy", std::string(ToString(view.policy)))};
 }
@@ -169,7 +229,8 @@ json NodeTopologyOf(const TopologyView& view) {
       zones.push_back(ZoneOf(view, held, node));
     }
   }
-  return {{"zones", std::move(zones)}, {"attributes", AttributesOf(view, held)}};
+  json attributes = AttributesOf(view, zones);
+  return {{"zones", std::move(zones)}, {"attributes", std::move(attributes)}};
 }
 
 }  // namespace qrm::manager

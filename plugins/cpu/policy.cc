@@ -56,7 +56,7 @@ StatusOr<int> CountByRule(const View& view, const ContainerRequest& request, con
   // The fraction is the pool's.
   QRM_ASSIGN_OR_RETURN(const int count,
                        WholeCpus(request, own.plus.empty() ? all : std::floor(all)));
-  if (own.rule.whole_cores) {
+  if (own.rule.whole_cores && !request.for_whole_pod) {
     QRM_RETURN_IF_ERROR(Annotate(CheckWholeCoreCount(CpuLayout(view.machine), count),
                                  fmt::format("cannot place {}", NameOf(request))));
   }
@@ -174,6 +174,10 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
   if (KeepsItsCpus(view, request, room.free, {})) {
     return HintList({{.nodes = view.machine.NodesOf(request.runs_on), .preferred = true}});
+  }
+  if (!request.for_whole_pod) {  // whose containers are checked one by one
+    QRM_RETURN_IF_ERROR(Annotate(view.static_policy->CheckCores(free, count),
+                                 fmt::format("cannot place {}", NameOf(request))));
   }
   HintList hints = view.static_policy->Hints(free, count);
   if (hints.IsImpossible()) {

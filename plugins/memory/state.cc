@@ -144,7 +144,8 @@ StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {
     }
     // A pod may call ordinary memory by another name, which the manager maps to ours.
     const bool ordinary = name.substr(0, kHugepages.size()) != kHugepages;
-    bytes[ordinary ? kOrdinaryMemory : name] = static_cast<uint64_t>(std::ceil(amount));
+    bytes[ordinary ? kOrdinaryMemory : name] =
+        static_cast<uint64_t>(std::ceil(ordinary ? amount * request.scale : amount));
   }
   std::erase_if(bytes, [](const auto& entry) { return entry.second == 0; });
   return bytes;

@@ -123,6 +123,7 @@ Requests Together(const NodeModel& model, const Pod& pod) {
     amounts.push_back({.type = frames[i].type, .amounts = AllRequests(pod.containers[i].requests)});
     main = frames[i].type == ContainerType::kMain ? frames[i] : main;
   }
+  main.for_whole_pod = true;
   return Split(model, main, PodRequest(amounts));
 }
 

@@ -18,10 +18,12 @@ ContainerRequest Request() {
   return {.key = {"uid", "main"}, .resource = "cpu", .requests = {{"cpu", 0.5}}};
 }
 
-TEST(WireTest, CarriesTheLimitOfARequest) {
+TEST(WireTest, CarriesLimitAndScaleOfARequest) {
   ContainerRequest request = Request();
   request.limit = 2.5;
+  request.scale = 0.001;
   EXPECT_EQ(FromWire(ToWire(request))->limit, 2.5);
+  EXPECT_EQ(FromWire(ToWire(request))->quantity(), 0.0005);
 }
 
 TEST(WireTest, RequestOfAnotherManagerHasNoLimit) {

@@ -149,6 +149,48 @@ TEST(StaticMemoryPolicyTest, KeepsGroupsApart) {
             StatusCode::kFailedPrecondition);
 }
 
+// Of the 41,664 groups of three nodes of 64, few are tried; each node here can be of one group.
+TEST(StaticMemoryPolicyTest, FillsManyNodesWithGroups) {
+  constexpr int kNodes = 64;
+  const Machine machine = Regular(kNodes, 1, 1, 4 * kGi);
+  const StaticMemoryPolicy policy(machine);
+  MemoryTable table = UnusedMemory(machine, {});
+  const StaticMemoryRequest wide{.bytes = {{kOrdinaryMemory, 12 * kGi}}};
+  for (int group = 0; group < kNodes / 3; ++group) {
+    const std::vector<TopologyHint> hints = policy.Hints(table, wide);
+    ASSERT_FALSE(hints.empty()) << group << " groups are there";
+    EXPECT_TRUE(hints.front().preferred);
+    const StatusOr<NumaMask> nodes = policy.Choose(table, wide, hints.front());
+    ASSERT_TRUE(nodes.ok()) << MessageOf(nodes.status());
+    EXPECT_EQ(nodes->Count(), 3);
+    Hold({.nodes = *nodes, .type = kOrdinaryMemory, .bytes = 12 * kGi}, table);
+  }
+  EXPECT_TRUE(policy.Hints(table, wide).empty());
+}
+
+TEST(StaticMemoryPolicyTest, FindsTheOnlyNodesWithEnoughAmongMany) {
+  const Machine machine = Regular(64, 1, 1, 4 * kGi);
+  std::map<int, MemoryBytes> reserved;
+  for (int node = 0; node < 64; ++node) {
+    reserved[node][kOrdinaryMemory] = 2 * kGi;
+  }
+  for (const int rich : {20, 30, 50}) {
+    reserved.erase(rich);
+  }
+  const std::vector<TopologyHint> hints = StaticMemoryPolicy(machine).Hints(
+      UnusedMemory(machine, reserved), {.bytes = {{kOrdinaryMemory, 11 * kGi}}});
+  ASSERT_FALSE(hints.empty());
+  EXPECT_EQ(hints.front(), (TopologyHint{.nodes = {20, 30, 50}, .preferred = true}));
+}
+
+TEST(StaticMemoryPolicyTest, OffersAGroupThatHasRoomAmongMany) {
+  const Machine machine = Regular(64, 1, 1, 4 * kGi);
+  MemoryTable table = UnusedMemory(machine, {});
+  Hold({.nodes = {40, 41, 42}, .type = kOrdinaryMemory, .bytes = 3 * kGi}, table);
+  EXPECT_THAT(StaticMemoryPolicy(machine).Hints(table, {.bytes = {{kOrdinaryMemory, 9 * kGi}}}),
+              testing::Contains(TopologyHint{.nodes = {40, 41, 42}, .preferred = true}));
+}
+
 TEST(StaticMemoryPolicyTest, ServesFromWhatEndedInitContainersLeave) {
   const Machine machine = Regular(1, 1, 1, 4 * kGi);
   MemoryTable table = UnusedMemory(machine, {});

@@ -63,9 +63,11 @@ std::string HintsText(const Document& hints) {
 
 std::string RequestText(const std::string& resource, const Document& request) {
   const Document& mapped = PartOf(request, "as");
-  return fmt::format("{} (from {}{})", AmountOf(resource, NumberOf(PartOf(request, "amount"))),
+  const Document& times = PartOf(request, "times");
+  return fmt::format("{} (from {}{}{})", AmountOf(resource, NumberOf(PartOf(request, "amount"))),
                      TextOf(PartOf(request, "source")),
-                     mapped.is_string() ? ", asked for as " + TextOf(mapped) : "");
+                     mapped.is_string() ? ", asked for as " + TextOf(mapped) : "",
+                     times.is_number() ? fmt::format(", times {}", NumberOf(times)) : "");
 }
 
 void AppendPairs(const Document& values, std::string& text) {

@@ -133,7 +133,7 @@ TEST_F(AdmitterTest, AsksForNativeResourcesThatAContainerDoesNotRequest) {
 TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};
-  ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
+  ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", {"cpu"}}}}).ok());
   EXPECT_THAT(*plugins_.allocated("cpu").requests,
               ElementsAre(Pair("example.com/batch-cpu", 2000)));
 }
@@ -141,11 +141,26 @@ TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
 TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};
-  ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
+  ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", {"cpu"}}}}).ok());
   EXPECT_THAT(*plugins_.allocated("cpu").requests,
               ElementsAre(Pair("example.com/batch-cpu", 2000)));
   EXPECT_EQ(plugins_.allocated("cpu").resource, "cpu");
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
+}
+
+// A plugin of others knows the name, and what one of it is.
+TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
+  ContainerDemand demand = Demand();
+  demand.requests = {{"example.com/batch_millicpu", 4000}};
+  demand.limits = {{"example.com/batch_millicpu", 5000}};
+  const AdmissionOptions options = {
+      .resource_names = {{"example.com/batch_millicpu", {"cpu", 0.001}}}};
+  ASSERT_TRUE(Admit(demand, options).ok());
+  const ContainerRequest asked = plugins_.allocated("cpu");
+  EXPECT_THAT(*asked.requests, ElementsAre(Pair("example.com/batch_millicpu", 4000)));
+  EXPECT_EQ(asked.quantity(), 4);
+  EXPECT_EQ(asked.limit, 5);
+  EXPECT_EQ(LastTrace()["requests"]["example.com/batch_millicpu"]["times"], 0.001);
 }
 
 TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
@@ -157,14 +172,14 @@ TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
   EXPECT_THAT(*plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 2)));
   const manager::PluginInfo process = {.resource = "memory",
                                        .registered_by = manager::RegisteredBy::kWatcher};
-  EXPECT_THAT(*manager::MakeRequest(demand, process, "memory", 1 << 20).requests,
+  EXPECT_THAT(*manager::MakeRequest(demand, process, "memory", 1 << 20, {}).requests,
               ElementsAre(Pair("memory", 1 << 20)));
 }
 
 TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {
   ContainerDemand demand = Demand();
   demand.requests.Edit()["example.com/batch-cpu"] = 2000;
-  EXPECT_THAT(Rejection(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}),
+  EXPECT_THAT(Rejection(demand, {.resource_names = {{"example.com/batch-cpu", {"cpu"}}}}),
               HasSubstr("requests cpu under two names"));
 }
 

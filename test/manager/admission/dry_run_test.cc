@@ -1,11 +1,18 @@
 // What would become of a pod if it came now; the node must not notice that somebody asked.
 #include "manager/admission/dry_run.h"
 
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "plugins/cpu/cpu_plugin.h"
 #include "test/manager/admission/admitter_fixture.h"
+#include "test/manager/admission/driver_model.h"
 
 namespace qrm::manager::dry_run_test {
 namespace {
@@ -118,10 +125,11 @@ TEST_F(DryRunTest, AsksAboutEachContainerAloneAndSaysThatTogetherTheyMayNotFit) 
               ElementsAre(HasSubstr("together they may not"), HasSubstr("nothing was allocated")));
 }
 
-TEST_F(DryRunTest, AsksAboutAllTogetherWithScopePodAsTheAdmissionDoes) {
+TEST_F(DryRunTest, AsksWithScopePodAboutAllTogetherAndThenAboutEach) {
   const DryRunReport report = Run({TwoContainers()}, PodScope());
-  EXPECT_THAT(plugins_.calls(), ElementsAre("hints cpu", "hints memory"));
-  EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 4);
+  EXPECT_THAT(plugins_.calls(), SizeIs(6));
+  EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 2);
+  EXPECT_FALSE(plugins_.hinted("cpu").for_whole_pod);
   EXPECT_EQ(TraceOf(report)["scope"], "pod");
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("nothing was allocated")));
 }
@@ -133,6 +141,8 @@ TEST_F(DryRunTest, RejectsThePodWhenItsContainersDoNotFitTogether) {
   EXPECT_EQ(report.message, Rejection(TwoContainers(), PodScope()));
   EXPECT_THAT(report.message, HasSubstr("its containers together: resource memory"));
   EXPECT_THAT(report.decisions, SizeIs(1));
+  EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 4);
+  EXPECT_TRUE(plugins_.hinted("cpu").for_whole_pod);
 }
 
 TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
@@ -176,6 +186,91 @@ TEST_F(DryRunTest, GoesOnWithContainersThatArePlacedWithoutTheRest) {
   ASSERT_THAT(report.decisions, SizeIs(2));
   EXPECT_EQ(report.decisions[0].result, Result::kRejected);
   EXPECT_EQ(report.decisions[1].result, Result::kAdmitted);
+}
+
+/// 16 CPUs of 8 cores on two nodes, and kubelet's static policy that gives whole cores only.
+class WholeCoresNode {
+ public:
+  explicit WholeCoresNode(const AdmissionOptions& options)
+      : admitter_({.state = state_,
+                   .decisions = decisions_.log,
+                   .plugins = plugins_,
+                   .releaser = releaser_,
+                   .machine = machine_,
+                   .clock = clock_},
+                  options),
+        dry_run_({.plugins = plugins_, .machine = machine_, .clock = clock_}, options) {
+    cpu::CpuPluginConfig config{.reserved = {0, 1}, .static_mode = cpu::StaticConfig{}};
+    config.static_mode->options.full_physical_cpus_only = true;
+    auto plugin = cpu::MakeCpuPlugin(config, machine_);
+    EXPECT_TRUE(plugin.ok()) << plugin.status();
+    cpu_ = *std::move(plugin);
+    plugins_.Add("cpu", *cpu_);
+  }
+
+  /// Empty: it would be admitted.
+  std::string Foretell(const ContainerDemand& demand) {
+    return dry_run_.Run({demand}, DeadlineAfter(std::chrono::seconds(10))).message;
+  }
+  std::string Admit(const ContainerDemand& demand) {
+    return MessageOf(test::RunOn(state_, [&] {
+      return admitter_
+          .Admit(demand, Admitter::Moment::kAtCreation, DeadlineAfter(std::chrono::seconds(10)))
+          .status();
+    }));
+  }
+
+ private:
+  static Machine TwoThreadsACore() {
+    MachineParts parts = test::SampleMachine(2, 8).parts();
+    for (Cpu& cpu : parts.cpus) {
+      cpu.core = cpu.id / 2;
+    }
+    return Machine(std::move(parts));
+  }
+
+  const Machine machine_ = TwoThreadsACore();
+  test::Journal journal_;
+  test::ServedPlugins plugins_;
+  test::ManualClock clock_;
+  test::TempDecisions decisions_;
+  StateLoop state_{test::OpenMemoryStore(journal_)};
+  Releaser releaser_{state_, plugins_, {}};
+  std::unique_ptr<sdk::ResourcePlugin> cpu_;
+  Admitter admitter_;
+  DryRun dry_run_;
+};
+
+TEST(DryRunAgreementTest, ForetellsWhatAnAdmissionDecidesUnderWholeCoresOnly) {
+  int refused = 0;
+  std::mt19937 random(20261128);
+  for (const TopologyPolicy policy :
+       {TopologyPolicy::kNone, TopologyPolicy::kBestEffort, TopologyPolicy::kRestricted,
+        TopologyPolicy::kSingleNumaNode}) {
+    for (const TopologyScope scope : {TopologyScope::kContainer, TopologyScope::kPod}) {
+      AdmissionOptions options{.merge = {.policy = policy}, .scope = scope};
+      options.native_resources = {"cpu"};
+      WholeCoresNode node(options);
+      for (int pod = 0; pod < 20; ++pod) {
+        ContainerDemand demand = Demand("pod" + std::to_string(pod));
+        demand.requests = {{"cpu", test::Pick(random, 1, 7) / (pod % 5 == 0 ? 2.0 : 1.0)}};
+        const bool with_half = pod % 3 == 0;  // beside it: no more CPUs of its own
+        if (with_half) {
+          demand.others = {Demand("pod" + std::to_string(pod), "beside")};
+          demand.others[0].requests = {{"cpu", 0.5}};
+          demand.others[0].type = ContainerType::kSidecar;
+        }
+        const std::string foretold = node.Foretell(demand);
+        const std::string decided = node.Admit(demand);
+        EXPECT_EQ(foretold.empty(), decided.empty())
+            << ToString(policy) << ", " << demand.requests.at("cpu")
+            << (with_half ? " and 0.5" : "") << " CPUs: \"" << foretold << "\", then \"" << decided
+            << '"';
+        refused += decided.empty() ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(refused, 60);
 }
 
 TEST_F(DryRunTest, StopsAtItsDeadline) {

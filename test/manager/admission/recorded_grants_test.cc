@@ -41,7 +41,7 @@ TEST(RecordedGrantsTest, HaveTheRequestAsThePodMadeIt) {
                 .requests = {{"example.com/gpu", 1}, {"cpu", 2}},
                 .runtime_class = "kata",
                 .allocations = {{"gpu", Gpu()}}},
-               {.resource = "gpu"}, {.resource_names = {{"example.com/gpu", "gpu"}}});
+               {.resource = "gpu"}, {.resource_names = {{"example.com/gpu", {"gpu"}}}});
   ASSERT_THAT(grants, SizeIs(1));
   const ContainerRequest& request = grants.begin()->second.request;
   EXPECT_EQ(request.key, (ContainerKey{"uid-web", "main"}));

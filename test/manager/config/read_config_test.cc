@@ -14,6 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
+using testing::UnorderedElementsAre;
 
 class ReadConfigTest : public testing::Test {
  protected:
@@ -51,7 +52,8 @@ TEST_F(ReadConfigTest, ReadsEveryKindOfKey) {
   EXPECT_THAT(config->builtin.plugins, ElementsAre("cpu"));
   EXPECT_EQ(config->admission.merge.policy, TopologyPolicy::kSingleNumaNode);
   EXPECT_EQ(config->admission.scope, TopologyScope::kPod);
-  EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("example.com/batch", "cpu")));
+  EXPECT_THAT(config->admission.resource_names,
+              ElementsAre(Pair("example.com/batch", MappedResource{"cpu"})));
   ASSERT_EQ(config->admission.implicit_resources.size(), 1u);
   EXPECT_THAT(config->admission.implicit_resources[0].roles, ElementsAre("a", "b"));
   EXPECT_THAT(config->machine.node_memory, ElementsAre(Pair(0, 1 << 30)));
@@ -116,9 +118,26 @@ TEST_F(ReadConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
                                 {"machine", "synthetic:package:2 [numa] core:4 pu:2"},
                                 {"metrics-address", ":1234"}});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("a", "cpu")));
+  EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("a", MappedResource{"cpu"})));
   EXPECT_EQ(config->machine.source, "synthetic:package:2 [numa] core:4 pu:2");
   EXPECT_EQ(config->http.metrics_address, ":1234");
+}
+
+TEST_F(ReadConfigTest, CountsThousandthsOfCpusWhereANameSaysSoOrAScaleDoes) {
+  const auto config = Read(
+      "resource-names-map:\n"
+      "  resource.katalyst.kubewharf.io/reclaimed_millicpu: cpu\n"
+      "  resource.katalyst.kubewharf.io/reclaimed_memory: memory\n"
+      "  kubernetes.io/batch-cpu: {resource: cpu, scale: 1m}\n"
+      "  example.com/whole_millicpu: {resource: cpu, scale: 1}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(
+      config->admission.resource_names,
+      UnorderedElementsAre(
+          Pair("resource.katalyst.kubewharf.io/reclaimed_millicpu", MappedResource{"cpu", 0.001}),
+          Pair("resource.katalyst.kubewharf.io/reclaimed_memory", MappedResource{"memory"}),
+          Pair("kubernetes.io/batch-cpu", MappedResource{"cpu", 0.001}),
+          Pair("example.com/whole_millicpu", MappedResource{"cpu"})));
 }
 
 TEST_F(ReadConfigTest, RefusesWhatNobodyCanListenAt) {
@@ -177,6 +196,8 @@ const BadValue kBadValues[] = {
     {"UnknownScope", "topology-scope: node", "write container or pod"},
     {"BadIndex", "nri-plugin-index: 7", "not two digits"},
     {"BadResource", "resource-names-map: {cpu: \"a b\"}", "'a b' is no resource name"},
+    {"NoScale", "resource-names-map: {a: {resource: cpu, scale: 0}}",
+     "is '0', which is no quantity"},
     {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to nobody"},
     {"ImplicitUnknownKey", "implicit-resources: [{resource: NIC, role: a}]", "role"},
     {"PriorityOfNone", "realtime-priority: 100", "'100', which is not a number from 0 to 99"},

@@ -1,13 +1,13 @@
 #include "manager/publish/node_topology.h"
 
+#include <cstdint>
+#include <map>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "manager/publish/pods_fingerprint.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::node_topology_test {
@@ -19,7 +19,14 @@ using test::NodeMemory;
 using test::OwnCpus;
 using test::SampleMachine;
 using test::SamplePod;
-using test::SharedCpus;
+
+/// As the cpu plugin gives CPUs of a pool.
+ResourceAllocation SharedOnNodes(const std::string& cpus,
+                                 const std::map<uint64_t, uint64_t>& cpus_by_node) {
+  ResourceAllocation shared = test::SharedCpus(cpus, 1);
+  shared.amount_by_node = cpus_by_node;
+  return shared;
+}
 
 /// Two nodes of 4 CPUs and 16 GiB; CPU 0 and a GiB of node 0 are reserved.
 class NodeTopologyTest : public testing::Test {
@@ -61,9 +68,6 @@ class NodeTopologyTest : public testing::Test {
     }
     return "";
   }
-  std::string Fingerprint() const {
-    return Attribute("nodeTopologyPodsFingerprint", TopologyPolicy::kNone);
-  }
   void Take(const checkpoint::Change& change) { state_ = state_.With(change); }
 
   Machine machine_ = SampleMachine();
@@ -88,8 +92,13 @@ TEST_F(NodeTopologyTest, CpusOfOneContainerAreNotAvailable) {
 }
 
 TEST_F(NodeTopologyTest, CpusThatAreSharedStayAvailable) {
-  Take(Admit(SamplePod("a"), "c", {{"cpu", SharedCpus("0-7", 3)}}));
+  // Of the default pool, as one of a skipped pod, and of an elastic pool on one node.
+  Take(Admit(SamplePod("a"), "c", {{"cpu", SharedOnNodes("1-7", {{0, 3}, {1, 4}})}}));
+  Take(Admit(SamplePod("proxy", "kube-system"), "c",
+             {{"cpu", SharedOnNodes("1-7", {{0, 3}, {1, 4}})}}));
+  Take(Admit(SamplePod("b"), "c", {{"cpu", SharedOnNodes("4-5", {{1, 2}})}}));
   EXPECT_EQ(Resource("cpu", 0)["available"], "3");
+  EXPECT_EQ(Resource("cpu", 1)["available"], "4");
 }
 
 TEST_F(NodeTopologyTest, ReservedCpusThatAContainerHasCountOnce) {
@@ -127,15 +136,6 @@ TEST_F(NodeTopologyTest, HugepagesAreListedBySize) {
   EXPECT_EQ(Resource("hugepages-2Mi", 0)["available"], std::to_string(64 << 20));
   EXPECT_EQ(Resource("hugepages-1Gi", 0)["available"], std::to_string(2 * test::kGiB));
   EXPECT_EQ(Resource("hugepages-2Mi", 1), nullptr);
-}
-
-TEST_F(NodeTopologyTest, TheFingerprintIsOfPodsThatHaveSomethingOfTheirOwn) {
-  Take(Admit(SamplePod("web"), "c", {{"cpu", OwnCpus("1")}}));
-  Take(Admit(SamplePod("shares"), "c", {{"cpu", SharedCpus("0-7", 1)}}));
-  Take(Admit(SamplePod("prepares"), "i", {{"cpu", OwnCpus("2")}}, ContainerType::kInit));
-  EXPECT_EQ(Fingerprint(), PodsFingerprint({{"default", "web"}}));
-  Take(Admit(SamplePod("db"), "c", {{"memory", NodeMemory({{0, 1}})}}));
-  EXPECT_EQ(Fingerprint(), PodsFingerprint({{"default", "web"}, {"default", "db"}}));
 }
 
 TEST_F(NodeTopologyTest, APolicyThatReadersDoNotKnowIsNoneToThem) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ using AmountByZone = std::map<int, int64_t>;
 
 /// resource-topology-exporter, by what pod-resources tells of `state`.
 /// Source: its rules in short: available is what is allocatable less CPU ids and memory blocks of
-/// containers; pods that have either are in the fingerprint.
+/// containers.
 struct Exporter {
   Exporter(const checkpoint::NodeState& state, const Machine& machine,
            const AllocatableByResource& offered) {
@@ -46,20 +47,14 @@ struct Exporter {
           static_cast<int64_t>(block.size());
     }
     for (const auto& pod : list.pod_resources()) {
-      bool has_own = false;
       for (const auto& container : pod.containers()) {
-        has_own |= container.cpu_ids_size() > 0;
         for (const int64_t id : container.cpu_ids()) {
           --cpus[ZoneOf(machine, id)];
         }
         for (const auto& block : container.memory()) {
-          has_own |= block.topology().nodes_size() > 0;
           memory[static_cast<int>(block.topology().nodes(0).id())] -=
               static_cast<int64_t>(block.size());
         }
-      }
-      if (has_own) {
-        pods.push_back({.pod_namespace = pod.namespace_(), .name = pod.name()});
       }
     }
   }
@@ -70,7 +65,6 @@ struct Exporter {
 
   AmountByZone cpus;
   AmountByZone memory;
-  std::vector<PodName> pods;
 };
 
 /// Pods with CPUs of their own, with bound memory, with both and with neither.
@@ -147,10 +141,109 @@ TEST(TopologyReadersTest, TheExporterWouldPublishTheSame) {
       EXPECT_EQ(available.at("cpu"), kMilli * exporter.cpus.at(zone)) << seed << " zone " << zone;
       EXPECT_EQ(available.at("memory"), exporter.memory.at(zone)) << seed << " zone " << zone;
     }
-    EXPECT_EQ(AttributeOf(topology, "nodeTopologyPodsFingerprint"), PodsFingerprint(exporter.pods))
-        << seed;
   }
 }
+
+using Amounts = std::map<std::string, double>;
+
+/// A container as its pod's spec has it, and what of that is served.
+struct SpecContainer {
+  ContainerType type = ContainerType::kMain;
+  Amounts limits = {};
+  Amounts requests = {};
+  std::string source = "pods-api";
+};
+
+struct CountCase {
+  std::string name;
+  std::string qos_class;
+  std::vector<SpecContainer> containers;
+  bool counts = false;
+};
+
+class PodsCountTest : public testing::TestWithParam<CountCase> {};
+
+// The zones list cpu, memory and veryfast.io/fpga. Whoever the pod is and wherever it runs, in a
+// pool or as one that is skipped, it counts as its spec says.
+TEST_P(PodsCountTest, AsForTheSchedulerPlugin) {
+  const CountCase& pod = GetParam();
+  checkpoint::NodeState state;
+  int container = 0;
+  for (const SpecContainer& spec : pod.containers) {
+    checkpoint::PodMeta meta = test::SamplePod("pod", "kube-system");
+    meta.qos_class = pod.qos_class;
+    checkpoint::Change change = Admit(meta, "c" + std::to_string(container++),
+                                      {{"cpu", test::SharedCpus("0-15", 1)}}, spec.type);
+    change.put_containers[0].record.limits = spec.limits;
+    change.put_containers[0].record.requests = spec.requests;
+    change.put_containers[0].record.request_source = spec.source;
+    state = state.With(std::move(change));
+  }
+  RandomNode node(0);
+  node.allocatable["veryfast.io/fpga"] = {.allocatable_by_node = {{1, 4}},
+                                          .capacity_by_node = {{1, 4}}};
+  const json topology =
+      NodeTopologyOf({.state = state, .machine = node.machine, .allocatable = node.allocatable});
+  EXPECT_EQ(AttributeOf(topology, "nodeTopologyPodsFingerprint"),
+            PodsFingerprint(pod.counts ? std::vector<PodName>{{"kube-system", "pod"}}
+                                       : std::vector<PodName>{}));
+}
+
+constexpr auto kInit = ContainerType::kInit;
+constexpr auto kSidecar = ContainerType::kSidecar;
+const Amounts kCore = {{"cpu", 4}, {"memory", 2 << 20}};
+const Amounts kFpga = {{"veryfast.io/fpga", 1}};
+const Amounts kCoreAndFpga = {{"cpu", 4}, {"memory", 2 << 20}, {"veryfast.io/fpga", 1}};
+const Amounts kCpusAndFpga = {{"cpu", 4}, {"veryfast.io/fpga", 1}};
+const Amounts kNone = {{"cpu", 0}};
+
+// Named as in scheduler-plugins' exclusive_test.go; the others are answers of its code.
+const CountCase kCountCases[] = {
+    {"NoContainers", "BestEffort", {}, false},
+    {"SingleContainerGuNoDevs", "Guaranteed", {{.limits = kCore, .requests = kCore}}, true},
+    {"SingleInitcontainerGuNoDevs", "Guaranteed", {{kInit, kCore, kCore}}, false},
+    {"SingleSidecarInitcontainerGuNoDevs", "Guaranteed", {{kSidecar, kCore, kCore}}, true},
+    {"SingleContainerDevsOnly", "BestEffort", {{.limits = kFpga, .requests = kFpga}}, true},
+    {"SingleInitcontainerDevsOnly", "BestEffort", {{kInit, kFpga, kFpga}}, false},
+    {"SingleSidecarInitcontainerDevsOnly", "BestEffort", {{kSidecar, kFpga, kFpga}}, true},
+    {"SingleContainerGuCoreAndDevs",
+     "Guaranteed",
+     {{.limits = kCoreAndFpga, .requests = kCoreAndFpga}},
+     true},
+    {"SingleContainerNonguCpusAndDevs",
+     "Burstable",
+     {{.limits = kCpusAndFpga, .requests = kCpusAndFpga}},
+     true},
+    {"SingleContainerNonguCpusOnly",
+     "Burstable",
+     {{.limits = {{"cpu", 8}}, .requests = {{"cpu", 8}}}},
+     false},
+    {"DeviceNotInNrtIsNotExclusive",
+     "BestEffort",
+     {{.limits = {{"other.io/fpga", 1}}, .requests = {{"other.io/fpga", 1}}}},
+     false},
+    {"SkippedGuaranteed", "Guaranteed", {{.limits = kCore, .requests = kNone}}, true},
+    {"GuaranteedFraction",
+     "Guaranteed",
+     {{.limits = {{"cpu", 0.5}, {"memory", 4096}}, .requests = {{"cpu", 0.5}}}},
+     true},
+    {"GuaranteedByPodLevelAlone", "Guaranteed", {{.requests = kNone}}, false},
+    {"GuaranteedByPodLevelWithAFraction",
+     "Guaranteed",
+     {{.limits = {{"cpu", 0.5}}, .requests = {{"cpu", 0.5}}}},
+     false},
+    {"GuaranteedByEstimate",
+     "Guaranteed",
+     {{.limits = {{"cpu", 0.5}}, .requests = {{"cpu", 0.5}}, .source = "estimate"}},
+     true},
+    {"BurstableByEstimate",
+     "Burstable",
+     {{.limits = {{"cpu", 4}}, .requests = {{"cpu", 4}}, .source = "estimate"}},
+     false},
+    {"ImplicitDevice", "Burstable", {{.requests = {{"cpu", 1}, {"veryfast.io/fpga", 1}}}}, false},
+};
+INSTANTIATE_TEST_SUITE_P(Vectors, PodsCountTest, testing::ValuesIn(kCountCases),
+                         [](const auto& param_info) { return param_info.param.name; });
 
 TEST(TopologyReadersTest, ThePluginPlacesWhereAZoneHasEnough) {
   int refused = 0;

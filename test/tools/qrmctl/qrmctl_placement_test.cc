@@ -206,7 +206,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
                              .time = std::chrono::system_clock::from_time_t(1763690400),
                              .json = R"({"result":"rejected",
                    "message":"cannot admit container main: no NUMA node fits",
-                   "requests":{"nic":{"amount":9,"source":"pods-api","as":"net"}},
+                   "requests":{"nic":{"amount":9,"source":"pods-api","as":"net","times":0.001}},
                    "policy":"single-numa-node",
                    "hints":{"cpu":[{"nodes":[0,1],"preferred":true}],"memory":"impossible"},
                    "merge_reasons":["cpu: node 0,1 is wider than one node"],
@@ -217,7 +217,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
             "shop/db container main: rejected at 2025-11-21T02:00:00Z\n"
             "  cannot admit container main: no NUMA node fits\n"
             "  Asked\n"
-            "    nic:   9 (from pods-api, asked for as net)\n"
+            "    nic:   9 (from pods-api, asked for as net, times 0.001)\n"
             "  Hints\n"
             "    cpu:      node 0,1 preferred\n"
             "    memory:   impossible\n"
