@@ -111,6 +111,12 @@ struct ResourceAllocation {
   std::string may_share;
   std::string shares;
   std::string shares_of;
+  /// Those CPUs of `value`, kernel list form, that the container got after its first start, by a
+  /// resize in place: it gives them up when it shrinks, and no others. `lacks`: how many CPUs of
+  /// its own it is without since the machine lost them, so that it asks for them again. Our own
+  /// extension: other plugins leave them empty.
+  std::string grown;
+  double lacks = 0;
   /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
   /// (config.yaml:14)". Our own extension: other plugins leave it empty.
   std::string decided_by;

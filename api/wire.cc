@@ -83,6 +83,7 @@ void FillList(const Hints& hints, pb::ListOfTopologyHints& list) {
 Status CheckKnob(const ResourceAllocation& allocation) {
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.shares).status());
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.grown).status());
   if (allocation.oci_property == kCpusetCpus) {
     return CpuSet::Parse(allocation.value).status();
   }
@@ -274,6 +275,8 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
   message.set_may_share(allocation.may_share);
   message.set_shares(allocation.shares);
   message.set_shares_of(allocation.shares_of);
+  message.set_grown(allocation.grown);
+  message.set_lacks(allocation.lacks);
   message.mutable_class_defaults()->insert(allocation.class_defaults.begin(),
                                            allocation.class_defaults.end());
   return message;
@@ -305,6 +308,8 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.may_share = message.may_share();
   allocation.shares = message.shares();
   allocation.shares_of = message.shares_of();
+  allocation.grown = message.grown();
+  allocation.lacks = message.lacks();
   allocation.class_defaults = MapFrom(message.class_defaults());
   QRM_RETURN_IF_ERROR(Check(allocation));
   return allocation;
@@ -312,6 +317,7 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
 
 Status Check(const ResourceAllocation& allocation) {
   QRM_RETURN_IF_ERROR(CheckQuantity(allocation.quantity, "allocated quantity"));
+  QRM_RETURN_IF_ERROR(CheckQuantity(allocation.lacks, "lacking quantity"));
   return CheckKnob(allocation);
 }
 

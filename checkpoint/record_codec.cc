@@ -121,6 +121,8 @@ class Writer {
     message.set_may_share(Text(allocation.may_share));
     message.set_shares(Text(allocation.shares));
     message.set_shares_of(Text(allocation.shares_of));
+    message.set_grown(Text(allocation.grown));
+    message.set_lacks(Finite(allocation.lacks, resource));
     if (allocation.hints.has_value()) {
       pb::Hints& hints = *message.mutable_hints();
       for (const TopologyHint& hint : *allocation.hints) {
@@ -230,6 +232,8 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .may_share = message.may_share(),
                                 .shares = message.shares(),
                                 .shares_of = message.shares_of(),
+                                .grown = message.grown(),
+                                .lacks = message.lacks(),
                                 .decided_by = message.decided_by(),
                                 .class_defaults = Read(message.class_defaults())};
   if (message.has_hints()) {

@@ -134,6 +134,8 @@ class RandomChanges {
                                      .may_share = Flip() ? "0-7" : "",
                                      .shares = Flip() ? "0,5" : "",
                                      .shares_of = Flip() ? "helpers" : "",
+                                     .grown = Flip() ? "2-3" : "",
+                                     .lacks = Flip() ? 2.0 : 0,
                                      .decided_by = Text(),
                                      .class_defaults = Map()};
     if (allocation.oci_property.starts_with("Cpuset")) {
