@@ -105,6 +105,7 @@ DaemonParts::DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::Op
                  releaser->Replay(plugin);
                  follower->OnReconciled();
                },
+           .on_whole_run = [this] { follower->CompareAllRequests(); },
            .stands_aside = [this] { return kubelet.stands_aside(); },
            .admission = config.admission},
           config.reconcile)),

@@ -73,6 +73,9 @@ class Unplaced {
   /// Moves those that could not be placed off the CPUs that others own now.
   void LeaveOwnedCpus();
 
+  /// Whether plugins that were there before the start have yet to register, within the grace.
+  bool AwaitsPlugins() const;
+
   /// Threads: any.
   UnplacedStatus GetStatus() const;
 
@@ -83,7 +86,6 @@ class Unplaced {
     std::string moved_to;
   };
 
-  bool AwaitsPlugins() const;
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
