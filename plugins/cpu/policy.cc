@@ -452,10 +452,10 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
       : placement.exclusive ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
                             : Share(view, request, placement.pool, hint);
   if (decision.ok()) {
-    decision->allocation.decided_by =
-        shrinks && !placement.exclusive
-            ? fmt::format("{}, but it keeps the CPUs of its first start", placement.by)
-            : placement.by;
+    decision->allocation.decided_by = placement.by;
+    if (shrinks && !placement.exclusive) {
+      decision->allocation.decided_by += ", but it keeps the CPUs of its first start";
+    }
     decision->allocation.class_defaults = ClassDefaultsOf(view.config, placement);
     SizePoolsBeside(view, request, *decision);
   } else if (GoesElsewhere(view, placement, decision.status())) {

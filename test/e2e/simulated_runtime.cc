@@ -192,6 +192,7 @@ Status SimulatedRuntime::ResizeUnseen(const std::string& pod_name, const Contain
   *entry->container.mutable_linux()->mutable_resources() =
       NextEntry(sandbox, container).container.linux().resources();
   KeepEntry(sandbox.spec.uid, *entry);
+  cri_.SetResources(entry->container.id(), CriResources(entry->container));
   return OkStatus();
 }
 
