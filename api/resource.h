@@ -122,6 +122,12 @@ struct ResourceAllocation {
   /// must be permitted to use; empty: the default one, or none. Our own extension: other plugins
   /// leave it empty.
   std::string pool;
+  /// Those CPUs of `value`, kernel list form, that the container got after its first start, by a
+  /// resize in place: it gives them up when it shrinks, and no others. `lacks`: how many exclusive
+  /// CPUs it is without since the machine lost them, so that it asks for them again. Our own
+  /// extension: other plugins leave them empty.
+  std::string grown;
+  double lacks = 0;
   /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
   /// (config.yaml:14)". Our own extension: other plugins leave it empty.
   std::string decided_by;

@@ -95,6 +95,7 @@ Status CheckPaths(std::string_view what, const std::string& host, const std::str
 Status CheckKnob(const ResourceAllocation& allocation) {
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.shares).status());
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.grown).status());
   if (allocation.oci_property == kCpusetCpus) {
     return CpuSet::Parse(allocation.value).status();
   }
@@ -296,6 +297,8 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
   message.set_shares(allocation.shares);
   message.set_shares_of(allocation.shares_of);
   message.set_pool(allocation.pool);
+  message.set_grown(allocation.grown);
+  message.set_lacks(allocation.lacks);
   message.mutable_class_defaults()->insert(allocation.class_defaults.begin(),
                                            allocation.class_defaults.end());
   return message;
@@ -328,6 +331,8 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.shares = message.shares();
   allocation.shares_of = message.shares_of();
   allocation.pool = Cut(message.pool(), kMostForeignBytes);
+  allocation.grown = message.grown();
+  allocation.lacks = message.lacks();
   allocation.class_defaults = MapFrom(message.class_defaults());
   QRM_RETURN_IF_ERROR(Check(allocation));
   return allocation;
@@ -341,6 +346,7 @@ Status Check(const ResourceAllocation& allocation) {
   for (const DeviceSpec& device : allocation.devices) {
     QRM_RETURN_IF_ERROR(CheckPaths("device", device.host_path, device.container_path));
   }
+  QRM_RETURN_IF_ERROR(CheckQuantity(allocation.lacks, "lacking quantity"));
   return CheckKnob(allocation);
 }
 

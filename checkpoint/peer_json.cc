@@ -136,6 +136,8 @@ ResourceAllocation ReadAllocationOrThrow(const Json& json) {
                                    .shares = Text(json, "shares"),
                                    .shares_of = Text(json, "shares_of"),
                                    .pool = Text(json, "pool"),
+                                   .grown = Text(json, "grown"),
+                                   .lacks = json.value("lacks", 0.0),
                                    .decided_by = Text(json, "decided_by"),
                                    .class_defaults = json.value("class_defaults", StringMap())};
   if (json.contains("resource_hints")) {
@@ -165,6 +167,7 @@ Status Validate(const ResourceAllocation& allocation) {
   }
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
   QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.shares).status());
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.grown).status());
   if (allocation.oci_property == kCpusetMems) {
     QRM_RETURN_IF_ERROR(NumaMask::Parse(allocation.value).status());
   }
@@ -259,6 +262,10 @@ Json WriteAllocation(const ResourceAllocation& allocation) {
   PutUnlessEmpty(json, "shares", allocation.shares);
   PutUnlessEmpty(json, "shares_of", allocation.shares_of);
   PutUnlessEmpty(json, "pool", allocation.pool);
+  PutUnlessEmpty(json, "grown", allocation.grown);
+  if (allocation.lacks != 0) {
+    json["lacks"] = allocation.lacks;
+  }
   PutUnlessEmpty(json, "decided_by", allocation.decided_by);
   PutUnlessEmpty(json, "class_defaults", allocation.class_defaults);
   return json;

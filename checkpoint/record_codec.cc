@@ -122,6 +122,8 @@ class Writer {
     message.set_shares(Text(allocation.shares));
     message.set_shares_of(Text(allocation.shares_of));
     message.set_pool(Text(allocation.pool));
+    message.set_grown(Text(allocation.grown));
+    message.set_lacks(Finite(allocation.lacks, resource));
     if (allocation.hints.has_value()) {
       pb::Hints& hints = *message.mutable_hints();
       for (const TopologyHint& hint : *allocation.hints) {
@@ -232,6 +234,8 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .shares = message.shares(),
                                 .shares_of = message.shares_of(),
                                 .pool = message.pool(),
+                                .grown = message.grown(),
+                                .lacks = message.lacks(),
                                 .decided_by = message.decided_by(),
                                 .class_defaults = Read(message.class_defaults())};
   if (message.has_hints()) {

@@ -151,7 +151,7 @@ void CheckBounds(const std::string& text, const YamlBounds& bounds) {
   }
 }
 
-/// Whoever wrote a file of the administrator's own learns it by the error.
+/// The author of an operator's file learns it from the error.
 Status OutOfBounds(const Status& problem, const YamlBounds& bounds) {
   if (bounds.aliases == YamlAliases::kRefused) {
     Reject(Rejected::kYaml, MessageOf(problem));

@@ -15,6 +15,7 @@
 #include "checkpoint/shared_parts.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/kept_draft.h"
+#include "manager/admission/recorded_grants.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
@@ -121,10 +122,14 @@ StatusOr<RunOptions> Admitter::Decide(Call& call) {
   if (!call.reason.empty()) {
     return LeaveAlone(call);
   }
-  if (const Status placed = Place(call); !placed.ok()) {
-    return Reject(call, call.failed_draft(), placed);
+  const Status placed = Place(call);
+  if (placed.ok()) {
+    return Answer(call, call.asked_draft());
   }
-  return Answer(call, call.asked_draft());
+  const bool has_place = call.asked_draft().known != nullptr && call.known.ok();
+  return has_place && call.moment == Moment::kAtCreation
+             ? KeepPlace(call, placed)
+             : Reject(call, call.failed_draft(), placed);
 }
 
 Status Admitter::Place(Call& call) {
@@ -282,6 +287,14 @@ Status Admitter::Commit(Call& call) {
   return OkStatus();
 }
 
+// What it has is nobody else's, so that it runs with that at least. What it lacks is tried again as
+// of a container that runs.
+StatusOr<RunOptions> Admitter::KeepPlace(Call& call, const Status& cause) {
+  const Status why = RollBack(call, call.failed_draft(), cause);
+  log::Warning("container is made anew with what it had", {{"error", MessageOf(why)}});
+  return Repeat(call, call.asked_draft());
+}
+
 StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
   const CpuSet offline = parts_.machine.OfflineNow();
   for (const auto& [resource, allocation] : draft.known->allocations) {
@@ -343,8 +356,8 @@ void Admitter::KeepOffOwned(const ContainerKey& key, RunOptions& options) const 
   }
 }
 
-// A container that runs keeps what its plugins gave it until it is tried again: others would get
-// what it uses. Only what it cannot have goes.
+// A container that runs without a record keeps what its plugins gave it until it is tried again:
+// others would get what it uses. Only what it cannot have goes.
 Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& cause) {
   std::map<std::string, std::vector<std::string>> allocated;
   for (const Draft& draft : call.drafts) {
@@ -352,7 +365,8 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
       const bool is_bad = &draft == &failed && failed.bad_answer && resource == failed.Blamed();
       const bool is_in_vain =
           std::find(draft.too_late.begin(), draft.too_late.end(), resource) != draft.too_late.end();
-      if (call.moment == Moment::kAtCreation || is_bad || is_in_vain) {
+      const bool has_former = draft.known != nullptr && Holds(*draft.known, resource);
+      if (call.moment == Moment::kAtCreation || has_former || is_bad || is_in_vain) {
         allocated[draft.demand.container].push_back(resource);
       }
     }
@@ -371,11 +385,13 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   // What is free meanwhile, which the sentence tells, changes nothing about its reason.
   const std::string reason = fmt::format("{} {} {}", call.asked.pod.uid, call.asked.container,
                                          WithoutNumbers(MessageOf(rejected)));
-  if (const auto equal_ones = rejections_.Take(reason, parts_.clock.Steady());
-      equal_ones.has_value()) {
+  const auto equal_ones = rejections_.Take(reason, parts_.clock.Steady());
+  if (equal_ones.has_value()) {
     KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
   }
-  if (parts_.listener) {
+  // A resize is tried again and again while its container runs on: one refusal of each kind counts.
+  const bool counts = call.asked_draft().known == nullptr || equal_ones.has_value();
+  if (parts_.listener && counts) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
     event.reason = call.disk_failed ? "disk" : RefusalReason(cause, failed);
     const checkpoint::PodMeta& pod = call.asked.pod;

@@ -73,14 +73,20 @@ class Admitter {
   Admitter& operator=(const Admitter&) = delete;
 
   /// What to run the container with; it is durable and published then. A repeated request is
-  /// answered from the state, and plugins are asked again only for what grew; a container that no
-  /// plugin serves is not recorded. One that is to be left alone asks for nothing; it starts also
-  /// where plugins refuse even that. One that is created and gets no CPUs from a plugin is kept off
-  /// those that others own on record, where that leaves it any.
+  /// answered from the state, and plugins are asked again only for what changed: a container that
+  /// is made anew gets at least what it has, where they refuse more. One that no plugin serves is
+  /// not recorded. One that is to be left alone asks for nothing; it starts also where plugins
+  /// refuse even that. One that is created and gets no CPUs from a plugin is kept off those that
+  /// others own on record, where that leaves it any.
   /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
   /// gave for this call is released, and the checkpoint is as before.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
+  /// As Planner::Compare.
+  [[nodiscard]] Planner::Difference Compare(const checkpoint::ContainerRecord& record,
+                                            const ContainerDemand& demand) const {
+    return planner_.Compare(record, demand);
+  }
   /// As the rule of that name: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
                            const std::string& resource) const;
@@ -100,6 +106,7 @@ class Admitter {
 
   StatusOr<RunOptions> Answer(Call& call, Draft& asked);
   StatusOr<RunOptions> Repeat(Call& call, Draft& draft);
+  StatusOr<RunOptions> KeepPlace(Call& call, const Status& cause);
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   void KeepOffOwned(const ContainerKey& key, RunOptions& options) const;

@@ -57,7 +57,8 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed) {
 
 Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
                  const Whole& whole) {
-  std::string context = "cannot admit " + NameOf(asked);
+  std::string context = failed.known != nullptr ? "cannot resize " : "cannot admit ";
+  context += NameOf(asked);
   if (&failed == whole.draft.get()) {
     context += ": its containers together";
   } else if (failed.demand.container != asked.container) {

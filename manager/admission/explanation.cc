@@ -59,6 +59,9 @@ Json ToJson(const ResourceAllocation& allocation) {
     json["shares"] = allocation.shares;
     json["shares_of"] = allocation.shares_of;
   }
+  if (!allocation.grown.empty()) {
+    json["grown"] = allocation.grown;
+  }
   if (!allocation.envs.empty()) {
     json["envs"] = allocation.envs;
   }

@@ -32,16 +32,23 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Whether the container runs with `resource` and could not take another: variables, mounts and
-/// devices are set when it is made.
-bool IsFixed(const Draft& draft, const std::string& resource) {
-  const auto given = draft.known->allocations.find(resource);
-  if (!draft.explanation.after_the_fact || given == draft.known->allocations.end()) {
+/// Whether a container that runs by `record` could not take another `resource`: variables, mounts
+/// and devices are set when it is made. Variables that tell CPUs beside a cpuset follow then.
+bool IsFixed(const checkpoint::ContainerRecord& record, const std::string& resource) {
+  const auto given = record.allocations.find(resource);
+  if (given == record.allocations.end()) {
     return false;
   }
   const ResourceAllocation& allocation = given->second;
-  return !allocation.envs.empty() || !allocation.annotations.empty() ||
-         !allocation.mounts.empty() || !allocation.devices.empty();
+  return (!allocation.envs.empty() && allocation.oci_property != kCpusetCpus) ||
+         !allocation.annotations.empty() || !allocation.mounts.empty() ||
+         !allocation.devices.empty();
+}
+
+/// Whether a compute driver gave the CPUs of `record`: they stay as long as the container, and
+/// nobody else is asked for more.
+bool IsDrivers(const checkpoint::ContainerRecord& record, const std::string& resource) {
+  return resource == kCpuResource && IsDriversRecord(record);
 }
 
 /// Takes out of `allocations` what a driver's word counts over: the CPUs and memory nodes of the
@@ -53,6 +60,18 @@ void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
         (allocation->oci_property == kCpusetMems && !driver.grant.mems.Empty());
     if (is_overruled && !resource->starts_with(driver.resource)) {
       allocation.Edit().oci_property.clear();
+    }
+  }
+}
+
+/// Takes out of `draft.allocated` the plugins that said that they gave nothing: what the container
+/// held before stays, and need not be restored.
+template <typename Answers>
+void LeaveOutRefusals(const Answers& answers, Draft& draft) {
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const StatusCode code = answers[i].status().code();
+    if (code == StatusCode::kResourceExhausted || code == StatusCode::kInvalidArgument) {
+      std::erase(draft.allocated, draft.requests[i].resource);
     }
   }
 }
@@ -207,12 +226,34 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   return OkStatus();
 }
 
-// What a driver gave stays as long as the container: nobody else is asked for more of it.
+Planner::Difference Planner::Compare(const checkpoint::ContainerRecord& record,
+                                     const ContainerDemand& demand) const {
+  Difference difference;
+  if (!ReasonToSkip(demand, options_).empty()) {
+    return difference;
+  }
+  for (const auto& [name, amount] : AllRequests(demand, options_, plugins_)) {
+    const Ask ask = AskOf(demand, name, amount, options_);
+    if (!NeedsPlugin(ask.resource, options_, plugins_) || !Differs(record, ask) ||
+        Satisfies(record, ask)) {
+      continue;
+    }
+    if (!IsDrivers(record, ask.resource) && !IsFixed(record, ask.resource)) {
+      difference.asks = true;
+    } else if (const auto before = record.requests.find(name);
+               before == record.requests.end() || before->second < amount) {
+      difference.when_remade.push_back(name);
+    }
+  }
+  return difference;
+}
+
 bool Planner::KeepsFromRecord(Draft& draft, const std::string& name, double amount) const {
-  const std::string& resource = PluginNameOf(name, options_);
-  const bool satisfied = Satisfies(*draft.known, name, resource, amount);
-  const bool is_drivers = resource == kCpuResource && IsDriversRecord(*draft.known);
-  if (!satisfied && !is_drivers && !IsFixed(draft, resource)) {
+  const Ask ask = AskOf(draft.demand, name, amount, options_);
+  const std::string& resource = ask.resource;
+  const bool satisfied = Satisfies(*draft.known, ask);
+  const bool is_fixed = draft.explanation.after_the_fact && IsFixed(*draft.known, resource);
+  if (!satisfied && !IsDrivers(*draft.known, resource) && !is_fixed) {
     return false;
   }
   if (draft.known->allocations.contains(resource)) {
@@ -317,6 +358,9 @@ Status Planner::Allocate(Draft& draft) const {
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i].ok()) {
       draft.failed_resource = draft.requests[i].resource;
+      if (draft.known != nullptr) {
+        LeaveOutRefusals(answers, draft);
+      }
       return answers[i].status();
     }
   }

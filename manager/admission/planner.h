@@ -24,6 +24,12 @@ class Plugins;
 /// Threads: any, if no two threads share a draft; waits for plugins.
 class Planner {
  public:
+  /// How what a container asks for differs from what it was placed for.
+  struct Difference {
+    bool asks = false;                     ///< plugins are to be asked again
+    std::vector<std::string> when_remade;  ///< requests that can only grow when it is made anew
+  };
+
   /// The references outlive the planner.
   Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
           const AdmissionOptions& options);
@@ -39,6 +45,10 @@ class Planner {
   /// Scope pod: aligns what `drafts` need together, as `whole`, whose hint each of them is planned
   /// with. One draft stands for itself. Errors: as Plan's.
   Status AlignTogether(std::vector<Draft>& drafts, Whole& whole) const;
+
+  /// What an admission of `demand` would do with a container that runs by `record`.
+  [[nodiscard]] Difference Compare(const checkpoint::ContainerRecord& record,
+                                   const ContainerDemand& demand) const;
 
   /// Errors: kDeadlineExceeded when `deadline` is over before `step`.
   Status CheckTime(Deadline deadline, const std::string& step) const;

@@ -46,15 +46,27 @@ std::shared_ptr<const ResourceAllocation> AdmittedOf(const ContainerRecord& reco
 
 }  // namespace
 
+ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& name,
+                               const ContainerRecord& record) {
+  ContainerDemand demand{.pod = pod,
+                         .container = name,
+                         .type = record.type,
+                         .index = record.index,
+                         .restartable_init = record.restartable_init,
+                         .requests = record.requests,
+                         .limits = record.limits,
+                         .source = record.request_source,
+                         .runtime_class = record.runtime_class};
+  const auto is_none = [](const auto& request) { return request.second <= 0; };
+  if (std::any_of(demand.requests.begin(), demand.requests.end(), is_none)) {
+    std::erase_if(demand.requests.Edit(), is_none);
+  }
+  return demand;
+}
+
 sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const ContainerRecord& record,
                          const PluginInfo& plugin, const AdmissionOptions& options) {
-  const ContainerDemand demand{.pod = pod,
-                               .container = name,
-                               .type = record.type,
-                               .index = record.index,
-                               .requests = record.requests,
-                               .limits = record.limits,
-                               .runtime_class = record.runtime_class};
+  const ContainerDemand demand = RecordedDemand(pod, name, record);
   const auto [requested, amount] = RequestedAs(record, plugin.resource, options);
   const ResourceAllocation& given = record.allocations.at(plugin.resource);
   sdk::Grant grant{.request = MakeRequest(demand, plugin, requested, amount, options),

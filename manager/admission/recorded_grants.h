@@ -6,10 +6,15 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/admission_options.h"
+#include "manager/demand/demand_source.h"
 #include "manager/registry/plugin_info.h"
 #include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::manager {
+
+/// What the container `name` of `pod` asked for by `record`.
+ContainerDemand RecordedDemand(const checkpoint::PodMeta& pod, const SharedText& name,
+                               const checkpoint::ContainerRecord& record);
 
 /// The container `name` of `pod` as a grant of `plugin`, which `record` says gave its own resource:
 /// the request as the plugin was asked, with the nodes of the allocation as its hint where the

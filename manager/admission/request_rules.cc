@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "manager/admission/driver_step.h"
 #include "manager/admission/wishes.h"
 #include "manager/registry/plugins.h"
 #include "topology/pod_request.h"
@@ -146,15 +147,48 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
   return PodRequest(amounts);
 }
 
-bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
-               const std::string& resource, double amount) {
+Ask AskOf(const ContainerDemand& demand, const std::string& requested, double amount,
+          const AdmissionOptions& options) {
+  const auto limit = demand.limits.find(requested);
+  return {requested, PluginNameOf(requested, options), amount,
+          limit == demand.limits.end() ? std::nullopt : std::optional(limit->second)};
+}
+
+// Of other resources than CPUs a container keeps what it has when it asks for less: memory that it
+// uses cannot be taken. One that asks for none is left with what it has.
+bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask) {
+  const auto given = record.allocations.find(ask.resource);
+  if (ask.amount == 0) {
+    return false;
+  }
+  if (given != record.allocations.end() && given->second->lacks > 0) {
+    return true;
+  }
+  const auto before = record.requests.find(ask.requested);
+  if (before == record.requests.end()) {
+    return true;
+  }
+  if (ask.resource != kCpuResource) {
+    return before->second < ask.amount;
+  }
+  const auto limit = record.limits.find(ask.requested);
+  const bool same_limit = limit == record.limits.end() ? !ask.limit.has_value()
+                                                       : ask.limit == std::optional(limit->second);
+  return before->second != ask.amount || !same_limit;
+}
+
+bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask) {
+  const auto& [requested, resource, amount, limit] = ask;
   const auto given = record.allocations.find(resource);
   if (given == record.allocations.end()) {
     return false;
   }
-  const auto before = record.requests.find(requested);
-  if (before != record.requests.end() && before->second >= amount) {
+  const bool is_recorded = record.requests.contains(requested);
+  if (is_recorded && !Differs(record, ask)) {
     return true;
+  }
+  if (given->second->lacks > 0 || (is_recorded && resource == kCpuResource)) {
+    return false;
   }
   // The amount of a pool is that of all who share it. Under another name the pod's unit may differ
   // from the plugin's.

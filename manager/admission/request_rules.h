@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,11 +51,25 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
                                             const AdmissionOptions& options,
                                             const Plugins& plugins);
 
-/// True when the record of an earlier admission covers a request of `amount`: it was made for at
-/// least as much, or gave as much. `resource` is the plugin's name of what the pod calls
-/// `requested`.
-bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
-               const std::string& resource, double amount);
+/// What a container asks for under one name.
+struct Ask {
+  const std::string& requested;  ///< as the pod calls it
+  const std::string& resource;   ///< as the plugin does
+  double amount = 0;
+  std::optional<double> limit;
+};
+
+/// `amount` of what `demand` calls `requested`.
+Ask AskOf(const ContainerDemand& demand, const std::string& requested, double amount,
+          const AdmissionOptions& options);
+
+/// True when `record` was made for another request than `ask`: for less of it, for more CPUs or
+/// another limit of CPUs, or when some of what it gave is gone.
+bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask);
+
+/// True when the record of an earlier admission covers `ask`: it was made for that, or gave as
+/// much.
+bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask);
 
 /// Whether the container of `record` has nothing of `resource`, which it requests, or which all
 /// get: its plugin came later, or could give only what a running container cannot take.

@@ -142,6 +142,7 @@ void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of,
     for (const std::string& resource : remarks.implicit_requests) {
       (*container.mutable_request_sources())[resource] = "configuration";
     }
+    container.set_pending(remarks.pending);
     *container.mutable_runs_without() = {remarks.runs_without.begin(), remarks.runs_without.end()};
   }
 }

@@ -109,6 +109,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                  releaser->Replay(plugin);
                  follower->OnReconciled();
                },
+           .on_whole_run = [this] { follower->CompareAllRequests(); },
            .stands_aside = [this] { return kubelet.stands_aside(); },
            .admission = config.admission},
           config.reconcile)),

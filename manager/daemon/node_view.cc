@@ -242,6 +242,14 @@ NodeStatus NodeView::Status() const {
                     unplaced.containers, unplaced.why));
   }
   AddIncomplete(status);
+  const PendingStatus pending = parts_.follower.resizes().GetStatus();
+  status.pending_containers = pending.containers;
+  if (pending.containers > 0) {
+    status.degraded_reasons.push_back(fmt::format(
+        "running containers with less than they request now: {}, one since {}; qrmctl pods marks "
+        "them",
+        pending.containers, pending.why));
+  }
   if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
         "the configuration file is refused, the former one stays in force: {}", refusal));
@@ -328,6 +336,7 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
   ContainerRemarks remarks{.implicit_requests =
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
   if (parts_.live.Find({pod.meta.uid, name}).has_value()) {
+    remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
   }
   return remarks;

@@ -26,6 +26,7 @@ class AnnouncedPods final : public SpecSource {
   std::string name() const override { return "announced"; }
   bool can_look() const override { return false; }
   PodSpecPtr Find(const std::string& uid) const override;
+  uint64_t revision() const override;
   void Prefetch(const std::string& /*uid*/) override {}
   void AfterLooking(const std::string& /*uid*/, Deadline /*deadline*/,
                     std::function<void()> done) override {
@@ -35,6 +36,7 @@ class AnnouncedPods final : public SpecSource {
  private:
   mutable Mutex mutex_;
   std::vector<PodSpecPtr> pods_ QRM_GUARDED_BY(mutex_);  // by age
+  uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace qrm::manager

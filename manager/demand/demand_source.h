@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,17 @@ class DemandSource {
   /// Begins to look for the specs of a pod whose containers are about to be created. Threads: any;
   /// never waits.
   virtual void Prefetch(const RuntimePod& /*pod*/) {}
+
+  /// `recorded`, what a container on record asked for, with what its pod's spec says now; absent
+  /// when no spec of the pod is known. Never waits. Threads: any.
+  virtual std::optional<ContainerDemand> FindNow(const ContainerDemand& /*recorded*/) const {
+    return std::nullopt;
+  }
+  /// Changes whenever FindNow may answer otherwise than before. Threads: any.
+  virtual uint64_t revision() const { return 0; }
+  /// Begins to look for the pod's spec once more, as far as somebody can be asked. Threads: any;
+  /// never waits.
+  virtual void LookAgain(const std::string& /*pod_uid*/) {}
 };
 
 /// Computes the demand from the cgroup values that kubelet gave the container.

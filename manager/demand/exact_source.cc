@@ -154,6 +154,24 @@ void ExactSource::Prefetch(const RuntimePod& pod) {
   }
 }
 
+std::optional<ContainerDemand> ExactSource::FindNow(const ContainerDemand& recorded) const {
+  return impl_->Known(recorded);
+}
+
+uint64_t ExactSource::revision() const {
+  uint64_t sum = 0;
+  for (const SpecSource* source : impl_->sources) {
+    sum += source->revision();
+  }
+  return sum;
+}
+
+void ExactSource::LookAgain(const std::string& pod_uid) {
+  for (SpecSource* source : impl_->sources) {
+    source->Prefetch(pod_uid);
+  }
+}
+
 std::optional<ContainerDemand> ExactSource::Impl::Refined(const ContainerDemand& estimated,
                                                           const PodSpecPtr& spec,
                                                           const SpecSource& source) const {

@@ -1,6 +1,7 @@
 // Takes what tells a request exactly, and leaves the rest.
 #include "manager/demand/resized_demand.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -29,16 +30,34 @@ void TakeCpus(uint64_t shares, std::map<std::string, double>& requests) {
   }
 }
 
+/// Whether kubelet writes `quota_us` for a limit of `cpus`: it rounds down to microseconds, and
+/// writes 1 ms at least. Source: kubelet's MilliCPUToQuota, Kubernetes 1.36.
+bool IsQuotaOf(double cpus, int64_t quota_us, uint64_t period_us) {
+  constexpr int64_t kLeastQuotaUs = 1000;
+  const int64_t quota = std::llround(cpus * 1000) * static_cast<int64_t>(period_us) / 1000;
+  return quota_us == std::max(quota, kLeastQuotaUs);
+}
+
+void TakeLimit(const LinuxResources& told, std::map<std::string, double>& limits) {
+  const auto known = limits.find("cpu");
+  const bool agrees =
+      known != limits.end() &&
+      IsQuotaOf(known->second, told.cpu_quota_us.value_or(0), told.cpu_period_us.value_or(0));
+  if (!agrees) {
+    SetCpuLimit(told, limits);
+  }
+}
+
 }  // namespace
 
 ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told) {
-  if (told.cpu_period_us.value_or(0) == 0) {
+  if (told.cpu_period_us.value_or(0) == 0 && demand.source != kEstimate) {
     return demand;
   }
   if (told.cpu_shares.has_value()) {
     TakeCpus(*told.cpu_shares, demand.requests.Edit());
   }
-  SetCpuLimit(told, demand.limits.Edit());
+  TakeLimit(told, demand.limits.Edit());
   const auto limit = static_cast<double>(told.memory_limit_bytes.value_or(0));
   if (demand.pod.qos_class == "Guaranteed" && limit > 0) {
     demand.requests.Edit()["memory"] = limit;

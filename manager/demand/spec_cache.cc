@@ -24,12 +24,22 @@ std::size_t SpecCache::size() const {
   return specs_.size();
 }
 
+uint64_t SpecCache::revision() const {
+  const MutexLock lock(mutex_);
+  return revision_;
+}
+
 bool SpecCache::Put(PodSpec spec) {
   const MutexLock lock(mutex_);
+  if (const auto known = specs_.find(spec.uid); known != specs_.end() && *known->second == spec) {
+    not_told_again_.erase(spec.uid);
+    return true;
+  }
   RemoveLocked(spec.uid);
   if (specs_.size() >= kMaxPods) {
     return false;
   }
+  ++revision_;
   if (!spec.static_uid.empty()) {
     uid_of_mirror_[{spec.static_uid, spec.pod_namespace, spec.name}] = spec.uid;
   }
@@ -52,6 +62,7 @@ void SpecCache::RemoveLocked(const std::string& uid) {
   if (found == specs_.end()) {
     return;
   }
+  ++revision_;
   const PodSpec& spec = *found->second;
   const auto mirror = uid_of_mirror_.find({spec.static_uid, spec.pod_namespace, spec.name});
   if (mirror != uid_of_mirror_.end() && mirror->second == uid) {

@@ -1,6 +1,8 @@
 // The specs that one source has told, and who waits for more.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -34,6 +36,8 @@ class SpecCache {
   PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
                         const std::string& name) const;
   std::size_t size() const;
+  /// As SpecSource::revision.
+  uint64_t revision() const;
 
   /// Replaces the spec of the same pod. False when there are too many.
   bool Put(PodSpec spec);
@@ -70,6 +74,7 @@ class SpecCache {
   const Gone on_gone_;
   mutable Mutex mutex_;
   bool settled_ QRM_GUARDED_BY(mutex_) = false;
+  uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<std::string, PodSpecPtr> specs_ QRM_GUARDED_BY(mutex_);
   std::map<StaticPod, std::string> uid_of_mirror_ QRM_GUARDED_BY(mutex_);
   std::set<std::string> looked_for_ QRM_GUARDED_BY(mutex_);

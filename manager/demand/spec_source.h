@@ -1,6 +1,7 @@
 // The interface of a source that knows the specs of the node's pods.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -27,6 +28,8 @@ class SpecSource {
                                 const std::string& /*name*/) const {
     return nullptr;
   }
+  /// Grows with each spec that is new, changed or gone.
+  virtual uint64_t revision() const = 0;
   /// Begins to look for a pod that is not known, or has changed; does nothing when it cannot be
   /// asked.
   virtual void Prefetch(const std::string& uid) = 0;

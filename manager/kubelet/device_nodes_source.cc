@@ -248,4 +248,16 @@ void DeviceNodesSource::Prefetch(const RuntimePod& pod) {
   impl_->inner.Prefetch(pod);
 }
 
+std::optional<ContainerDemand> DeviceNodesSource::FindNow(const ContainerDemand& recorded) const {
+  return impl_->inner.FindNow(recorded);
+}
+
+uint64_t DeviceNodesSource::revision() const {
+  return impl_->inner.revision();
+}
+
+void DeviceNodesSource::LookAgain(const std::string& pod_uid) {
+  impl_->inner.LookAgain(pod_uid);
+}
+
 }  // namespace qrm::manager

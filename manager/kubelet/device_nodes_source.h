@@ -38,6 +38,10 @@ class DeviceNodesSource final : public DemandSource {
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
             Found found) override;
   void Prefetch(const RuntimePod& pod) override;
+  /// Keeps the annotation that is on record.
+  std::optional<ContainerDemand> FindNow(const ContainerDemand& recorded) const override;
+  uint64_t revision() const override;
+  void LookAgain(const std::string& pod_uid) override;
 
  private:
   struct Impl;

@@ -201,6 +201,10 @@ PodSpecPtr KubeletPods::Find(const std::string& uid) const {
   return impl_->cache.Find(uid);
 }
 
+uint64_t KubeletPods::revision() const {
+  return impl_->cache.revision();
+}
+
 PodSpecPtr KubeletPods::FindMirror(const std::string& static_uid, const std::string& pod_namespace,
                                    const std::string& name) const {
   return impl_->cache.FindMirror(static_uid, pod_namespace, name);

@@ -241,6 +241,10 @@ PodSpecPtr PodsApiClient::Find(const std::string& uid) const {
   return impl_->cache.Find(uid);
 }
 
+uint64_t PodsApiClient::revision() const {
+  return impl_->cache.revision();
+}
+
 PodSpecPtr PodsApiClient::FindMirror(const std::string& static_uid,
                                      const std::string& pod_namespace,
                                      const std::string& name) const {

@@ -46,6 +46,7 @@ class PodsApiClient final : public SpecSource {
 
   std::string name() const override { return "pods-api"; }
   PodSpecPtr Find(const std::string& uid) const override;
+  uint64_t revision() const override;
   PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
                         const std::string& name) const override;
   void Prefetch(const std::string& uid) override;

@@ -78,6 +78,9 @@ void AddUnplaced(const NodeStatus& status, Families& families) {
   AddGauge(families, "qrm_incomplete_containers",
            "Containers that run without something that they request.",
            static_cast<double>(status.incomplete_containers));
+  AddGauge(families, "qrm_pending_resizes",
+           "Containers that run with less than they request now, and are tried again.",
+           static_cast<double>(status.pending_containers));
 }
 
 /// What fails now, whatever has failed before.

@@ -34,6 +34,7 @@ struct ContainerRemarks {
   std::vector<std::string> implicit_requests;  ///< those that the configuration makes
   /// It runs, and has nothing of these resources, which it requests or which all get.
   std::vector<std::string> runs_without;
+  std::string pending;  ///< why it runs with less than it requests now; empty: it does not
 };
 
 /// The daemon as the edges see it. Threads: any.

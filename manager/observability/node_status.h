@@ -68,6 +68,7 @@ struct NodeStatus {
   std::size_t unplaced_containers = 0;  ///< that run although they were refused a place
   /// That have a place, and run without something that they request.
   std::size_t incomplete_containers = 0;
+  std::size_t pending_containers = 0;  ///< that run with less than they request now
   std::vector<PoolStatus> pools;
   std::vector<NumaStatus> numa_nodes;
   std::string disk_problem;  ///< why new containers are refused; empty: the disk takes changes

@@ -84,7 +84,8 @@ std::pair<ContainerKey, LiveContainer> LastingEntry(const Lasting& pod,
                                                 .pod_id = pod.id,
                                                 .started = Runs(container),
                                                 .cgroups_path = container.cgroups_path,
-                                                .attempt = container.attempt}};
+                                                .attempt = container.attempt,
+                                                .shown = ShownIn(container.resources, false)}};
   auto& [key, live] = entry;
   key.pod_uid = pod.uid;
   const checkpoint::ContainerRecord* record = nullptr;
@@ -154,7 +155,12 @@ void Inventory::OnObserved(Observation seen) {
     const bool is_known = known.has_value() && known->id == container.id;
     const std::string& path = is_known ? known->cgroups_path : container.cgroups_path;
     const bool runs = Runs(container);
-    const LiveContainer now{container.id, container.pod_id, runs, path, container.attempt};
+    const LiveContainer now{.id = container.id,
+                            .pod_id = container.pod_id,
+                            .started = runs,
+                            .cgroups_path = path,
+                            .attempt = container.attempt,
+                            .shown = ShownIn(container.resources, false)};
     if (!live.emplace(key, now).second) {
       continue;
     }

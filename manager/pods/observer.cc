@@ -2,6 +2,8 @@
 // observation.
 #include "manager/pods/observer.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -53,7 +55,10 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   void OnContainers(std::vector<RuntimePod> pods,
                     StatusOr<std::vector<RuntimeContainer>> containers);
   void AskMore(const std::shared_ptr<Look>& look);
-  void OnStatus(const std::shared_ptr<Look>& look, StatusOr<RuntimeContainer> container);
+  void OnStatus(const std::shared_ptr<Look>& look, const RuntimeContainer& listed,
+                StatusOr<RuntimeContainer> container);
+  bool IsKnown(const RuntimePod& pod, const RuntimeContainer& container) const;
+  void AskAgain(std::vector<RuntimeContainer> known, Look& look);
   void Finish(Look& look);
   void EndLook(const Status& result);
   std::set<std::string> KnownPods() const;
@@ -80,6 +85,8 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   bool stopped = false;
   bool looking = false;
   bool look_again = false;
+  steady_clock::time_point next_values;  // when known containers are asked for again
+  std::size_t asked_again = 0;           // how many of them were, so far
 
   mutable Mutex mutex;
   ObserverStatus status QRM_GUARDED_BY(mutex);
@@ -201,36 +208,60 @@ void Observer::Impl::OnContainers(std::vector<RuntimePod> pods,
   for (const RuntimePod& pod : pods) {
     pod_by_id[pod.id] = &pod;
   }
+  std::vector<RuntimeContainer> known;
   for (RuntimeContainer& container : *containers) {
     const auto pod = pod_by_id.find(container.pod_id);
     if (pod == pod_by_id.end() || !IsLive(container)) {
       continue;  // a pod that is younger than the list of pods is found by the next look
     }
-    const auto known = parts.live.Find(KeyOf(*pod->second, container));
-    const bool is_known = known.has_value() && known->id == container.id;
-    (is_known ? look->seen.containers : look->to_ask).push_back(std::move(container));
+    const bool is_known = IsKnown(*pod->second, container);
+    (is_known ? known : look->to_ask).push_back(std::move(container));
   }
+  AskAgain(std::move(known), *look);
   look->seen.pods = std::move(pods);
   AskMore(look);
+}
+
+bool Observer::Impl::IsKnown(const RuntimePod& pod, const RuntimeContainer& container) const {
+  const auto known = parts.live.Find(KeyOf(pod, container));
+  return known.has_value() && known->id == container.id;
+}
+
+// A list does not show what was resized: the next of the known containers are looked at each
+// period, so that a period costs the same on every node.
+void Observer::Impl::AskAgain(std::vector<RuntimeContainer> known, Look& look) {
+  std::size_t count = 0;
+  if (const auto now = steady_clock::now(); now >= next_values && !known.empty()) {
+    next_values = now + options.period;
+    count = std::min(options.values_per_period, known.size());
+    std::rotate(known.begin(),
+                known.begin() + static_cast<std::ptrdiff_t>(asked_again % known.size()),
+                known.end());
+    asked_again += count;
+  }
+  const auto rest = known.begin() + static_cast<std::ptrdiff_t>(count);
+  std::move(known.begin(), rest, std::back_inserter(look.to_ask));
+  std::move(rest, known.end(), std::back_inserter(look.seen.containers));
 }
 
 // Answers may come at once, within the call.
 void Observer::Impl::AskMore(const std::shared_ptr<Look>& look) {
   while (look->next < look->to_ask.size() && look->in_flight < options.concurrent_statuses) {
     ++look->in_flight;
+    const RuntimeContainer& listed = look->to_ask[look->next++];
     parts.runtime.GetContainer(
-        look->to_ask[look->next++],
-        While<StatusOr<RuntimeContainer>>([look](Impl& self, StatusOr<RuntimeContainer> container) {
-          self.OnStatus(look, std::move(container));
-        }));
+        listed, While<StatusOr<RuntimeContainer>>(
+                    [look, &listed](Impl& self, StatusOr<RuntimeContainer> container) {
+                      self.OnStatus(look, listed, std::move(container));
+                    }));
   }
   if (look->next == look->to_ask.size() && look->in_flight == 0 && looking) {
     Finish(*look);
   }
 }
 
-// A container without status is left to the next look.
-void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look,
+// A new container without status is left to the next look.
+void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look, const RuntimeContainer& listed,
                               StatusOr<RuntimeContainer> container) {
   --look->in_flight;
   if (container.ok()) {
@@ -238,6 +269,12 @@ void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look,
     look->seen.containers.push_back(*std::move(container));
   } else if (container.status().code() != StatusCode::kNotFound) {
     log::Warning("container not looked at", {{"error", MessageOf(container.status())}});
+    const auto& pods = look->seen.pods;
+    const auto pod = std::find_if(pods.begin(), pods.end(),
+                                  [&](const RuntimePod& one) { return one.id == listed.pod_id; });
+    if (pod != pods.end() && IsKnown(*pod, listed)) {
+      look->seen.containers.push_back(listed);
+    }
   }
   AskMore(look);
 }

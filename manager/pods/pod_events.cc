@@ -31,17 +31,6 @@ bool IsResize(const LinuxResources& requested) {
   return requested.cpu_shares.has_value() || requested.memory_limit_bytes.has_value();
 }
 
-RuntimeContainer Resized(RuntimeContainer container, const LinuxResources& requested) {
-  LinuxResources& resources = container.resources;
-  if (requested.cpu_shares.has_value()) {
-    resources.cpu_shares = requested.cpu_shares;
-  }
-  if (requested.memory_limit_bytes.has_value()) {
-    resources.memory_limit_bytes = requested.memory_limit_bytes;
-  }
-  return container;
-}
-
 }  // namespace
 
 PodEvents::PodEvents(const NodeParts& parts, Room room) : parts_(parts), room_(room) {}
@@ -97,23 +86,26 @@ void PodEvents::OnCreateContainer(RuntimePod pod, RuntimeContainer container,
   parts_.live.Add(KeyOf(pod, container), {.id = container.id,
                                           .pod_id = pod.id,
                                           .cgroups_path = container.cgroups_path,
-                                          .attempt = container.attempt});
+                                          .attempt = container.attempt,
+                                          .shown = ShownIn(container.resources, true)});
   room_.placer.Create(std::move(pod), std::move(container), std::move(reply));
 }
 
 void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
                                   LinuxResources requested, UpdatesReply reply) {
+  const ContainerKey key = KeyOf(pod, container);
+  if (IsResize(requested)) {
+    parts_.live.NoteShown(key, container.id, ShownIn(requested, true));
+  }
   const auto state = parts_.state.Load();
-  const ContainerRecord* record =
-      parts_.stands_aside() ? nullptr : state->Find(KeyOf(pod, container));
+  const ContainerRecord* record = parts_.stands_aside() ? nullptr : state->Find(key);
   if (record == nullptr) {
     reply(std::vector<ContainerUpdate>{});
     return;
   }
   if (IsResize(requested)) {
-    room_.placer.Resize(pod, Resized(container, requested), requested);
+    room_.placer.CompareRequests(key);
   }
-  const ContainerKey key = KeyOf(pod, container);
   const CpuSet offline = parts_.machine.OfflineNow();
   const LinuxResources recorded = CpusetOf(*record, offline);
   NoteContradiction(key, requested, recorded);
@@ -168,7 +160,8 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
                           .pod_id = pod.id,
                           .started = true,
                           .cgroups_path = container.cgroups_path,
-                          .attempt = container.attempt});
+                          .attempt = container.attempt,
+                          .shown = ShownIn(container.resources, false)});
   }
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);

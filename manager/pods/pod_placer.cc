@@ -15,7 +15,6 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
 #include "manager/demand/demand_source.h"
-#include "manager/demand/resized_demand.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/pods/applied_values.h"
 #include "manager/reconcile/reconciler.h"
@@ -52,12 +51,18 @@ bool HasDriver(const checkpoint::NodeState& state, const ContainerKey& key) {
 }  // namespace
 
 PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline,
-                     std::chrono::milliseconds adoption_grace)
+                     std::chrono::milliseconds adoption_grace, ResizeRetries retries)
     : parts_(parts),
       admission_deadline_(admission_deadline),
       unplaced_(
           parts, [this](const ContainerDemand& demand) { return AdmitRunning(demand); },
-          admission_deadline, adoption_grace) {}
+          admission_deadline, adoption_grace),
+      resizes_(
+          parts,
+          [this](const ContainerDemand& demand, Resizes::Attempt attempt) {
+            return PlaceResized(demand, attempt);
+          },
+          retries) {}
 
 void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
                        RuntimeEvents::AdjustmentReply reply) {
@@ -88,16 +93,8 @@ void PodPlacer::Start(const ContainerKey& key, std::function<void(const Status&)
   parts_.state.Post([this, key, done = std::move(done)] { done(HandOver(key)); });
 }
 
-void PodPlacer::Resize(const RuntimePod& pod, const RuntimeContainer& container,
-                       const LinuxResources& told) {
-  parts_.source.Find(pod, container, DeadlineAfter(admission_deadline_),
-                     [this, told](StatusOr<ContainerDemand> found) {
-                       if (found.ok()) {
-                         parts_.state.Post([this, demand = ResizedDemand(*std::move(found), told)] {
-                           PlaceResized(demand);
-                         });
-                       }
-                     });
+void PodPlacer::CompareRequests(const ContainerKey& key) {
+  parts_.state.Post([this, key] { resizes_.Compare(key); });
 }
 
 void PodPlacer::Adopt(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers) {
@@ -133,7 +130,11 @@ void PodPlacer::RemoveGone(const std::string& uid) {
 }
 
 void PodPlacer::RetryUnplaced() {
-  parts_.state.Post([this] { unplaced_.TryAll(); });
+  parts_.state.Post([this] {
+    unplaced_.TryAll();
+    resizes_.ForgetCompared();
+    CompareAllRequests();
+  });
 }
 
 void PodPlacer::OnPluginRegistered(const std::string& resource) {
@@ -143,6 +144,8 @@ void PodPlacer::OnPluginRegistered(const std::string& resource) {
     }
     unplaced_.AddIncomplete(resource);
     unplaced_.TryAll();
+    resizes_.ForgetCompared();
+    CompareAllRequests();
   });
 }
 
@@ -151,6 +154,13 @@ void PodPlacer::OnReconciled() {
     RemoveGonePods();
   }
   unplaced_.LeaveOwnedCpus();
+}
+
+// What the first plugin after a start gave would bind the others to its nodes.
+void PodPlacer::CompareAllRequests() {
+  if (parts_.live.synchronized() && !unplaced_.AwaitsPlugins()) {
+    resizes_.CompareAll();
+  }
 }
 
 void PodPlacer::OnDiskReturned() {
@@ -190,8 +200,12 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   }
   const ContainerDemand demand = WithoutPlaced(*found, parts_.live);
   ReleaseEarlierContainers(*found, Admitter::Moment::kAtCreation);
+  const bool is_made_anew = parts_.state.Load()->Find(demand.key()) != nullptr;
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        Admit(demand, Admitter::Moment::kAtCreation, deadline));
+  if (is_made_anew) {
+    resizes_.Compare(demand.key());  // it may have been refused more than it had
+  }
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
     RuntimeContainer made = container;
     if (const auto cpus = options.properties.find(std::string(kCpusetCpus));
@@ -273,6 +287,15 @@ StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::M
   }
   const bool any_untold = parts_.releaser.FinishRemovals();
   return any_ended || any_untold ? parts_.admitter.Admit(demand, moment, deadline) : options;
+}
+
+// The loop waits for no plugin that has yet to hear of removals: it is tried once more after these.
+Status PodPlacer::PlaceResized(const ContainerDemand& demand, Resizes::Attempt attempt) {
+  const Deadline deadline = DeadlineAfter(admission_deadline_);
+  constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
+  return attempt == Resizes::Attempt::kFirst
+             ? Admit(demand, kMoment, deadline).status()
+             : parts_.admitter.Admit(demand, kMoment, deadline).status();
 }
 
 Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
@@ -424,22 +447,6 @@ void PodPlacer::CommitDistrust(const Change& change) {
   }
 }
 
-// Plugins are asked for what has grown; what they cannot give leaves the container as it is.
-void PodPlacer::PlaceResized(const ContainerDemand& demand) {
-  const ContainerKey key = demand.key();
-  const auto before = parts_.state.Load();
-  if (before->Find(key) == nullptr) {
-    return;
-  }
-  const Deadline deadline = DeadlineAfter(admission_deadline_);
-  const Status placed = Admit(demand, Admitter::Moment::kAfterTheFact, deadline).status();
-  if (!placed.ok()) {
-    log::Warning("resized container keeps its place", {{"error", MessageOf(placed)}});
-  } else if (parts_.state.Load()->Find(key) != before->Find(key)) {
-    parts_.reconciler.TriggerChanges(key);
-  }
-}
-
 void PodPlacer::RemoveGonePods() {
   std::vector<std::string> gone;
   parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
@@ -455,6 +462,7 @@ void PodPlacer::RemoveGonePods() {
 void PodPlacer::RemovePods(const std::vector<std::string>& gone) {
   const Status removed = parts_.releaser.RemovePods(gone, [this] {
     unplaced_.TryAll();  // what did not fit may do so now
+    resizes_.RetryPending();
     parts_.reconciler.TriggerChangesSoon();
   });
   all_removed_ = removed.ok();

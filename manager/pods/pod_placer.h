@@ -12,6 +12,7 @@
 #include "api/base/status.h"
 #include "manager/pods/hand_over.h"
 #include "manager/pods/node_parts.h"
+#include "manager/pods/resizes.h"
 #include "manager/pods/unplaced.h"
 #include "manager/runtime/run_options.h"
 #include "manager/runtime/runtime_events.h"
@@ -25,13 +26,14 @@ enum class AdmissionMoment;
 /// before, so that the state loop never waits for a source of specs. An admission that lacks room
 /// gets that of the pods that have ended, which was kept for their return.
 ///
-/// Threads: any, but OnReconciled and OnDiskReturned. None of them waits.
+/// Threads: any, but OnReconciled, CompareAllRequests and OnDiskReturned. None of them waits.
 class PodPlacer {
  public:
   /// `parts` outlive the placer, and what it has begun. `adoption_grace` begins now; RetryUnplaced
   /// is for its caller to call when it is over.
   PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline,
-            std::chrono::milliseconds adoption_grace = {});
+            std::chrono::milliseconds adoption_grace = {},
+            ResizeRetries retries = ResizeRetries::kOn);
 
   /// Answers a creation, in the order of those of its pod.
   void Create(RuntimePod pod, RuntimeContainer container, RuntimeEvents::AdjustmentReply reply);
@@ -40,9 +42,8 @@ class PodPlacer {
   /// loop. Errors: those of MakeRoomFor; where cgroups may not be written, only for a container of
   /// a compute driver.
   void Start(const ContainerKey& key, std::function<void(const Status&)> done);
-  /// Asks plugins again for a container that has `container`'s resources from now on, of which the
-  /// runtime was `told` just now.
-  void Resize(const RuntimePod& pod, const RuntimeContainer& container, const LinuxResources& told);
+  /// Asks plugins again for a container of which the live ones show other values than before.
+  void CompareRequests(const ContainerKey& key);
   /// The runtime is told now to give `cpus` to a container that runs.
   void NoteUpdate(const ContainerKey& key, CpuSet cpus) { updates_.Note(key, std::move(cpus)); }
   /// `containers` are all that exist: those that are not known are admitted after the fact, values
@@ -55,17 +56,22 @@ class PodPlacer {
   /// Removes the pods that `live` no longer has, or the one of `uid` if it is such a one.
   void RemoveGone();
   void RemoveGone(const std::string& uid);
-  /// Tries again to admit the containers that run without an admission.
+  /// Tries again to admit the containers that run without an admission, and compares what all
+  /// others request with their records.
   void RetryUnplaced();
   /// The same, and those of which the plugin of `resource` was not asked because it was not there.
   void OnPluginRegistered(const std::string& resource);
   /// Plugins were asked what containers have now: those that run without an admission leave the
   /// CPUs that others own. Threads: the state loop.
   void OnReconciled();
+  /// A whole reconcile: asks plugins again for the containers that request something else than
+  /// their records say. Threads: the state loop.
+  void CompareAllRequests();
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();
   UnplacedStatus unplaced() const { return unplaced_.GetStatus(); }
+  const Resizes& resizes() const { return resizes_; }
 
  private:
   /// A creation that the runtime waits for.
@@ -99,7 +105,7 @@ class PodPlacer {
                  const RuntimeContainer& container, const CpuSet& offline,
                  checkpoint::Change& change);
   void CommitDistrust(const checkpoint::Change& change);
-  void PlaceResized(const ContainerDemand& demand);
+  Status PlaceResized(const ContainerDemand& demand, Resizes::Attempt attempt);
   void RemoveGonePods();
   void RemovePods(const std::vector<std::string>& gone);
   bool OwnsCpusAlone(const ContainerKey& key) const;
@@ -111,6 +117,7 @@ class PodPlacer {
   UpdatesUnderWay updates_;
   RepeatedLines refusals_;  // used on the state loop only, as the next one
   Unplaced unplaced_;
+  Resizes resizes_;
   bool read_only_told_ = false;  ///< used on the state loop only, as the next one
   bool all_removed_ = true;      ///< the latest removal has come about; used on the state loop only
 };

@@ -18,7 +18,11 @@ struct ObserverOptions {
   std::chrono::milliseconds gone_after{10000};
   std::chrono::milliseconds watch_retry{1000};
   std::size_t concurrent_statuses = 8;
+  std::size_t values_per_period = 64;  ///< known containers that are asked for again
 };
+
+/// Whether what a resize was refused is tried again by itself.
+enum class ResizeRetries { kOff, kOn };
 
 struct PodsOptions {
   ObserverOptions observer;
@@ -26,6 +30,9 @@ struct PodsOptions {
   std::chrono::milliseconds pre_start_deadline{1000};
   std::chrono::milliseconds adoption_grace{10'000};
   bool write_cpusets = true;
+  bool retry_resizes = true;
+
+  ResizeRetries retries() const { return retry_resizes ? ResizeRetries::kOn : ResizeRetries::kOff; }
 };
 
 inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
@@ -51,6 +58,10 @@ inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
           "Whether others leave the CPUs that a container gets for itself before it is "
           "made, by what is written to their cgroups, and not by the runtime's updates, "
           "which come later. For containers of compute drivers it is always so."),
+      config::SwitchKey(
+          "retry-resizes", options.retry_resizes,
+          "Whether a container that grew in place without room is tried again every "
+          "reconcile-period. With false it gets more at its next resize, or when it is made anew."),
   };
 }
 

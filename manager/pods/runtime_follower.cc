@@ -39,7 +39,7 @@ struct RuntimeFollower::Impl final : AuditListener {
       : parts(std::move(given_parts)),
         version_period(options.version_period),
         adoption_grace(options.pods.adoption_grace),
-        placer(parts, options.admission_deadline, adoption_grace),
+        placer(parts, options.admission_deadline, adoption_grace, options.pods.retries()),
         ended({.io = parts.io, .live = parts.live, .placer = placer}, options.pods.ended_after),
         inventory(parts, placer, ended),
         observer({.io = parts.io,
@@ -172,6 +172,14 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
 
 UnplacedStatus RuntimeFollower::unplaced() const {
   return impl_->placer.unplaced();
+}
+
+const Resizes& RuntimeFollower::resizes() const {
+  return impl_->placer.resizes();
+}
+
+void RuntimeFollower::CompareAllRequests() {
+  impl_->placer.CompareAllRequests();
 }
 
 void RuntimeFollower::RetryUnplaced() {

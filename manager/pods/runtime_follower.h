@@ -8,6 +8,7 @@
 
 #include "manager/pods/node_parts.h"
 #include "manager/pods/pods_options.h"
+#include "manager/pods/resizes.h"
 #include "manager/pods/runtime_mode.h"
 #include "manager/pods/sync_audit.h"
 #include "manager/pods/unplaced.h"
@@ -45,6 +46,7 @@ class RuntimeFollower {
   /// Threads: any.
   [[nodiscard]] RuntimeStatus GetStatus() const;
   [[nodiscard]] UnplacedStatus unplaced() const;
+  [[nodiscard]] const Resizes& resizes() const;
   /// Tries again to admit the containers that run without an admission, as when kubelet pins no
   /// longer. Threads: any.
   void RetryUnplaced();
@@ -56,6 +58,9 @@ class RuntimeFollower {
   /// Plugins were asked what containers have now: those that run without an admission leave the
   /// CPUs that others own. Threads: the state loop.
   void OnReconciled();
+  /// A whole reconcile: asks plugins again for the containers that request something else than
+  /// their records say. Threads: the state loop.
+  void CompareAllRequests();
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();

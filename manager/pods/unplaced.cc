@@ -6,6 +6,7 @@
 
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/recorded_grants.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
@@ -20,26 +21,6 @@ using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
 
 namespace {
-
-/// What the container that `state` has on record asked for.
-ContainerDemand DemandOf(const NodeState& state, const ContainerKey& key, const std::string& id) {
-  const ContainerRecord& record = *state.Find(key);
-  ContainerDemand demand{.pod = state.FindPod(key.pod_uid)->meta,
-                         .container = key.container,
-                         .type = record.type,
-                         .index = record.index,
-                         .requests = record.requests,
-                         .limits = record.limits,
-                         .source = record.request_source,
-                         .runtime_id = id,
-                         .runtime_class = record.runtime_class,
-                         .made_with = {},
-                         .controller_kind = {},
-                         .priority_class = {},
-                         .others = {}};
-  std::erase_if(demand.requests.Edit(), [](const auto& request) { return request.second <= 0; });
-  return demand;
-}
 
 /// Whether the reconciler sees to the CPUs of the container, whatever it was refused besides.
 bool HasCpus(const NodeState& state, const ContainerKey& key) {
@@ -166,8 +147,11 @@ void Unplaced::FindDemand(const ContainerKey& key, DemandSource::Found found) {
     parts_.source.Find(pod, container, DeadlineAfter(spec_deadline_), std::move(found));
     return;
   }
-  const std::string id = parts_.live.Find(key).value_or(LiveContainer()).id;
-  found(DemandOf(*parts_.state.Load(), key, id));
+  const auto state = parts_.state.Load();
+  ContainerDemand demand =
+      RecordedDemand(state->FindPod(key.pod_uid)->meta, key.container, *state->Find(key));
+  demand.runtime_id = parts_.live.Find(key).value_or(LiveContainer()).id;
+  found(std::move(demand));
 }
 
 bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container) const {

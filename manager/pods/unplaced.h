@@ -72,11 +72,13 @@ class Unplaced {
   /// Moves those that have no place off the CPUs that others own now.
   void LeaveOwnedCpus();
 
+  /// Whether plugins that were there before the start have yet to register, within the grace.
+  bool AwaitsPlugins() const;
+
   /// Threads: any.
   UnplacedStatus GetStatus() const;
 
  private:
-  bool AwaitsPlugins() const;
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);

@@ -313,6 +313,9 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   }
   TakeOver(plan);
   TellOfAnswers(answers);
+  if (inquiry.whole) {
+    parts.on_whole_run();
+  }
   std::vector<PlannedUpdate> updates;
   if (aside) {
     updated.Forget();

@@ -48,6 +48,8 @@ class Reconciler {
     MemorySource read_memory;
     /// Called on the state loop in each run, with a plugin that answered.
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
+    /// Called on the state loop in each run that asks all plugins, after their answers.
+    std::function<void()> on_whole_run = [] {};
     /// Somebody else pins this node's containers: they get no update. Threads: any.
     std::function<bool()> stands_aside = [] { return false; };
     AdmissionOptions admission = {};  ///< how plugins are asked

@@ -29,6 +29,25 @@ struct LinuxResources {
   bool operator==(const LinuxResources&) const = default;
 };
 
+/// The values behind a container's requests, as kubelet gave them to the runtime or the runtime
+/// shows them. What is absent was not told.
+struct ShownValues {
+  std::optional<uint64_t> cpu_shares;
+  std::optional<int64_t> cpu_quota_us;
+  std::optional<uint64_t> cpu_period_us;
+  std::optional<int64_t> memory_limit_bytes;
+  /// Kubelet gave them while it was listened to. Else a list shows them, which a runtime that was
+  /// started anew may have read from the file of the container's creation.
+  bool by_event = false;
+
+  bool operator==(const ShownValues&) const = default;
+};
+
+inline ShownValues ShownIn(const LinuxResources& resources, bool by_event) {
+  return {resources.cpu_shares, resources.cpu_quota_us, resources.cpu_period_us,
+          resources.memory_limit_bytes, by_event};
+}
+
 /// One pod sandbox.
 struct RuntimePod {
   SharedText id;   ///< the runtime's

@@ -10,6 +10,22 @@ using std::chrono::steady_clock;
 
 namespace {
 
+/// `news` over `before`, which may have been told more firmly.
+ShownValues Together(const ShownValues& before, const ShownValues& news) {
+  ShownValues now = before;
+  const auto take = [](auto& value, const auto& fresh) {
+    if (fresh.has_value()) {
+      value = fresh;
+    }
+  };
+  take(now.cpu_shares, news.cpu_shares);
+  take(now.cpu_quota_us, news.cpu_quota_us);
+  take(now.cpu_period_us, news.cpu_period_us);
+  take(now.memory_limit_bytes, news.memory_limit_bytes);
+  now.by_event = news.by_event || (before.by_event && now == before);
+  return now;
+}
+
 /// Enough for the pods that come and go in a period of the reconciler.
 constexpr std::size_t kRememberedChanges = 1000;
 
@@ -255,6 +271,20 @@ bool LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id)
   return true;
 }
 
+void LiveContainers::NoteShown(const ContainerKey& key, const std::string& id,
+                               const ShownValues& shown) {
+  const MutexLock lock(mutex_);
+  const auto found = containers_.find(key);
+  if (found == containers_.end() || found->second.id != id) {
+    return;
+  }
+  const ShownValues now = Together(found->second.shown, shown);
+  if (now != found->second.shown) {
+    found->second.shown = now;
+    NoteChange(key);
+  }
+}
+
 void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
   const MutexLock lock(mutex_);
   const auto found = containers_.find(key);
@@ -364,6 +394,12 @@ bool LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
       sandbox = known ? before->second.at(id) : Sandbox{.only_cri = true};
       sandbox.listed = true;
       sandbox.only_cri = sandbox.only_cri && source == ListSource::kCri;
+    }
+  }
+  for (auto& [key, container] : containers) {
+    const auto before = containers_.find(key);
+    if (before != containers_.end() && before->second.id == container.id) {
+      container.shown = Together(before->second.shown, container.shown);
     }
   }
   const bool kept_some = source == ListSource::kNri && KeepUntold(pods, containers);

@@ -14,6 +14,7 @@
 
 #include "api/base/mutex.h"
 #include "api/resource.h"
+#include "manager/runtime/container.h"
 
 namespace qrm::manager {
 
@@ -27,6 +28,7 @@ struct LiveContainer {
   std::string cgroups_path;  ///< as the runtime gives it; empty when it does not
   uint32_t attempt = 0;      ///< how often it was made before, as far as that is known
   bool untold = false;       ///< CRI lists it, and NRI leaves it out
+  ShownValues shown{};       ///< what it requests now, as far as the runtime tells
 
   bool operator==(const LiveContainer&) const = default;
 };
@@ -89,6 +91,8 @@ class LiveContainers {
   void AddUntold(const ContainerKey& key, LiveContainer container);
   /// True when that is news, about the container's latest id.
   bool MarkStarted(const ContainerKey& key, const std::string& id);
+  /// The container of that id has `shown` from now on, and what that leaves out as before.
+  void NoteShown(const ContainerKey& key, const std::string& id, const ShownValues& shown);
   /// The container of that id has ended, or its creation was undone.
   void Remove(const ContainerKey& key, const std::string& id);
   /// The container of that id was taken off some of the CPUs that the runtime was told, for an
@@ -103,7 +107,8 @@ class LiveContainers {
 
   /// Replaces everything with what a list of `source` told, but for the pods of the UIDs in `kept`:
   /// they stay, also when none of their sandboxes is known. What only CRI told of, and has not told
-  /// to have ended, stays when NRI leaves it out; true then.
+  /// to have ended, stays when NRI leaves it out; true then. A container that the list shows
+  /// without values keeps those that it had.
   bool Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {}, ListSource source = ListSource::kNri);

@@ -64,6 +64,8 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
     }
     ResourceAllocation& now = changed[key];
     now = same_own ? given : OwnCpus(view.machine, holding.cpus, false);
+    now.grown = ToString(holding.grown);
+    now.lacks = holding.lost;
     now.shares_of = given.shares_of.empty() ? std::string() : holding.beside.pool;
     ShareBeside(holding, shares, now);
   }
@@ -80,6 +82,7 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
         grant->second.allocation->value != now->second.value) {
       ResourceAllocation& allocation = changed[key] = now->second;
       allocation.shares_of = grant->second.allocation->shares_of;
+      allocation.lacks = guest.lost;
     }
   }
   return changed;

@@ -131,7 +131,12 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     std::optional<Holding> former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
     View view = ViewOf();
-    view.held = former_holding.has_value() ? former_holding->cpus : CpuSet();
+    const Holding shared{};  // it had no CPUs of its own
+    if (former_holding.has_value()) {
+      view.former = &*former_holding;
+    } else if (former_guest.has_value() && former_guest->lost == 0) {
+      view.former = &shared;
+    }
     StatusOr<Decision> decision = PlaceContainer(view, request, hint);
     if (!decision.ok()) {
       if (former_holding.has_value()) {

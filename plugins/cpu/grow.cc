@@ -1,6 +1,9 @@
 // Picks what is missing beside what is held.
 #include "plugins/cpu/grow.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "plugins/cpu/pick.h"
 
 namespace qrm::cpu {
@@ -28,15 +31,16 @@ std::optional<CpuSet> GrownEvenly(const Machine& machine, const CpuSet& held, co
 
 }  // namespace
 
-std::optional<CpuSet> ResizedInPlace(const Machine& machine, const CpuSet& held, const Room& room,
-                                     const ExclusiveRule& rule) {
+CpuSet HeldBefore(const View& view) {
+  return view.former == nullptr ? CpuSet() : view.former->cpus;
+}
+
+std::optional<CpuSet> GrownInPlace(const Machine& machine, const CpuSet& held, const Room& room,
+                                   const ExclusiveRule& rule) {
   if (held.Empty() || !held.IsSubsetOf(room.all)) {
     return std::nullopt;
   }
   const int missing = room.count - held.Count();
-  if (missing <= 0) {
-    return held - DropCpus(machine, held, -missing);
-  }
   const bool stays = rule.numa == NumaSpan::kOne;
   const CpuSet free =
       (stays ? room.free & machine.CpusOf(machine.NodesOf(held)) : room.free) - held;
@@ -45,6 +49,46 @@ std::optional<CpuSet> ResizedInPlace(const Machine& machine, const CpuSet& held,
                                           : held | PickCpus(machine, held, free, missing);
   const bool fits = grown.has_value() && grown->Count() == room.count;
   return fits ? grown : std::nullopt;
+}
+
+std::optional<CpuSet> GrownByStaticPolicy(const View& view, const Room& room,
+                                          const TopologyHint& hint) {
+  const CpuSet held = HeldBefore(view);
+  if (held.Empty()) {
+    return std::nullopt;
+  }
+  const NumaMask near = hint.nodes.Empty() ? view.machine.NodesOf(held) : hint.nodes;
+  const StatusOr<CpuSet> more = view.static_policy->Take({.free = room.free - held, .reusable = {}},
+                                                         room.count - held.Count(), near);
+  return more.ok() ? std::optional(held | *more) : std::nullopt;
+}
+
+int WholeCpusOf(const ContainerRequest& request, const Placement& placement) {
+  if (!placement.exclusive) {
+    return 0;
+  }
+  const double all = request.quantity();
+  return static_cast<int>(placement.plus.empty() ? std::ceil(all) : std::floor(all));
+}
+
+bool Shrinks(const Holding& former, const ContainerRequest& request, const Placement& placement) {
+  return !former.cpus.Empty() && (placement.exclusive || !former.Baseline().Empty()) &&
+         WholeCpusOf(request, placement) <= former.cpus.Count();
+}
+
+CpuSet ShrunkInPlace(const Machine& machine, const Holding& former, int count) {
+  return former.cpus - DropCpus(machine, former.grown, former.cpus.Count() - count);
+}
+
+CpuSet GrownPart(const View& view, const CpuSet& cpus) {
+  if (view.former == nullptr) {
+    return {};
+  }
+  const CpuSet baseline = view.former->Baseline();
+  const CpuSet others = cpus - baseline;
+  const int missing =
+      baseline.Count() + static_cast<int>(view.former->lost) - (cpus.Count() - others.Count());
+  return DropCpus(view.machine, others, std::max(others.Count() - missing, 0));
 }
 
 }  // namespace qrm::cpu

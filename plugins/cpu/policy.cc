@@ -152,8 +152,12 @@ std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
 Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cpus,
              const TopologyHint& hint, const Tenant& tenant) {
   const bool preferred = hint.preferred && view.machine.NodesOf(cpus).IsSubsetOf(hint.nodes);
-  return {.allocation = OwnCpus(view.machine, cpus, preferred),
-          .holding = Holding{.cpus = cpus, .tenant = tenant, .type = request.type}};
+  Decision decision = {
+      .allocation = OwnCpus(view.machine, cpus, preferred),
+      .holding = Holding{
+          .cpus = cpus, .grown = GrownPart(view, cpus), .tenant = tenant, .type = request.type}};
+  decision.allocation.grown = ToString(decision.holding->grown);
+  return decision;
 }
 
 /// What the static policy finds for the container.
@@ -165,11 +169,14 @@ StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, cons
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
                                const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
+  const Room room = UsualRoom(view, request, own, count);
   if (const auto held = view.state.exclusive.find(request.key);
       held != view.state.exclusive.end()) {
-    return view.static_policy->HeldHints(held->second.cpus, count);
+    const CpuSet& cpus = held->second.cpus;
+    return count <= cpus.Count()
+               ? view.static_policy->HeldHints(cpus, cpus.Count())
+               : view.static_policy->Hints({.free = room.free, .reusable = cpus}, count);
   }
-  const Room room = UsualRoom(view, request, own, count);
   const StaticCpuRoom free = StaticRoom(view, request, room);
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
   if (KeepsItsCpus(view, request, room.free, {})) {
@@ -190,6 +197,10 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
                                        const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
   const Room room = UsualRoom(view, request, own, count);
+  if (const auto grown = GrownByStaticPolicy(view, room, hint);
+      grown.has_value() && CheckDefaultPoolStays(view, request, *grown).ok()) {
+    return Own(view, request, *grown, hint, room.tenant);
+  }
   const StatusOr<CpuSet> cpus =
       KeepsItsCpus(view, request, room.free, hint.nodes)
           ? request.runs_on
@@ -240,7 +251,7 @@ std::optional<CpuSet> Reused(const View& view, const Room& room, const Exclusive
     const auto picked = PickCpus(view, enough, rule, room.count, hint);
     return picked.has_value() && picked->ok() ? std::optional(**picked) : std::nullopt;
   }
-  const std::optional<CpuSet> grown = ResizedInPlace(view.machine, usable, room, rule);
+  const std::optional<CpuSet> grown = GrownInPlace(view.machine, usable, room, rule);
   if (!grown.has_value()) {
     return std::nullopt;
   }
@@ -293,11 +304,11 @@ StatusOr<Decision> PlaceIn(const View& view, const ContainerRequest& request, co
 }
 
 /// Absent where it cannot keep what it has.
-std::optional<Decision> ResizeInPlace(const View& view, const ContainerRequest& request,
-                                      const std::vector<Room>& rooms, const TopologyHint& hint,
-                                      const OwnRule& own) {
+std::optional<Decision> GrowInPlace(const View& view, const ContainerRequest& request,
+                                    const std::vector<Room>& rooms, const TopologyHint& hint,
+                                    const OwnRule& own) {
   for (const Room& room : rooms) {
-    const std::optional<CpuSet> cpus = ResizedInPlace(view.machine, view.held, room, own.rule);
+    const std::optional<CpuSet> cpus = GrownInPlace(view.machine, HeldBefore(view), room, own.rule);
     if (!cpus.has_value() || !CheckDefaultPoolStays(view, request, *cpus).ok()) {
       continue;
     }
@@ -313,8 +324,8 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
                                     const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
   const std::vector<Room> rooms = RoomsOf(view, request, own, count);
-  if (auto resized = ResizeInPlace(view, request, rooms, hint, own); resized.has_value()) {
-    return *std::move(resized);
+  if (auto grown = GrowInPlace(view, request, rooms, hint, own); grown.has_value()) {
+    return *std::move(grown);
   }
   StatusOr<Decision> decision = Decision();
   for (const Room& room : rooms) {
@@ -372,6 +383,17 @@ StatusOr<HintList> OwnHints(const View& view, const ContainerRequest& request, c
     }
   }
   return all.empty() ? StatusOr<HintList>(refusal) : HintList(std::move(all));
+}
+
+StatusOr<Decision> Shrink(const View& view, const ContainerRequest& request,
+                          const Placement& placement) {
+  const Holding& former = *view.former;
+  const CpuSet cpus = ShrunkInPlace(view.machine, former, WholeCpusOf(request, placement));
+  const TopologyHint here = {.nodes = view.machine.NodesOf(cpus), .preferred = true};
+  Decision own = Own(view, request, cpus, here, former.tenant);
+  return former.Shares() && !former.by_driver
+             ? WithPool(view, request, std::move(own), former.beside.pool)
+             : std::move(own);
 }
 
 StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& request,
@@ -433,6 +455,11 @@ void SizePoolsBeside(const View& view, const ContainerRequest& request, Decision
 
 StatusOr<HintList> HintsWhere(const View& view, const ContainerRequest& request,
                               const Placement& placement) {
+  const auto held = view.state.exclusive.find(request.key);
+  const bool holds = held != view.state.exclusive.end();
+  if (holds && !placement.exclusive && Shrinks(held->second, request, placement)) {
+    return HintList({{.nodes = view.machine.NodesOf(held->second.Baseline()), .preferred = true}});
+  }
   if (!placement.exclusive) {
     return placement.pool.empty()
                ? HintList::NoPreference()
@@ -442,8 +469,7 @@ StatusOr<HintList> HintsWhere(const View& view, const ContainerRequest& request,
   if (placement.by_static_policy) {
     return StaticHints(view, request, own);
   }
-  if (const auto held = view.state.exclusive.find(request.key);
-      held != view.state.exclusive.end()) {
+  if (holds) {
     return HintList({{.nodes = view.machine.NodesOf(held->second.cpus), .preferred = true}});
   }
   return OwnHints(view, request, own);
@@ -463,12 +489,17 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+  const bool shrinks = view.former != nullptr && Shrinks(*view.former, request, placement);
   StatusOr<Decision> decision =
-      placement.exclusive ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
-                          : Share(view, request, placement.pool, hint);
+      shrinks               ? Shrink(view, request, placement)
+      : placement.exclusive ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
+                            : Share(view, request, placement.pool, hint);
   if (decision.ok()) {
     decision->allocation.pool = PoolToPermit(view.config, placement);
     decision->allocation.decided_by = placement.by;
+    if (shrinks && !placement.exclusive) {
+      decision->allocation.decided_by += ", but it keeps the CPUs of its first start";
+    }
     decision->allocation.class_defaults = ClassDefaultsOf(view.config, placement);
     SizePoolsBeside(view, request, *decision);
   } else if (GoesElsewhere(view, placement, decision.status())) {

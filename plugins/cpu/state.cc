@@ -61,8 +61,9 @@ class Rebuilder {
                                             grant.allocation->value));
     }
     if (cpus.Empty()) {
-      result_.state.shared[grant.request.key] =
-          GuestOf(config_, grant.request, config_.default_pool);
+      Guest& guest = result_.state.shared[grant.request.key];
+      guest = GuestOf(config_, grant.request, config_.default_pool);
+      guest.lost = grant.allocation->lacks + had.Count();
       return;
     }
     if (cpus.Intersects(config_.reserved)) {
@@ -73,11 +74,13 @@ class Rebuilder {
     taken_ |= cpus;
     result_.state.exclusive[grant.request.key] =
         Holding{.cpus = cpus,
+                .grown = CpuSet::Parse(grant.allocation->grown).value_or(CpuSet()) & cpus,
                 .tenant = TenantOf(config_, grant.request),
                 .type = grant.request.type,
                 .may_share = CpuSet::Parse(grant.allocation->may_share).value_or(CpuSet()),
                 .beside = BesideOf(grant),
-                .by_driver = grant.allocation->decided_by.empty()};
+                .by_driver = grant.allocation->decided_by.empty(),
+                .lost = grant.allocation->lacks + had.Count() - cpus.Count()};
   }
 
   Rebuilt Finish() && {
@@ -108,7 +111,9 @@ class Rebuilder {
     const std::string& instead = grant.allocation->shares_of;
     std::string pool = IsPool(instead) ? instead : PoolOf(config_, grant.request);
     if (!pool.empty()) {
-      result_.state.shared[grant.request.key] = GuestOf(config_, grant.request, std::move(pool));
+      Guest& guest = result_.state.shared[grant.request.key];
+      guest = GuestOf(config_, grant.request, std::move(pool));
+      guest.lost = grant.allocation->lacks;
     }
   }
 

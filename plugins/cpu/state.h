@@ -27,6 +27,7 @@ struct Guest {
   int64_t milli_limit = 0;  ///< the most that it may use of it; without a limit what it requests
   NumaMask near;            ///< where the devices are that the pool is to be near to for it
   ContainerType type = ContainerType::kMain;
+  double lost = 0;  ///< CPUs of its own that the machine no longer has
 
   bool operator==(const Guest&) const = default;
 };
@@ -34,13 +35,16 @@ struct Guest {
 /// The CPUs of one container, and who it is to its neighbours.
 struct Holding {
   CpuSet cpus;
+  CpuSet grown;  ///< those of them that it gives up when it shrinks; the others are its baseline
   placement::Tenant tenant;
   ContainerType type = ContainerType::kMain;
   CpuSet may_share;        ///< CPUs that it uses beside its own while a pool has them; empty: none
   Guest beside;            ///< that pool, and what it requests of it
   bool by_driver = false;  ///< a compute driver gave them, not the rules of this plugin
+  double lost = 0;         ///< how many CPUs of its own the machine no longer has
 
   bool Shares() const { return !may_share.Empty(); }
+  CpuSet Baseline() const { return cpus - grown; }
   bool operator==(const Holding&) const = default;
 };
 
@@ -75,7 +79,9 @@ struct View {
   CpuSet retiring;           ///< that containers of pools may still run on, though no pool has them
   PlanMemo* memo = nullptr;  ///< of plans by this state; null: none is kept
   const PoolSizes* advised = nullptr;  ///< what pools ask for instead of their containers
-  CpuSet held;  ///< that the container which is placed has had for itself until now
+  /// What the container that is placed has had until now, without CPUs where it shared; null for
+  /// one that is new.
+  const Holding* former = nullptr;
 };
 
 /// `view` of another state, which outlives it; without a memo.

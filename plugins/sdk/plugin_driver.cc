@@ -15,11 +15,14 @@
 namespace qrm::sdk {
 namespace {
 
-/// True when `granted` covers every amount of `request` within its hint.
+/// True when `granted` was made for every amount of `request`, and within its hint, and is whole.
 bool Serves(const Grant& granted, const ContainerRequest& request) {
+  if (granted.request.limit != request.limit || granted.allocation->lacks > 0) {
+    return false;
+  }
   for (const auto& [name, amount] : request.requests) {
     const auto had = granted.request.requests.find(name);
-    if (had == granted.request.requests.end() || had->second < amount) {
+    if (had == granted.request.requests.end() || had->second != amount) {
       return false;
     }
   }

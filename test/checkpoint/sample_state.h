@@ -135,6 +135,8 @@ class RandomChanges {
                                      .shares = Flip() ? "0,5" : "",
                                      .shares_of = Flip() ? "helpers" : "",
                                      .pool = Flip() ? "batch" : "",
+                                     .grown = Flip() ? "2-3" : "",
+                                     .lacks = Flip() ? 2.0 : 0,
                                      .decided_by = Text(),
                                      .class_defaults = Map()};
     if (allocation.oci_property.starts_with("Cpuset")) {

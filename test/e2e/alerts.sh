@@ -86,6 +86,9 @@ kill_nic() {
 run() {
   order "$(printf '{"command": "run%s", "pod": {"name": "%s", "namespace": "shop", "annotations": {%s}, "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 1048576}]}}' "${4:+-$4}" "$1" "${3:-}" "$2")"
 }
+resize() {
+  order "$(printf '{"command": "resize", "pod": {"name": "%s", "namespace": "shop", "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 1048576}]}}' "$1" "$2")"
+}
 remove() { order "{\"command\": \"remove\", \"pod\": \"$1\"}"; }
 with_nic='"nic": "yes"'
 
@@ -314,6 +317,17 @@ remove bare
 until_served 'qrm_unplaced_containers 0' 'qrm_incomplete_containers 0'
 keep QrmUnplacedContainers 3
 keep QrmIncompleteContainers 3
+
+# A container that grows where there is no room.
+keep QrmPendingResizes 1
+run grows 500
+resize grows 64000
+until_served 'qrm_pending_resizes 1'
+keep QrmPendingResizes 2
+resize grows 500
+until_served 'qrm_pending_resizes 0'
+keep QrmPendingResizes 3
+remove grows
 
 # A damaged state.
 keep QrmCheckpointRepaired 1

@@ -90,4 +90,14 @@ cri::Container CriContainer(const nri::Container& from, uint32_t attempt) {
   return container;
 }
 
+cri::LinuxContainerResources CriResources(const nri::Container& from) {
+  const nri::LinuxResources& values = from.linux().resources();
+  cri::LinuxContainerResources resources;
+  resources.set_cpu_shares(static_cast<int64_t>(values.cpu().shares().value()));
+  resources.set_cpu_quota(values.cpu().quota().value());
+  resources.set_cpu_period(static_cast<int64_t>(values.cpu().period().value()));
+  resources.set_memory_limit_in_bytes(values.memory().limit().value());
+  return resources;
+}
+
 }  // namespace qrm::test

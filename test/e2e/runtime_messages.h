@@ -21,4 +21,7 @@ cri::PodSandbox CriPod(const nri::PodSandbox& from, cri::PodSandboxState state);
 /// In the same state.
 cri::Container CriContainer(const nri::Container& from, uint32_t attempt = 0);
 
+/// The values of its requests.
+cri::LinuxContainerResources CriResources(const nri::Container& from);
+
 }  // namespace qrm::test

@@ -181,6 +181,35 @@ Status SimulatedRuntime::AddContainerUnseen(const std::string& pod_name,
   return OkStatus();
 }
 
+Status SimulatedRuntime::ResizeUnseen(const std::string& pod_name, const ContainerSpec& container) {
+  QRM_ASSIGN_OR_RETURN(Sandbox sandbox, Find(pod_name));
+  const auto entry =
+      std::find_if(sandbox.entries.rbegin(), sandbox.entries.rend(),
+                   [&](const Entry& other) { return other.container.name() == container.name; });
+  if (entry == sandbox.entries.rend()) {
+    return Errorf(StatusCode::kNotFound, "pod {} has no container {}", pod_name, container.name);
+  }
+  *entry->container.mutable_linux()->mutable_resources() =
+      NextEntry(sandbox, container).container.linux().resources();
+  KeepEntry(sandbox.spec.uid, *entry);
+  cri_.SetResources(entry->container.id(), CriResources(entry->container));
+  return OkStatus();
+}
+
+Status SimulatedRuntime::Resize(const std::string& pod_name, const ContainerSpec& container) {
+  QRM_RETURN_IF_ERROR(ResizeUnseen(pod_name, container));
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+  nri::UpdateContainerRequest request;
+  *request.mutable_pod() = sandbox.pod;
+  for (const Entry& entry : sandbox.entries) {
+    if (entry.container.name() == container.name) {
+      *request.mutable_container() = entry.container;
+      *request.mutable_linux_resources() = entry.container.linux().resources();
+    }
+  }
+  return nri_.Call("UpdateContainer", request.SerializeAsString()).status();
+}
+
 // What fails is undone, as by the runtime.
 Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSandbox& pod,
                                         Entry entry) {

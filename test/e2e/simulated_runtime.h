@@ -53,6 +53,10 @@ class SimulatedRuntime {
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
   /// The same without qrmd hearing of it, as while that is away.
   Status AddContainerUnseen(const std::string& pod_name, const ContainerSpec& container);
+  /// Kubelet resizes the pod's latest container of that name in place. Errors: qrmd's refusal.
+  Status Resize(const std::string& pod_name, const ContainerSpec& container);
+  /// The same without qrmd hearing of it, as while that is away.
+  Status ResizeUnseen(const std::string& pod_name, const ContainerSpec& container);
   /// The container runs to its end; the pod lives on.
   Status EndContainer(const std::string& pod_name, const std::string& container);
   /// The pod's containers end for good, as those of a job; its stopped sandbox stays.

@@ -136,6 +136,9 @@ without P14 'a restart knows what was advised' plugins/cpu/pools.cc "$advisor" '
 without P15 'who grows in place keeps its CPUs' plugins/cpu/grow.cc "$cpu" "$models" \
   'held | PickCpus(machine, held, free, missing)' \
   'PickCpus(machine, {}, free | held, room.count)'
+without P15 'who shrinks keeps the CPUs of its first start' plugins/cpu/grow.cc "$cpu" 'GrowTest.*' \
+  'DropCpus(machine, former.grown, former' \
+  'DropCpus(machine, former.cpus, former'
 without P16 'what pools gave up is nobody'"'"'s own until they have left' plugins/cpu/room.cc "$cpu" "$models" \
   'view.offline - view.retiring - view' \
   'view.offline - view'

@@ -25,6 +25,7 @@ class FakeRuntime final : public manager::ContainerRuntime {
   void ListPods(PodsDone done) override { done(pods_); }
   void ListContainers(ContainersDone done) override { done(containers_); }
   void GetContainer(const manager::RuntimeContainer& listed, ContainerDone done) override {
+    looked_at_.push_back(listed.id);
     done(listed);
   }
   std::unique_ptr<manager::EventWatch> WatchEvents(std::function<void()>,
@@ -58,6 +59,9 @@ class FakeRuntime final : public manager::ContainerRuntime {
     }
     done(std::move(answer));
   }
+
+  /// The ids of the containers whose status was asked for.
+  const std::vector<std::string>& looked_at() const { return looked_at_; }
 
   void Refuse(const std::string& container_id, Status status) {
     const MutexLock lock(mutex_);
@@ -95,6 +99,7 @@ class FakeRuntime final : public manager::ContainerRuntime {
  private:
   std::vector<manager::RuntimePod> pods_;
   std::vector<manager::RuntimeContainer> containers_;
+  std::vector<std::string> looked_at_;
   mutable Mutex mutex_;
   bool hold_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, Status> refusals_ QRM_GUARDED_BY(mutex_);

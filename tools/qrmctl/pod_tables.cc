@@ -43,7 +43,8 @@ std::string ValueOf(const v1::Container& container, std::string_view property) {
 }
 
 /// "memory=2Gi,nic": what is held besides CPUs, with its amount where there is one,
-/// what it runs without, "example.com/lane!", and classes: "blockio:slow".
+/// what it runs without, "example.com/lane!", whether it waits for more, and classes:
+/// "blockio:slow".
 std::string OthersText(const v1::Container& container) {
   std::string text;
   for (const v1::Allocation& allocation : container.allocations()) {
@@ -57,6 +58,9 @@ std::string OthersText(const v1::Container& container) {
   }
   for (const std::string& resource : container.runs_without()) {
     text += fmt::format("{}{}!", text.empty() ? "" : ",", resource);
+  }
+  if (!container.pending().empty()) {
+    text += text.empty() ? "pending" : ",pending";
   }
   const std::map<std::string, std::string> classes(container.classes().begin(),
                                                    container.classes().end());
@@ -207,6 +211,7 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
     AddIfAny("Runtime id", container.runtime_id(), about);
     about.Add("Requests", RequestsText(container));
     AddIfAny("Without", Joined(container.runs_without()), about);
+    AddIfAny("Pending", container.pending(), about);
     AddIfAny("Classes", JoinMap(container.classes()), about);
     AddIfAny("Applied", JoinMap(container.applied()), about);
     about.Print(out, 4);

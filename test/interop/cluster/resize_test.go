@@ -49,11 +49,14 @@ func TestResizeInPlace(t *testing.T) {
 		})
 		awaitAgreement(t)
 	})
-	t.Run("OneThatShrinksStaysWhereItIs", func(t *testing.T) {
-		own := ownCpusOf(t, "whole/c")
+	t.Run("OneThatStartedSharedSharesAgainWhenItShrinks", func(t *testing.T) {
 		resize(t, "whole", 600)
-		if got := ownCpusOf(t, "whole/c"); got != own {
-			t.Errorf("it had %s and has %s", own, got)
-		}
+		await(t, "a shared CPU", func() error {
+			if found := records(t); found["whole/c"].ownsCpus() {
+				return fmt.Errorf("there are %v", found)
+			}
+			return nil
+		})
+		awaitAgreement(t)
 	})
 }

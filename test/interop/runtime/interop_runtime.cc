@@ -8,6 +8,7 @@
 //                              ...}]}}
 //       -> {"created_us": [time that each CreateContainer took]}
 //   {"command": "run-unseen", "pod": ...} -> {}; as while qrmd is away, with one container
+//   {"command": "resize", "pod": ...} -> {}; its first container, in place
 //   {"command": "remove", "pod": NAME}  -> {}
 //   {"command": "options", "pod": NAME} -> what its first container runs with now
 //
@@ -74,6 +75,11 @@ StatusOr<ordered_json> Obey(SimulatedRuntime& runtime, const json& order) {
     runtime.RunPodUnseen(PodOf(order.at("pod")));
     return ordered_json::object();
   }
+  if (command == "resize") {
+    const PodSpec pod = PodOf(order.at("pod"));
+    QRM_RETURN_IF_ERROR(runtime.Resize(pod.name, pod.container));
+    return ordered_json::object();
+  }
   if (command == "remove") {
     QRM_RETURN_IF_ERROR(runtime.RemovePod(order.at("pod")));
     return ordered_json::object();
@@ -85,9 +91,10 @@ StatusOr<ordered_json> Obey(SimulatedRuntime& runtime, const json& order) {
   if (command == "options") {
     return runtime.RunOptions(order.at("pod"));
   }
-  return Errorf(StatusCode::kInvalidArgument,
-                "cannot obey {}: no such command; use run, run-unseen, remove, finish or options",
-                command);
+  return Errorf(
+      StatusCode::kInvalidArgument,
+      "cannot obey {}: no such command; use run, run-unseen, resize, remove, finish or options",
+      command);
 }
 
 /// The library throws for orders that are not of the form above.

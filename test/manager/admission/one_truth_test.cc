@@ -27,7 +27,9 @@ TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerO
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-3")));
   plugins_.ForgetCalls();
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
-  EXPECT_FALSE(Admit(more).ok());
+  const auto again = Admit(more);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->properties.at("CpusetCpus"), "0-1");
   EXPECT_THAT(plugins_.calls(), Contains("restore cpu uid-web/main=0-1"));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
@@ -39,6 +41,21 @@ TEST_F(AdmitterTest, LeavesARunningContainerWhatItHasWhenAnotherPluginFails) {
   plugins_.Set("memory", full);
   EXPECT_FALSE(Admit(Demand(), {}, Admitter::Moment::kAfterTheFact).ok());
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
+}
+
+TEST_F(AdmitterTest, RestoresWhatAResizedContainerHasWhenAnotherPluginFails) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-3")));
+  ContainerDemand more = Demand();
+  more.requests.Edit()["cpu"] = 4;
+  more.requests.Edit()["memory"] = 2 << 20;
+  plugins_.ForgetCalls();
+  EXPECT_FALSE(Admit(more, {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_THAT(plugins_.calls(), Contains("restore cpu uid-web/main=0-1"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("restore memory")))) << "it gave nothing";
 }
 
 TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {

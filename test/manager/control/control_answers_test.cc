@@ -115,10 +115,12 @@ TEST(ControlAnswersTest, PodsAreFoundByNameFullNameAndUid) {
 TEST(ControlAnswersTest, PodsTellWhatContainersRunWithoutAndWhichRequestsTheConfigurationMade) {
   const NodeState state = NodeState().With(Admit(SamplePod("web"), "main", {}));
   const auto answer = PodsAnswer(state, "", NoRuntimeId, [](const auto&, const std::string&) {
-    return ContainerRemarks{.implicit_requests = {"nic"}, .runs_without = {"lane"}};
+    return ContainerRemarks{
+        .implicit_requests = {"nic"}, .runs_without = {"lane"}, .pending = "no room"};
   });
   const v1::Container& listed = answer->pods(0).containers(0);
   EXPECT_THAT(listed.runs_without(), ElementsAre("lane"));
+  EXPECT_EQ(listed.pending(), "no room");
   EXPECT_EQ(listed.request_sources().at("nic"), "configuration");
 }
 

@@ -279,6 +279,7 @@ class FakeSpecSource final : public SpecSource {
   PodSpecPtr Find(const std::string& uid) const override {
     return known != nullptr && known->uid == uid ? known : nullptr;
   }
+  uint64_t revision() const override { return 0; }
   void Prefetch(const std::string&) override {
     ++prefetches;
     known = found != nullptr ? found : known;

@@ -50,6 +50,16 @@ TEST(ResizedDemandTest, LimitIsTheQuotaThatItNowHas) {
   EXPECT_EQ(ResizedDemand(demand, {.cpu_period_us = 100000}).limits, demand.limits);
 }
 
+TEST(ResizedDemandTest, ALimitForWhichKubeletWritesTheQuotaStays) {
+  ContainerDemand demand;
+  demand.limits = {{"cpu", 0.005}};
+  EXPECT_EQ(ResizedDemand(demand, {.cpu_quota_us = 1000, .cpu_period_us = 100000}).limits,
+            (Requests{{"cpu", 0.005}}))
+      << "the least that a kernel takes";
+  EXPECT_EQ(ResizedDemand(demand, {.cpu_quota_us = 2000, .cpu_period_us = 100000}).limits,
+            (Requests{{"cpu", 0.02}}));
+}
+
 TEST(ResizedDemandTest, ValuesOfSomebodyElseTellNoRequest) {
   EXPECT_EQ(After({{"cpu", 0.5}}, {.cpu_shares = 1024}), (Requests{{"cpu", 0.5}}));
 }

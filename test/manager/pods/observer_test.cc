@@ -142,6 +142,36 @@ TEST_F(ObserverTest, GivesNewContainersTheKernelsCpusetAndTheirPodItsCgroup) {
   EXPECT_EQ(seen_[0].pods[0].cgroup_parent, "/kubepods/burstable/poduid");
 }
 
+TEST_F(ObserverTest, LooksAgainAtKnownContainersOneAfterTheOther) {
+  const auto list = [](uint64_t shares) {
+    std::vector<RuntimeContainer> containers;
+    for (const char* id : {"id1", "id2"}) {
+      RuntimeContainer container;
+      container.id = id;
+      container.pod_id = "sandbox";
+      container.name = id;
+      container.state = RuntimeContainerState::kRunning;
+      container.resources.cpu_shares = shares;
+      containers.push_back(std::move(container));
+    }
+    return containers;
+  };
+  runtime_.SetContainers({{.id = "sandbox", .uid = "uid", .name = "pod"}}, list(1024));
+  Observer by_turns({.io = io_,
+                     .runtime = runtime_,
+                     .state = state_,
+                     .live = live_,
+                     .read_cpuset = {},
+                     .listener = *this},
+                    {.period = milliseconds(1), .grace = milliseconds(0), .values_per_period = 1});
+  live_.Add({"uid", "id1"}, {.id = "id1", .pod_id = "sandbox", .started = true});
+  live_.Add({"uid", "id2"}, {.id = "id2", .pod_id = "sandbox", .started = true});
+  by_turns.OnNriAway();
+  RunUntil(2);
+  EXPECT_EQ(runtime_.looked_at(), (std::vector<std::string>{"id1", "id2"}));
+  by_turns.Stop();
+}
+
 TEST_F(ObserverTest, DoubtsKnownPodsThatAreNotListed) {
   state_.Apply(test::Admit(test::SamplePod("lost"), "main", {}));
   observer_.OnNriAway();

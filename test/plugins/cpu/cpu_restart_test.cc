@@ -77,6 +77,51 @@ TEST(CpuRestartTest, RepairsCpusThatMachineLost) {
   EXPECT_TRUE(CpuSet::Parse(after.Value("pod1"))->IsSubsetOf(CpuSet::Range(0, 39)));
 }
 
+/// A machine that lost all CPUs but those of its first node.
+Machine WithoutSecondNode() {
+  MachineParts parts = ExampleMachine().parts();
+  parts.cpus.resize(40);
+  parts.nodes.resize(1);
+  return Machine(parts);
+}
+
+TEST(CpuRestartTest, CpusThatMachineLostAreReplacedWhenThereIsRoom) {
+  constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
+  Drive before(Make(kRole));
+  ContainerRequest request = Request("pod1", "r", "cpu", 4);
+  request.runs_on = {38, 39, 40, 41};
+  ASSERT_EQ(before.Admit(request)->value, "38-41");
+  Drive after(Make(kRole, WithoutSecondNode()), before);
+  after.Reconcile();
+  EXPECT_EQ(after.Value("pod1"), "38-39");
+  EXPECT_EQ(after.Of("pod1").lacks, 2);
+  const auto whole = after.Admit(Request("pod1", "r", "cpu", 4));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(CpuSet::Parse(whole->value)->Count(), 4);
+  EXPECT_TRUE(CpuSet({38, 39}).IsSubsetOf(*CpuSet::Parse(whole->value)));
+  EXPECT_EQ(whole->lacks, 0);
+  EXPECT_EQ(whole->grown, "") << "it started with as many";
+}
+
+TEST(CpuRestartTest, AContainerThatLostAllItsCpusGetsOthersWhenThereIsRoom) {
+  constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
+  Drive before(Make(kRole));
+  ContainerRequest request = Request("pod1", "r", "cpu", 2);
+  request.runs_on = {60, 61};
+  ASSERT_EQ(before.Admit(request)->value, "60-61");
+  Drive after(Make(kRole, WithoutSecondNode()), before);
+  after.Reconcile();
+  EXPECT_FALSE(after.Of("pod1").exclusive);
+  EXPECT_EQ(after.Of("pod1").lacks, 2);
+  Drive later(Make(kRole), after);
+  later.Reconcile();
+  EXPECT_EQ(later.Of("pod1").lacks, 2) << "it waits through a restart";
+  const auto whole = later.Admit(Request("pod1", "r", "cpu", 2));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole->exclusive);
+  EXPECT_EQ(whole->lacks, 0);
+}
+
 TEST(CpuRestartTest, UnreadableSavedPoolsFallBackToConfiguration) {
   auto plugin = Make(kTwoPools);
   for (const char* text : {"", "{", "[]", R"({"pools": {"online": 3}})",

@@ -75,11 +75,79 @@ TEST_F(GrowTest, TakesOverTheCpusOfItsPodsInitContainers) {
   EXPECT_EQ(admit("pod", "again", ContainerType::kInit, 40), main) << "its sandbox was replaced";
 }
 
-TEST_F(GrowTest, KeepsAPartOfWhatItHasWhenItShrinks) {
-  const CpuSet before = Has("a", "any", 8);
-  const CpuSet after = Has("a", "any", 3);
-  EXPECT_EQ(after.Count(), 3);
-  EXPECT_TRUE(after.IsSubsetOf(before));
+TEST_F(GrowTest, GivesUpWhatItGrewByAndKeepsTheCpusOfItsFirstStart) {
+  const CpuSet first = Has("a", "any", 3);
+  Has("a", "any", 8);
+  const CpuSet after = Has("a", "any", 5);
+  EXPECT_EQ(after.Count(), 5);
+  EXPECT_TRUE(first.IsSubsetOf(after)) << ToString(after);
+  EXPECT_EQ(Has("a", "any", 1), first);
+  EXPECT_EQ(drive_.Of("a").grown, "");
+}
+
+TEST_F(GrowTest, OthersGetWhatAContainerGaveUp) {
+  Has("a", "any", 2);
+  Has("a", "any", 40);
+  EXPECT_FALSE(Refusal("b", "any", 40).ok());
+  Has("a", "any", 2);
+  EXPECT_EQ(Has("b", "any", 40).Count(), 40);
+}
+
+TEST_F(GrowTest, KeepsItsBaselineThroughARestart) {
+  const CpuSet first = Has("a", "any", 3);
+  Has("a", "any", 8);
+  Drive after = Restart(kRoles, drive_);
+  const auto shrunk = after.Admit(test::Request("a", "any", "cpu", 2));
+  ASSERT_TRUE(shrunk.ok()) << shrunk.status();
+  EXPECT_EQ(shrunk->value, ToString(first));
+}
+
+TEST_F(GrowTest, AContainerOfAPoolThatGotCpusOfItsOwnMayReturn) {
+  Drive drive = Start("static: true");
+  ContainerRequest request = test::Request("a", "", "cpu", 0.5);
+  request.native_qos_class = "Guaranteed";
+  const auto resize = [&](double cpus) {
+    request.requests = {{"cpu", cpus}};
+    const auto given = drive.Admit(request);
+    EXPECT_TRUE(given.ok()) << given.status();
+    return given.ok() ? *given : ResourceAllocation();
+  };
+  EXPECT_FALSE(resize(0.5).exclusive);
+  EXPECT_TRUE(resize(2).exclusive);
+  EXPECT_FALSE(resize(0.5).exclusive);
+}
+
+TEST_F(GrowTest, UnderTheStaticPolicyItKeepsItsCpusToo) {
+  Drive drive = Start("static: true");
+  ContainerRequest request = test::Request("a", "", "cpu", 2);
+  request.native_qos_class = "Guaranteed";
+  const auto resize = [&](double cpus) {
+    request.requests = {{"cpu", cpus}};
+    const auto given = drive.Admit(request);
+    EXPECT_TRUE(given.ok()) << given.status();
+    return given.ok() ? *CpuSet::Parse(given->value) : CpuSet();
+  };
+  const CpuSet first = resize(2);
+  const CpuSet grown = resize(5);
+  EXPECT_EQ(grown.Count(), 5);
+  EXPECT_TRUE(first.IsSubsetOf(grown));
+  EXPECT_EQ(resize(1.5), first) << "it would share a pool, and keeps the CPUs of its first start";
+}
+
+TEST_F(GrowTest, AContainerWithAPoolBesideItsCpusGrowsAndShrinks) {
+  Drive drive = Start(
+      "pools: {help: {cpus: \"60-63\"}}\n"
+      "grants: {mixed: {numa: any, plus: help, share-numa-with: [\"*\"]}}\n"
+      "rules: [{grant: mixed}]");
+  const auto own = [&](double cpus) {
+    const auto given = drive.Admit(test::Request("a", "", "cpu", cpus));
+    EXPECT_TRUE(given.ok()) << given.status();
+    return given.ok() ? *CpuSet::Parse(given->value) : CpuSet();
+  };
+  const CpuSet first = own(2.5);
+  EXPECT_EQ(first.Count(), 2);
+  EXPECT_EQ(own(4.5).Count(), 4);
+  EXPECT_EQ(own(1.5), first);
 }
 
 TEST_F(GrowTest, StaysOnItsNodeAndKeepsWhatItHasWhereThatIsFull) {

@@ -84,7 +84,6 @@ TEST_F(PluginDriverTest, TellsTheAllocationsThatChangedSinceTheLastAnswer) {
 TEST_F(PluginDriverTest, RepeatedAllocateIsAnsweredFromTheGrant) {
   CpusOf(CpuRequest("a", "main", 2));
   EXPECT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
-  EXPECT_EQ(CpusOf(CpuRequest("a", "main", 1)), "0-1");
   EXPECT_EQ(plugin_.allocate_calls, 1);
   EXPECT_EQ(disk_.changes.size(), 1U);
 }
@@ -99,6 +98,21 @@ TEST_F(PluginDriverTest, AllocateOfMoreReplacesTheGrant) {
   CpusOf(CpuRequest("a", "main", 2));
   EXPECT_EQ(CpusOf(CpuRequest("a", "main", 3)), "0-2");
   EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0-2");
+}
+
+TEST_F(PluginDriverTest, APluginIsAskedAgainForLessAnotherLimitAndWhatIsNotWhole) {
+  ContainerRequest request = CpuRequest("a", "main", 2);
+  CpusOf(request);
+  CpusOf(CpuRequest("a", "main", 1));
+  EXPECT_EQ(plugin_.allocate_calls, 2);
+  request = CpuRequest("a", "main", 1);
+  request.limit = 4;
+  CpusOf(request);
+  EXPECT_EQ(plugin_.allocate_calls, 3);
+  plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "0", .lacks = 1};
+  ASSERT_TRUE(driver_.Reconcile().ok());
+  CpusOf(request);
+  EXPECT_EQ(plugin_.allocate_calls, 4);
 }
 
 TEST_F(PluginDriverTest, AllocateOnOtherNodesAsksThePluginAgain) {

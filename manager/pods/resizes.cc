@@ -1,0 +1,262 @@
+// Looks for what changed, then at one container after the other.
+#include "manager/pods/resizes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/log.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/recorded_grants.h"
+#include "manager/demand/resized_demand.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
+
+namespace qrm::manager {
+
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using checkpoint::PodRecord;
+
+namespace {
+
+/// Looks without an admission in one job: some hundred microseconds.
+constexpr int kLooksPerJob = 64;
+
+/// Whether the container was left alone: then its record has neither what it requests nor who it
+/// is.
+bool WasLeftAlone(const ContainerDemand& recorded) {
+  const bool is_nobody = recorded.pod.labels.empty() && recorded.pod.annotations.empty();
+  return recorded.requests.empty() && (recorded.source != kEstimate || is_nobody);
+}
+
+/// Whether plugins set what kubelet sets too, so that what the runtime shows is not kubelet's.
+bool IsOverruled(const ContainerRecord& record) {
+  return std::any_of(record.allocations.begin(), record.allocations.end(), [](const auto& entry) {
+    const std::string& property = entry.second->oci_property;
+    return !property.empty() && property != kCpusetCpus && property != kCpusetMems;
+  });
+}
+
+LinuxResources AsResources(const ShownValues& shown) {
+  LinuxResources resources;
+  resources.cpu_shares = shown.cpu_shares;
+  resources.cpu_quota_us = shown.cpu_quota_us;
+  resources.cpu_period_us = shown.cpu_period_us;
+  resources.memory_limit_bytes = shown.memory_limit_bytes;
+  return resources;
+}
+
+double AmountIn(const std::map<std::string, double>& amounts, const char* name) {
+  const auto found = amounts.find(name);
+  return found == amounts.end() ? 0 : found->second;
+}
+
+/// Whether both ask for the same of what a runtime shows.
+bool SameShown(const ContainerDemand& a, const ContainerDemand& b) {
+  return AmountIn(a.requests, "cpu") == AmountIn(b.requests, "cpu") &&
+         AmountIn(a.requests, "memory") == AmountIn(b.requests, "memory") &&
+         AmountIn(a.limits, "cpu") == AmountIn(b.limits, "cpu");
+}
+
+}  // namespace
+
+void Resizes::CompareAll() {
+  if (parts_.stands_aside()) {
+    compared_.reset();
+    const MutexLock lock(mutex_);
+    pending_.clear();
+    return;
+  }
+  // What changes from here on is seen by the next comparison.
+  const uint64_t live = parts_.live.revision();
+  const uint64_t specs = parts_.source.revision();
+  Compared now{.state = parts_.state.Load(), .live = live, .specs = specs};
+  AddChanged(now);
+  compared_ = std::move(now);
+  {
+    const MutexLock lock(mutex_);
+    std::erase_if(pending_,
+                  [this](const auto& entry) { return !parts_.live.Find(entry.first).has_value(); });
+  }
+  RetryPending();
+}
+
+void Resizes::Compare(const ContainerKey& key) {
+  due_.insert(key);
+  Continue();
+}
+
+void Resizes::RetryPending() {
+  if (retries_ == ResizeRetries::kOn) {
+    AddPending();
+  }
+  Continue();
+}
+
+void Resizes::AddChanged(const Compared& now) {
+  const auto add = [this](const PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      due_.insert({pod.meta.uid, name});
+    }
+  };
+  const auto changed =
+      compared_.has_value() ? parts_.live.ChangedSince(compared_->live) : std::nullopt;
+  if (!changed.has_value() || compared_->specs != now.specs) {
+    now.state->ForEachPod(add);
+    return;
+  }
+  for (const SharedText& uid : now.state->PodsUnlike(*compared_->state)) {
+    if (const PodRecord* const pod = now.state->FindPod(uid); pod != nullptr) {
+      add(*pod);
+    }
+  }
+  due_.insert(changed->begin(), changed->end());
+}
+
+/// The next of them, from the one after the last that was tried again.
+void Resizes::AddPending() {
+  const MutexLock lock(mutex_);
+  auto next = last_retried_.has_value() ? pending_.upper_bound(*last_retried_) : pending_.begin();
+  for (std::size_t i = 0; i < std::min(kRetries, pending_.size()); ++i) {
+    if (next == pending_.end()) {
+      next = pending_.begin();
+    }
+    last_retried_ = next->first;
+    due_.insert(next->first);
+    ++next;
+  }
+}
+
+void Resizes::Continue() {
+  if (due_.empty() || std::exchange(looking_, true)) {
+    return;
+  }
+  parts_.state.Post([this] {
+    for (int i = 0; i < kLooksPerJob && !due_.empty(); ++i) {
+      const ContainerKey key = *due_.begin();
+      due_.erase(due_.begin());
+      if (Look(key)) {
+        break;
+      }
+    }
+    looking_ = false;
+    Continue();
+  });
+}
+
+/// True after an admission.
+bool Resizes::Look(const ContainerKey& key) {
+  const auto state = parts_.state.Load();
+  const ContainerRecord* const record = state->Find(key);
+  const std::optional<LiveContainer> live = parts_.live.Find(key);
+  if (record == nullptr || !live.has_value() || parts_.stands_aside()) {
+    Forget(key);
+    return false;
+  }
+  const std::optional<ContainerDemand> demand = DemandNow(*state, key, *live);
+  const Planner::Difference difference =
+      demand.has_value() ? parts_.admitter.Compare(*record, *demand) : Planner::Difference();
+  if (difference.asks) {
+    if (IsHeldBack(key, *demand)) {
+      return false;
+    }
+    Place(key, *demand);
+    return true;
+  }
+  if (difference.when_remade.empty()) {
+    Forget(key);
+  } else {
+    NotePending(key, *demand,
+                fmt::format("{} gets more of {} only when it is made anew: delete its pod",
+                            NameOf(*demand), fmt::join(difference.when_remade, ", ")));
+  }
+  return false;
+}
+
+// Of a spec that agrees with the record, and a list of the runtime that does not, the spec counts:
+// CRI-O shows after a restart what containers were created with.
+std::optional<ContainerDemand> Resizes::DemandNow(const NodeState& state, const ContainerKey& key,
+                                                  const LiveContainer& live) {
+  const ContainerRecord& record = *state.Find(key);
+  ContainerDemand recorded =
+      RecordedDemand(state.FindPod(key.pod_uid)->meta, key.container, record);
+  recorded.runtime_id = live.id;
+  if (WasLeftAlone(recorded)) {
+    return std::nullopt;
+  }
+  std::optional<ContainerDemand> by_spec = parts_.source.FindNow(recorded);
+  if (!by_spec.has_value() && recorded.source == kEstimate) {
+    parts_.source.LookAgain(key.pod_uid);
+  }
+  ContainerDemand demand = by_spec.value_or(recorded);
+  demand.others.clear();
+  demand.place = 0;
+  if (IsOverruled(record)) {
+    return demand;
+  }
+  ContainerDemand shown = ResizedDemand(demand, AsResources(live.shown));
+  if (by_spec.has_value() && !live.shown.by_event && SameShown(demand, recorded)) {
+    if (!SameShown(shown, demand)) {
+      parts_.source.LookAgain(key.pod_uid);
+    }
+    return demand;
+  }
+  return shown;
+}
+
+bool Resizes::IsHeldBack(const ContainerKey& key, const ContainerDemand& demand) const {
+  if (retries_ == ResizeRetries::kOn) {
+    return false;
+  }
+  const MutexLock lock(mutex_);
+  const auto pending = pending_.find(key);
+  return pending != pending_.end() && pending->second.requests == demand.requests &&
+         pending->second.limits == demand.limits;
+}
+
+void Resizes::Place(const ContainerKey& key, const ContainerDemand& demand) {
+  const auto before = parts_.state.Load();
+  const Attempt attempt = WhyPending(key).empty() ? Attempt::kFirst : Attempt::kAgain;
+  if (const Status placed = admit_(demand, attempt); !placed.ok()) {
+    NotePending(key, demand, MessageOf(placed));
+    return;
+  }
+  Forget(key);
+  if (parts_.state.Load()->Find(key) != before->Find(key)) {
+    parts_.reconciler.TriggerChanges(key);
+  }
+}
+
+void Resizes::NotePending(const ContainerKey& key, const ContainerDemand& demand, std::string why) {
+  if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
+      times.has_value()) {
+    log::Warning("resized container keeps its place",
+                 {{"error", why}, {"equal_ones_before", *times}});
+  }
+  const MutexLock lock(mutex_);
+  pending_[key] = {.why = std::move(why), .requests = demand.requests, .limits = demand.limits};
+}
+
+void Resizes::Forget(const ContainerKey& key) {
+  const MutexLock lock(mutex_);
+  pending_.erase(key);
+}
+
+PendingStatus Resizes::GetStatus() const {
+  const MutexLock lock(mutex_);
+  return pending_.empty() ? PendingStatus()
+                          : PendingStatus{pending_.size(), pending_.begin()->second.why};
+}
+
+std::string Resizes::WhyPending(const ContainerKey& key) const {
+  const MutexLock lock(mutex_);
+  const auto pending = pending_.find(key);
+  return pending == pending_.end() ? std::string() : pending->second.why;
+}
+
+}  // namespace qrm::manager
