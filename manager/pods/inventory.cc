@@ -219,29 +219,21 @@ ListVerdict Inventory::OnListed(const RuntimeList& list) {
                                                          : ListVerdict::kUnconfirmed;
 }
 
-// One list may be older than a pod that NRI told of. A pod that never had a container is no
-// contradiction: another NRI plugin may have refused its sandbox.
+// One list may be older than a pod that NRI told of.
 ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
-  const auto state = parts_.state.Load();
-  std::size_t count = 0;
-  std::string one;
-  for (const std::string& uid : pods) {
-    const checkpoint::PodRecord* const record = state->FindPod(uid);
-    if (record == nullptr && !parts_.live.HasContainerOf(uid)) {
-      continue;
-    }
-    ++count;
-    one = record == nullptr ? uid
-                            : fmt::format("{}/{}", record->meta.pod_namespace, record->meta.name);
+  const bool again = std::exchange(contradicted_, !pods.empty()) && !pods.empty();
+  std::string now;
+  if (again) {
+    const auto state = parts_.state.Load();
+    const checkpoint::PodRecord* const one = state->FindPod(*pods.begin());
+    now = fmt::format(
+        "NRI and CRI contradict each other: CRI lists none of the pods that NRI told of ({}, such "
+        "as {}), which keep what they have; set cri-socket and nri-socket to sockets of one "
+        "runtime",
+        pods.size(),
+        one == nullptr ? *pods.begin()
+                       : fmt::format("{}/{}", one->meta.pod_namespace, one->meta.name));
   }
-  const bool again = std::exchange(contradicted_, count > 0) && count > 0;
-  const std::string now =
-      again ? fmt::format(
-                  "NRI and CRI contradict each other: CRI lists none of the pods that NRI "
-                  "told of ({}, such as {}), which keep what they have; set cri-socket and "
-                  "nri-socket to sockets of one runtime",
-                  count, one)
-            : std::string();
   if (again && contradiction().empty()) {
     log::Error("the runtime's sockets contradict each other", {{"error", now}});
   }
@@ -249,7 +241,7 @@ ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
     const MutexLock lock(mutex_);
     contradiction_ = now;
   }
-  if (count == 0) {
+  if (pods.empty()) {
     return ListVerdict::kCertain;
   }
   return again ? ListVerdict::kContradicted : ListVerdict::kUnconfirmed;

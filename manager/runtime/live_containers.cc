@@ -345,7 +345,7 @@ std::set<std::string> LiveContainers::UnknownToCri(const std::set<std::string>& 
   for (const auto& [uid, sandboxes] : pods_) {
     for (const auto& [id, sandbox] : sandboxes) {
       cri_agrees_ = cri_agrees_ || (!sandbox.only_cri && ids.contains(id.str()));
-      if (!sandbox.only_cri && !sandbox.stopped_at.has_value()) {
+      if (!sandbox.only_cri && !sandbox.stopped_at.has_value() && HasContainerLocked(uid)) {
         unknown.insert(uid.str());
       }
     }

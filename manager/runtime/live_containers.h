@@ -113,8 +113,9 @@ class LiveContainers {
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {}, ListSource source = ListSource::kNri);
 
-  /// CRI lists the sandboxes `ids`. The UIDs of the pods with a sandbox that NRI told of and that
-  /// has not stopped, while no list had one that NRI told of: the list then proves nothing of them.
+  /// CRI lists the sandboxes `ids`. The UIDs of the pods that have a container, and a sandbox that
+  /// NRI told of and that has not stopped, while no list had a sandbox that NRI told of: the list
+  /// then proves nothing.
   std::set<std::string> UnknownToCri(const std::set<std::string>& ids);
 
  private:

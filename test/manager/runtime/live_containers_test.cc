@@ -98,6 +98,8 @@ TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriToldOf) {
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has told of nothing";
   live.Reset({{"observed", {"other"}}}, {}, {}, ListSource::kCri);
   live.AddPod("web", "sandbox");
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "nothing of it runs";
+  live.Add({"web", "main"}, {.id = "id", .pod_id = "sandbox"});
   EXPECT_THAT(live.UnknownToCri({"other"}), ElementsAre("web"));
   EXPECT_THAT(live.UnknownToCri({"other", "sandbox"}), IsEmpty());
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "it was removed";
