@@ -104,11 +104,11 @@ bool Advisors::Follow(const View& view) {
   if (followed_at_.has_value() && now - *followed_at_ < kPace) {
     return false;
   }
-  followed_at_ = now;
   PoolSizes next = NextAdvice(SightOf(view).advised, advised_, desk_->InForce());
   if (next == advised_) {
     return false;
   }
+  followed_at_ = now;
   advised_ = std::move(next);
   return true;
 }

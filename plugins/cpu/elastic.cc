@@ -20,11 +20,6 @@
 namespace qrm::cpu {
 namespace {
 
-bool HasElasticPools(const CpuPluginConfig& config) {
-  return std::any_of(config.pools.begin(), config.pools.end(),
-                     [](const auto& pool) { return pool.second.size.has_value(); });
-}
-
 int SumOfMinimums(const PoolAsks& asks) {
   int sum = 0;
   for (const auto& [name, ask] : asks) {
@@ -337,6 +332,19 @@ Status CheckBounds(const View& view, const AsksAround& asks, const CpuSet& elast
 }
 
 }  // namespace
+
+bool HasElasticPools(const CpuPluginConfig& config) {
+  return std::any_of(config.pools.begin(), config.pools.end(),
+                     [](const auto& pool) { return pool.second.size.has_value(); });
+}
+
+PoolMap PoolsAsRequested(const View& view) {
+  const PoolAsks asks = RequestsOnly(AsksOf(view));
+  const CpuSet elastic = ElasticCpus(view);
+  const Regions regions = RegionsOf(view, asks, elastic, nullptr);
+  Chooser chooser(view, asks, regions, elastic);
+  return chooser.Choose(SizesWithin(asks, regions, {}, CapacityOf(view, elastic)));
+}
 
 PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink) {
   if (!HasElasticPools(view.config)) {

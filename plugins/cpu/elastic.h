@@ -32,6 +32,12 @@ PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink = {
 /// without it. Cost: as SizedPools; a look into `view.memo`, where it is known.
 StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer);
 
+bool HasElasticPools(const CpuPluginConfig& config);
+
+/// The pools of `view` when elastic ones have given up at once what their containers do not
+/// request. Cost: as SizedPools.
+PoolMap PoolsAsRequested(const View& view);
+
 /// Whether pools can want more while CPUs are idle, so that their sizes change with what others
 /// take of these: those of whole units, and those of a required place.
 bool LeavesSomeIdle(const CpuPluginConfig& config);

@@ -31,10 +31,6 @@ std::optional<CpuSet> GrownEvenly(const Machine& machine, const CpuSet& held, co
 
 }  // namespace
 
-CpuSet HeldBefore(const View& view) {
-  return view.former == nullptr ? CpuSet() : view.former->cpus;
-}
-
 std::optional<CpuSet> GrownInPlace(const Machine& machine, const CpuSet& held, const Room& room,
                                    const ExclusiveRule& rule) {
   if (held.Empty() || !held.IsSubsetOf(room.all)) {

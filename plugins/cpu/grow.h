@@ -13,9 +13,6 @@
 
 namespace qrm::cpu {
 
-/// What the container of `view.former` has.
-CpuSet HeldBefore(const View& view);
-
 /// `held`, and as many CPUs of `room` as are missing, near to those; on no other NUMA node where
 /// `rule` says so, and as many on each where it says that. Absent where that cannot be, and where
 /// nothing is held.

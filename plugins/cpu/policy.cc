@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -166,50 +169,127 @@ StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, cons
   return {.free = room.free - reusable, .reusable = reusable};
 }
 
+bool IsLowerMask(const NumaMask& a, const NumaMask& b) {
+  return a.CompareAsNumber(b) < 0;
+}
+
+/// The nodes of all `rooms`, each by `hints_in`; those of a better room are preferred, but for what
+/// pools make room on where no better room has any that is.
+template <typename HintsIn>
+StatusOr<HintList> HintsOfRooms(const std::vector<Room>& rooms, const HintsIn& hints_in) {
+  std::vector<TopologyHint> all;
+  std::set<NumaMask, decltype(&IsLowerMask)> known(&IsLowerMask);
+  Status refusal;
+  for (const Room& room : rooms) {
+    const StatusOr<std::vector<TopologyHint>> hints = hints_in(room);
+    if (!hints.ok()) {
+      refusal = hints.status();
+      continue;
+    }
+    const bool may_be_preferred =
+        all.empty() || (room.of_pools && std::none_of(all.begin(), all.end(), [](const auto& hint) {
+                          return hint.preferred;
+                        }));
+    for (const TopologyHint& hint : *hints) {
+      if (known.insert(hint.nodes).second) {
+        all.push_back({.nodes = hint.nodes, .preferred = may_be_preferred && hint.preferred});
+      }
+    }
+  }
+  return all.empty() ? StatusOr<HintList>(refusal) : HintList(std::move(all));
+}
+
+/// The first of `rooms` in which `place_in` places the container; pools make room also where a
+/// better room has CPUs beyond `hint` only.
+template <typename PlaceIn>
+StatusOr<Decision> PlaceInFirst(const View& view, const std::vector<Room>& rooms,
+                                const TopologyHint& hint, const PlaceIn& place_in) {
+  const auto is_within = [&](const Decision& decision) {
+    return hint.nodes.Empty() || !decision.holding.has_value() ||
+           view.machine.NodesOf(decision.holding->cpus).IsSubsetOf(hint.nodes);
+  };
+  std::optional<Decision> beyond;
+  Status refusal;
+  for (const Room& room : rooms) {
+    if (beyond.has_value() && !room.of_pools) {
+      continue;
+    }
+    StatusOr<Decision> decision = place_in(room);
+    if (!decision.ok()) {
+      refusal = decision.status();
+    } else if (is_within(*decision)) {
+      return decision;
+    } else if (!beyond.has_value()) {
+      beyond = *std::move(decision);
+    }
+  }
+  return beyond.has_value() ? StatusOr<Decision>(*std::move(beyond)) : refusal;
+}
+
+/// OK when the default pool can do without as many CPUs of `room` as the container takes of it at
+/// least.
+Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, const Room& room) {
+  return CheckDefaultPoolStays(view, request,
+                               room.count - (room.free - PoolCpus(view, kDefaultPool)).Count());
+}
+
+StatusOr<std::vector<TopologyHint>> StaticHintsIn(const View& view, const ContainerRequest& request,
+                                                  const Room& room) {
+  const StaticCpuRoom free = StaticRoom(view, request, room);
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
+  if (KeepsItsCpus(view, request, room.free, {})) {
+    return std::vector<TopologyHint>{
+        {.nodes = view.machine.NodesOf(request.runs_on), .preferred = true}};
+  }
+  if (!request.for_whole_pod) {  // whose containers are checked one by one
+    QRM_RETURN_IF_ERROR(Annotate(view.static_policy->CheckCores(free, room.count),
+                                 fmt::format("cannot place {}", NameOf(request))));
+  }
+  HintList hints = view.static_policy->Hints(free, room.count);
+  return hints.IsImpossible() ? StatusOr<std::vector<TopologyHint>>(NoRoom(view, request, room, {}))
+                              : hints.hints();
+}
+
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
                                const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
-  const Room room = UsualRoom(view, request, own, count);
+  const std::vector<Room> rooms = UsualRooms(view, request, own, count);
   if (const auto held = view.state.exclusive.find(request.key);
       held != view.state.exclusive.end()) {
     const CpuSet& cpus = held->second.cpus;
     return count <= cpus.Count()
                ? view.static_policy->HeldHints(cpus, cpus.Count())
-               : view.static_policy->Hints({.free = room.free, .reusable = cpus}, count);
+               : view.static_policy->Hints({.free = rooms.front().free, .reusable = cpus}, count);
   }
-  const StaticCpuRoom free = StaticRoom(view, request, room);
-  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
-  if (KeepsItsCpus(view, request, room.free, {})) {
-    return HintList({{.nodes = view.machine.NodesOf(request.runs_on), .preferred = true}});
-  }
-  if (!request.for_whole_pod) {  // whose containers are checked one by one
-    QRM_RETURN_IF_ERROR(Annotate(view.static_policy->CheckCores(free, count),
-                                 fmt::format("cannot place {}", NameOf(request))));
-  }
-  HintList hints = view.static_policy->Hints(free, count);
-  if (hints.IsImpossible()) {
-    return NoRoom(view, request, room, {});
-  }
-  return hints;
+  return HintsOfRooms(rooms, [&](const Room& room) { return StaticHintsIn(view, request, room); });
 }
 
-StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
-                                       const TopologyHint& hint, const OwnRule& own) {
-  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
-  const Room room = UsualRoom(view, request, own, count);
-  if (const auto grown = GrownByStaticPolicy(view, room, hint);
-      grown.has_value() && CheckDefaultPoolStays(view, request, *grown).ok()) {
-    return Own(view, request, *grown, hint, room.tenant);
-  }
+StatusOr<Decision> PlaceByStaticPolicyIn(const View& view, const ContainerRequest& request,
+                                         const Room& room, const TopologyHint& hint) {
   const StatusOr<CpuSet> cpus =
       KeepsItsCpus(view, request, room.free, hint.nodes)
           ? request.runs_on
-          : view.static_policy->Take(StaticRoom(view, request, room), count, hint.nodes);
+          : view.static_policy->Take(StaticRoom(view, request, room), room.count, hint.nodes);
   if (!cpus.ok()) {
     return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
   }
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, *cpus));
   return Own(view, request, *cpus, hint, room.tenant);
+}
+
+StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
+                                       const TopologyHint& hint, const OwnRule& own) {
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
+  const std::vector<Room> rooms = UsualRooms(view, request, own, count);
+  for (const Room& room : rooms) {
+    if (const auto grown = GrownByStaticPolicy(view, room, hint);
+        grown.has_value() && CheckDefaultPoolStays(view, request, *grown).ok()) {
+      return Own(view, request, *grown, hint, room.tenant);
+    }
+  }
+  return PlaceInFirst(view, rooms, hint, [&](const Room& room) {
+    return PlaceByStaticPolicyIn(view, request, room, hint);
+  });
 }
 
 /// `own`, and what the container uses of `pool` beside it.
@@ -229,12 +309,6 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   ShareBeside(holding, place.cpus, own.allocation);
   own.pools = std::move(place.pools);
   return own;
-}
-
-/// OK when the default pool can do without as many CPUs of `room` as the container takes at least.
-Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, const Room& room) {
-  return CheckDefaultPoolStays(
-      view, request, room.count - (room.free & (view.config.isolated | room.reusable)).Count());
 }
 
 /// First the CPUs that the pod has already, so that it has no more at once than it needs; absent
@@ -323,18 +397,15 @@ std::optional<Decision> GrowInPlace(const View& view, const ContainerRequest& re
 StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
                                     const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
-  const std::vector<Room> rooms = RoomsOf(view, request, own, count);
+  std::vector<Room> rooms = RoomsOf(view, request, own, count);
   if (auto grown = GrowInPlace(view, request, rooms, hint, own); grown.has_value()) {
     return *std::move(grown);
   }
-  StatusOr<Decision> decision = Decision();
-  for (const Room& room : rooms) {
-    decision = PlaceIn(view, request, room, hint, own);
-    if (decision.ok()) {
-      break;
-    }
+  if (!HeldBefore(view).Empty()) {  // pools make room for growth in place, and for no move
+    std::erase_if(rooms, [](const Room& room) { return room.of_pools; });
   }
-  return decision;
+  return PlaceInFirst(view, rooms, hint,
+                      [&](const Room& room) { return PlaceIn(view, request, room, hint, own); });
 }
 
 /// The nodes of `room` that could serve the container. Errors: kResourceExhausted when none can.
@@ -358,31 +429,10 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
   return fitting;
 }
 
-/// The nodes of all rooms; those of a better room are preferred.
 StatusOr<HintList> OwnHints(const View& view, const ContainerRequest& request, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
-  std::vector<TopologyHint> all;
-  Status refusal;
-  for (const Room& room : RoomsOf(view, request, own, count)) {
-    StatusOr<std::vector<TopologyHint>> hints = HintsIn(view, request, room, own);
-    if (!hints.ok()) {
-      refusal = hints.status();
-      continue;
-    }
-    if (all.empty()) {
-      all = *std::move(hints);
-      continue;
-    }
-    for (const TopologyHint& hint : *hints) {
-      const bool known = std::any_of(all.begin(), all.end(), [&](const TopologyHint& better) {
-        return better.nodes == hint.nodes;
-      });
-      if (!known) {
-        all.push_back({.nodes = hint.nodes, .preferred = false});
-      }
-    }
-  }
-  return all.empty() ? StatusOr<HintList>(refusal) : HintList(std::move(all));
+  return HintsOfRooms(RoomsOf(view, request, own, count),
+                      [&](const Room& room) { return HintsIn(view, request, room, own); });
 }
 
 StatusOr<Decision> Shrink(const View& view, const ContainerRequest& request,
@@ -443,9 +493,15 @@ StatusOr<Decision> ShareInstead(const View& view, const ContainerRequest& reques
   return decision;
 }
 
+bool TakesOfPools(const View& view, const Holding& holding) {
+  return std::any_of(view.state.pools.begin(), view.state.pools.end(),
+                     [&](const auto& pool) { return pool.second.Intersects(holding.cpus); });
+}
+
 /// Has pools make do with what a container with CPUs of its own leaves.
 void SizePoolsBeside(const View& view, const ContainerRequest& request, Decision& decision) {
-  if (!decision.holding.has_value() || decision.pools.has_value() || !LeavesSomeIdle(view.config)) {
+  if (!decision.holding.has_value() || decision.pools.has_value() ||
+      (!LeavesSomeIdle(view.config) && !TakesOfPools(view, *decision.holding))) {
     return;
   }
   CpuState then = view.state;

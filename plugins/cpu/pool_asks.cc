@@ -151,6 +151,7 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
                  .priority = pool.priority,
                  .weight = pool.weight,
                  .unit = std::max(UnitOf(machine, size.round), threads),
+                 .below_firm = size.below_requests,
                  .in_use = demand.containers > 0};
   ask.max = std::max(ask.max, ask.min);
   if (ask.in_use) {

@@ -118,21 +118,6 @@ std::vector<CpuSet> Distinct(const Regions& regions) {
   return distinct;
 }
 
-/// The same, but that pools which wish for more than is requested of them get the requests before
-/// others get more, where all of them have room.
-PoolAsks RequestsFirst(PoolAsks asks, int capacity) {
-  int sum = 0;
-  for (const auto& [name, ask] : asks) {
-    sum += ask.wish > ask.firm ? std::max(ask.min, ask.firm) : ask.min;
-  }
-  for (auto& [name, ask] : asks) {
-    if (ask.wish > ask.firm && sum <= capacity) {
-      ask.min = std::max(ask.min, ask.firm);
-    }
-  }
-  return asks;
-}
-
 std::string CoreKindName(PlaceRule::Core kind) {
   switch (kind) {
     case PlaceRule::Core::kPerformance:
@@ -225,8 +210,7 @@ PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
         within.insert({name, ask});
       }
     }
-    const PoolSizes sizes =
-        SettlePools(RequestsFirst(std::move(within), region.Count()), held, region.Count());
+    const PoolSizes sizes = SettlePools(within, held, region.Count());
     for (const auto& [name, size] : sizes) {
       PoolAsk& ask = asks.at(name);
       ask.max = std::min(ask.max, size);
@@ -234,7 +218,7 @@ PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
       ask.min = std::min(ask.min, size);
     }
   }
-  return SettlePools(RequestsFirst(std::move(asks), capacity), held, capacity);
+  return SettlePools(asks, held, capacity);
 }
 
 int LargestRegion(const Machine& machine, PlaceRule rule, const CpuSet& shared) {

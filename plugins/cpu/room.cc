@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "plugins/cpu/elastic.h"
 
 namespace qrm::cpu {
 namespace {
@@ -60,7 +61,8 @@ void LeaveDefaultPoolOne(const View& view, const ExclusiveRule& rule, Room& room
     return;
   }
   CpuSet least;
-  for (const int cpu : pool) {
+  const CpuSet others = pool - HeldBefore(view);  // the container grows and keeps what it has
+  for (const int cpu : others.Empty() ? pool : others) {
     const CpuSet lost = rule.whole_cores ? view.machine.CoresOf({cpu}) & room.free : CpuSet{cpu};
     least = least.Empty() || lost.Count() < least.Count() ? lost : least;
   }
@@ -68,6 +70,38 @@ void LeaveDefaultPoolOne(const View& view, const ExclusiveRule& rule, Room& room
   for (auto& [node, free] : room.amounts.free) {
     free = (view.machine.FindNode(node)->cpus & room.free).Count();
   }
+}
+
+Supply UsualSupply(const View& view) {
+  return {.all = view.machine.cpu_set() - view.config.reserved - view.config.isolated,
+          .free = LeftCpus(view)};
+}
+
+/// How many CPUs of what a container wants.
+struct Wanted {
+  int count = 0;
+  const Supply& supply;
+};
+
+/// Adds the room that elastic pools make beside `wanted.supply`, if they can make any. Containers
+/// may still run on what pools gave up before, as on what they give up now: the manager moves both.
+void AddRoomOfPools(View view, const ContainerRequest& request, const OwnRule& own,
+                    const Wanted& wanted, std::vector<Room>& rooms) {
+  if (!HasElasticPools(view.config)) {
+    return;
+  }
+  CpuState then = view.state;
+  then.pools = PoolsAsRequested(view);
+  const CpuSet given_up = LeftCpus(WithState(view, then)) - wanted.supply.free;
+  if (given_up.Empty() && view.retiring.Empty()) {
+    return;
+  }
+  view.retiring = {};
+  Room& room =
+      rooms.emplace_back(RoomOf(view, request, own, wanted.count,
+                                {.all = wanted.supply.all, .free = wanted.supply.free | given_up}));
+  room.of_pools = true;
+  LeaveDefaultPoolOne(view, own.rule, room);
 }
 
 /// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
@@ -87,28 +121,33 @@ std::string Describe(const View& view, const Room& room) {
 
 }  // namespace
 
-Room UsualRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count) {
-  return RoomOf(view, request, own, count,
-                {.all = view.machine.cpu_set() - view.config.reserved - view.config.isolated,
-                 .free = LeftCpus(view)});
+std::vector<Room> UsualRooms(const View& view, const ContainerRequest& request, const OwnRule& own,
+                             int count) {
+  const Supply usual = UsualSupply(view);
+  std::vector<Room> rooms = {RoomOf(view, request, own, count, usual)};
+  AddRoomOfPools(view, request, own, {count, usual}, rooms);
+  return rooms;
 }
 
 std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, const OwnRule& own,
                           int count) {
   std::vector<Room> rooms;
   const CpuSet isolated = view.config.isolated - ExclusiveCpus(view.state);
+  Supply supply = UsualSupply(view);
   if (own.rule.isolated != IsolatedWish::kNever) {
     rooms.push_back(
         RoomOf(view, request, own, count, {.all = view.config.isolated, .free = isolated}));
   }
   if (own.rule.isolated != IsolatedWish::kRequire) {
-    rooms.push_back(UsualRoom(view, request, own, count));
+    rooms.push_back(RoomOf(view, request, own, count, supply));
   }
   if (own.rule.isolated == IsolatedWish::kPrefer) {
-    rooms.push_back(RoomOf(
-        view, request, own, count,
-        {.all = view.machine.cpu_set() - view.config.reserved, .free = LeftCpus(view) | isolated}));
+    supply = {.all = view.machine.cpu_set() - view.config.reserved, .free = supply.free | isolated};
+    rooms.push_back(RoomOf(view, request, own, count, supply));
     LeaveDefaultPoolOne(view, own.rule, rooms.back());
+  }
+  if (own.rule.isolated != IsolatedWish::kRequire) {
+    AddRoomOfPools(view, request, own, {count, supply}, rooms);
   }
   return rooms;
 }

@@ -29,10 +29,13 @@ struct Room {
   CpuSet reusable;  ///< those of them that containers of its pod have which never run beside it
   NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
   NodeAmounts amounts;
+  bool of_pools = false;  ///< elastic pools give some of `free` up
 };
 
-/// What there is but for isolated CPUs.
-Room UsualRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count);
+/// What there is but for isolated CPUs; then that, and what elastic pools have beyond their
+/// containers' requests. These leave such CPUs when the container starts.
+std::vector<Room> UsualRooms(const View& view, const ContainerRequest& request, const OwnRule& own,
+                             int count);
 
 /// Where the container may get its CPUs from, the best first.
 std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, const OwnRule& own,

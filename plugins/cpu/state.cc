@@ -159,6 +159,10 @@ Guest FractionOf(const CpuPluginConfig& config, const ContainerRequest& request,
   return guest;
 }
 
+CpuSet HeldBefore(const View& view) {
+  return view.former == nullptr ? CpuSet() : view.former->cpus;
+}
+
 View WithState(View view, const CpuState& state) {
   return {view.machine,
           view.config,

@@ -84,6 +84,9 @@ struct View {
   const Holding* former = nullptr;
 };
 
+/// What the container that is placed has had for itself until now.
+CpuSet HeldBefore(const View& view);
+
 /// `view` of another state, which outlives it; without a memo.
 View WithState(View view, const CpuState& state);
 

@@ -139,14 +139,20 @@ without P15 'who grows in place keeps its CPUs' plugins/cpu/grow.cc "$cpu" "$mod
 without P15 'who shrinks keeps the CPUs of its first start' plugins/cpu/grow.cc "$cpu" 'GrowTest.*' \
   'DropCpus(machine, former.grown, former' \
   'DropCpus(machine, former.cpus, former'
-without P16 'what pools gave up is nobody'"'"'s own until they have left' plugins/cpu/room.cc "$cpu" "$models" \
+without P16 'what pools gave up is nobody'"'"'s own while other CPUs are idle' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
   'view.offline - view.retiring - view' \
   'view.offline - view'
+without P16 'pools yield what is beyond their requests' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
+  'if (!HasElasticPools(view.config)) {' \
+  'if (true) {'
 without P17 'advice is clipped by what can be had' plugins/cpu/sizing/advice.cc "$advisor" '*' \
-  'WishOf({.milli_cpus = milli_cpus}, 100, ask->second)' \
-  'static_cast<int>(milli_cpus / 1000)' \
-  'std::clamp(std::clamp(cpus, ask->second.min, ask->second.max), from - step, from + step)' \
-  'std::clamp(cpus, from - step, from + step)'
+  'WishOf({.milli_cpus = int64_t{wanted} * 1000}, 100, ask->second)' \
+  'wanted' \
+  'std::clamp(cpus, LeastByAdvice(ask->second), ask->second.max)' \
+  'cpus'
+without P17 'advice leaves pools what is requested of them' plugins/cpu/sizing/advice.cc "$advisor" '*' \
+  'std::max(cpus, LeastByAdvice(ask->second))' \
+  'cpus'
 without P17 'advice that nobody renews is over' plugins/cpu/sizing/advice.cc "$advisor" '*' \
   'return now >= said.second.counts_until;' \
   'return now < SteadyPoint() && now >= said.second.counts_until;'
@@ -154,7 +160,7 @@ without P18 'a hint of an even split is of nodes that have their shares' plugins
   'if (even && !hint' \
   'if ((even || !even) && !hint'
 without P18 'hints leave the default pool a CPU' plugins/cpu/policy.cc "$cpu" '*' \
-  $'Room& room, const OwnRule& own) {\n  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));' \
+  $'Room& room, const OwnRule& own) {\n  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room, room.count));' \
   $'Room& room, const OwnRule& own) {'
 without P19 'what is told is what decided' plugins/cpu/policy.cc "$cpu" "$models" \
   'decision->allocation.decided_by = placement.by;' \

@@ -11,6 +11,8 @@ namespace qrm::cpu {
 namespace {
 
 constexpr int kLeaseInLooks = 3;
+/// Two such looks and a reconcile are less than the 5 s that a load may wait for its requests.
+constexpr std::chrono::milliseconds kWhileBelowRequests{1000};
 
 /// What each pod requests of all pools together. Units: thousandths of a CPU.
 std::map<std::string, int64_t> RequestsOf(const NodeSight& node) {
@@ -72,16 +74,17 @@ UseAdvisor::~UseAdvisor() {
 
 void UseAdvisor::Run() {
   MutexLock lock(mutex_);
-  while (!stopped_.WaitUntil(mutex_, DeadlineAfter(rule_.every),
+  std::chrono::milliseconds next = rule_.every;
+  while (!stopped_.WaitUntil(mutex_, DeadlineAfter(next),
                              [this]() QRM_REQUIRES(mutex_) { return is_stopping_; })) {
-    Look();
+    next = Look();
   }
 }
 
-void UseAdvisor::Look() {
+std::chrono::milliseconds UseAdvisor::Look() {
   const auto node = desk_.Sight();
   if (node == nullptr) {
-    return;
+    return rule_.every;
   }
   const StatusOr<UseByPod> uses = cgroups_.Look(PodsOf(*node), clock_.Steady());
   if (std::string problem = MessageOf(uses.status()); problem != problem_) {
@@ -91,21 +94,26 @@ void UseAdvisor::Look() {
     problem_ = std::move(problem);
   }
   if (!uses.ok()) {
-    return;
+    return rule_.every;
   }
   AdviceCall call{.advisor = kByUse,
                   .rank = AdvisorRank::kBuiltIn,
                   .generation = node->advised.generation,
                   .lease = kLeaseInLooks * rule_.every,
                   .entries = {}};
+  bool is_below = false;
   for (const auto& [pool, use] : UseByPool(rule_, *node, *uses)) {
     const auto size = node->advised.sizes.find(pool);
     const int cpus = size == node->advised.sizes.end() ? 0 : size->second;
-    call.entries.push_back({pool, WishByUse(rule_, use, cpus), "use and pressure"});
+    const auto ask = node->advised.asks.find(pool);
+    const int requested = ask == node->advised.asks.end() ? 0 : ask->second.firm;
+    is_below = is_below || (cpus < requested && ask->second.below_firm);
+    call.entries.push_back({pool, WishByUse(rule_, use, cpus, requested), "use and pressure"});
   }
   if (const Status taken = desk_.Advise(call).status(); !taken.ok()) {
     log::Warning("pools are not sized by use", {{"error", MessageOf(taken)}});
   }
+  return is_below ? std::min(rule_.every, kWhileBelowRequests) : rule_.every;
 }
 
 }  // namespace qrm::cpu

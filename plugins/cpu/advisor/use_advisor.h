@@ -1,6 +1,7 @@
 // The advisor that is built in: it sizes pools by what their containers use.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <thread>
@@ -20,7 +21,9 @@ namespace qrm::cpu {
 std::map<std::string, Use> UseByPool(const UseRule& rule, const NodeSight& node,
                                      const UseByPod& uses);
 
-/// Looks every `UseRule::every`, and advises. Pools that another advisor leads are that one's.
+/// Looks every `UseRule::every`, and advises: every second while a pool has less than what its
+/// containers request by advice, so that they have it soon when they need it. Pools that another
+/// advisor leads are that one's.
 class UseAdvisor {
  public:
   /// `desk` and `clock` outlive it.
@@ -29,8 +32,8 @@ class UseAdvisor {
   UseAdvisor(const UseAdvisor&) = delete;
   UseAdvisor& operator=(const UseAdvisor&) = delete;
 
-  /// One look; what the thread does, for tests.
-  void Look();
+  /// One look; what the thread does, for tests. Returns when the next one is due.
+  std::chrono::milliseconds Look();
 
  private:
   void Run();

@@ -55,8 +55,8 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
   if (section.Has("fixed")) {
     return ReadFixedSize(section);
   }
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step", "below-requests"}));
   ElasticSize size;
   QRM_ASSIGN_OR_RETURN(const std::size_t per,
                        section.Choice("per", 0, {"request", "limit", "advice"}));
@@ -73,6 +73,9 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
   size.round = static_cast<ElasticSize::Round>(round);
   QRM_ASSIGN_OR_RETURN(size.shrink_after, ReadShrinkAfter(section));
   QRM_ASSIGN_OR_RETURN(size.step, ReadCount(section, "step", 0));
+  QRM_ASSIGN_OR_RETURN(const std::size_t below,
+                       section.Choice("below-requests", 0, {"refuse", "allow"}));
+  size.below_requests = below == 1;
   return size;
 }
 

@@ -27,6 +27,7 @@ struct ElasticSize {
   Round round = Round::kCpu;
   std::chrono::seconds shrink_after{30};  ///< it needs less for so long before it gives CPUs up
   int step = 0;                           ///< the most that it gives up at a time; 0: all
+  bool below_requests = false;            ///< advice may leave it less than its containers request
 
   bool operator==(const ElasticSize&) const = default;
 };

@@ -36,13 +36,16 @@ AdviceResult ResultOf(const AdvisedNode& node, const Advice& advice, int had) {
   const int size = SizeOf(node.sizes, advice.pool);
   const int step = StepOf(node, advice.pool);
   AdviceResult result{.pool = advice.pool, .applied = std::clamp(had, size - step, size + step)};
-  const int wanted = std::clamp(advice.cpus, ask.min, ask.max);
+  const int least = LeastByAdvice(ask);
+  const int wanted = std::clamp(advice.cpus, least, ask.max);
   if (result.applied != had) {
     result.clipped = AdviceClip::kStep;
   } else if (had < wanted) {
     result.clipped = AdviceClip::kCapacity;
   } else if (wanted != advice.cpus) {
-    result.clipped = wanted > advice.cpus ? AdviceClip::kMin : AdviceClip::kMax;
+    result.clipped = wanted < advice.cpus ? AdviceClip::kMax
+                     : least > ask.min    ? AdviceClip::kRequests
+                                          : AdviceClip::kMin;
   }
   return result;
 }
@@ -75,9 +78,9 @@ PoolAsks WithAdvice(PoolAsks asks, const PoolSizes& advised) {
     if (ask == asks.end()) {
       continue;
     }
-    const int64_t milli_cpus = int64_t{cpus} * 1000;
-    ask->second.sought = cpus;
-    ask->second.wish = WishOf({.milli_cpus = milli_cpus}, 100, ask->second);
+    const int wanted = std::max(cpus, LeastByAdvice(ask->second));
+    ask->second.sought = wanted;
+    ask->second.wish = WishOf({.milli_cpus = int64_t{wanted} * 1000}, 100, ask->second);
     ask->second.firm = std::min(ask->second.firm, ask->second.wish);
   }
   return asks;
@@ -93,8 +96,8 @@ PoolSizes NextAdvice(const AdvisedNode& node, const PoolSizes& now, const PoolSi
     const auto before = now.find(pool);
     const int from = before != now.end() ? before->second : SizeOf(node.sizes, pool);
     const int step = StepOf(node, pool);
-    next[pool] =
-        std::clamp(std::clamp(cpus, ask->second.min, ask->second.max), from - step, from + step);
+    const int to = std::clamp(cpus, LeastByAdvice(ask->second), ask->second.max);
+    next[pool] = std::clamp(to, from - step, std::max(from + step, std::min(to, ask->second.firm)));
   }
   return next;
 }

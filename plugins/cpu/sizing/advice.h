@@ -66,6 +66,7 @@ enum class AdviceClip : uint8_t {
   kCapacity,  ///< there are not enough CPUs beside those of others
   kUnknown,   ///< there is no such pool, or it may not be advised
   kStale,     ///< the node has changed since the advisor looked; nothing of the call counts
+  kRequests,  ///< it has at least what its containers request
 };
 
 struct AdviceResult {
@@ -85,7 +86,8 @@ std::vector<AdviceResult> ClipAdvice(const AdvisorConfig& config, const AdvisedN
 PoolAsks WithAdvice(PoolAsks asks, const PoolSizes& advised);
 
 /// What pools ask for one plan later: from `now`, or from their sizes where nothing was advised
-/// before, a step closer to `wanted`. Pools that are not in `wanted` follow their containers.
+/// before, a step closer to `wanted`, or at once what their containers request where that is wanted
+/// at least. Pools that are not in `wanted` follow their containers.
 PoolSizes NextAdvice(const AdvisedNode& node, const PoolSizes& now, const PoolSizes& wanted);
 
 /// Who advises which pools, and until when.

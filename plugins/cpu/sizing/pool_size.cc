@@ -124,7 +124,17 @@ int WishOf(const PoolDemand& demand, int ratio_percent, const PoolAsk& ask) {
   return static_cast<int>(std::clamp<int64_t>(units * ask.unit, ask.min, ask.max));
 }
 
-PoolSizes SizePools(const PoolAsks& asks, int capacity) {
+PoolAsks RequestsOnly(PoolAsks asks) {
+  for (auto& [name, ask] : asks) {
+    ask.wish = std::max(ask.min, std::min(ask.wish, ask.firm));
+  }
+  return asks;
+}
+
+namespace {
+
+/// As SizePools, but for what is requested.
+PoolSizes SizeByWish(const PoolAsks& asks, int capacity) {
   Shares shares = InOrder(asks);
   int rest = std::accumulate(shares.begin(), shares.end(), capacity,
                              [](int left, const Share& share) { return left - share.size; });
@@ -144,6 +154,21 @@ PoolSizes SizePools(const PoolAsks& asks, int capacity) {
     sizes[*share.name] = share.size;
   }
   return sizes;
+}
+
+}  // namespace
+
+PoolSizes SizePools(const PoolAsks& asks, int capacity) {
+  const PoolAsks requests = RequestsOnly(asks);
+  if (requests == asks) {
+    return SizeByWish(asks, capacity);
+  }
+  PoolAsks rest = asks;
+  for (const auto& [name, size] : SizeByWish(requests, capacity)) {
+    PoolAsk& ask = rest.at(name);
+    ask.min = std::max(ask.min, size);
+  }
+  return SizeByWish(rest, capacity);
 }
 
 PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld>& held,

@@ -18,12 +18,18 @@ struct PoolAsk {
   int sought = 0;  ///< what they ask for, whatever it may have
   int priority = 0;
   int weight = 1;
-  int unit = 1;         ///< it grows by so many CPUs at a time
-  bool in_use = false;  ///< it has containers, and is the last to have none
-  NumaMask near;        ///< where devices of its containers are that it is to be near to
+  int unit = 1;             ///< it grows by so many CPUs at a time
+  bool below_firm = false;  ///< advice may leave it less than what they request
+  bool in_use = false;      ///< it has containers, and is the last to have none
+  NumaMask near;            ///< where devices of its containers are that it is to be near to
 
   bool operator==(const PoolAsk&) const = default;
 };
+
+/// The least that advice may leave a pool.
+inline int LeastByAdvice(const PoolAsk& ask) {
+  return ask.below_firm || ask.firm < ask.min ? ask.min : ask.firm;
+}
 
 /// By the pools' names, as are sizes.
 using PoolAsks = std::map<std::string, PoolAsk>;
@@ -41,13 +47,16 @@ struct PoolDemand {
 /// its bounds; at least a CPU while it has containers.
 int WishOf(const PoolDemand& demand, int ratio_percent, const PoolAsk& ask);
 
+/// `asks` of pools that wish for no more than what their containers request.
+PoolAsks RequestsOnly(PoolAsks asks);
+
 /// The sizes of the pools of `asks` that share `capacity` CPUs. Each gets its minimum. The rest
-/// goes to those that wish for more: the higher priority first; within one priority in proportion
-/// to weight and to what is still wished for, by largest remainder, in whole units, ties by name;
-/// what does not fill a unit goes to the next. Where the minimums are too much, as after a loss of
-/// CPUs, the lowest priorities go without: each down to one CPU, then those not in use to none, and
-/// at last the others.
-/// Cost: O(pools log pools) for each time that all units are handed out.
+/// goes to those that wish for more, what is requested of all before anything else: the higher
+/// priority first; within one priority in proportion to weight and to what is still wished for, by
+/// largest remainder, in whole units, ties by name; what does not fill a unit goes to the next.
+/// Where the minimums are too much, as after a loss of CPUs, the lowest priorities go without: each
+/// down to one CPU, then those not in use to none, and at last the others. Cost: O(pools log pools)
+/// for each time that all units are handed out.
 PoolSizes SizePools(const PoolAsks& asks, int capacity);
 
 /// What a pool has now, and how far it may be from what it needs.

@@ -17,8 +17,9 @@ struct Use {
 /// What pods did, by UID.
 using UseByPod = std::map<std::string, Use>;
 
-/// CPUs for a pool of `size` CPUs whose containers do `use`: so many that they are busy as `rule`
-/// says, and some more than it has where threads wait all the same.
-int WishByUse(const UseRule& rule, const Use& use, int size);
+/// CPUs for a pool of `size` CPUs whose containers do `use` and request `requested`: so many that
+/// they are busy as `rule` says, and some more than it has where threads wait all the same. One
+/// that needs more than it has gets at least what is requested.
+int WishByUse(const UseRule& rule, const Use& use, int size, int requested);
 
 }  // namespace qrm::cpu

@@ -193,21 +193,22 @@ TEST_F(BorrowingTest, NobodyMovesAtARestart) {
   }
 }
 
-TEST_F(BorrowingTest, WhatIsNotBorrowedAfterARestartIsNobodysOwnUntilItsContainersHaveLeft) {
+TEST_F(BorrowingTest, OwnersLeaveWhatIsNotBorrowedAfterARestartWhileOtherCpusAreIdle) {
   Drive before = Start(
       "roles: {db: {numa: any}}\n"
-      "pools: {web: {size: {max: 60}, roles: [web], borrow: {idle: all}}, default: {size: {min: "
+      "pools: {web: {size: {max: 60}, roles: [web], borrow: {idle: numa}}, default: {size: {min: "
       "2}}}");
   Admit(before, "web", "web", 2);
+  const CpuSet used = Uses(before, "web");
+  ASSERT_GT(used.Count(), 2);
   Drive drive = Restart(
       "roles: {db: {numa: any}}\n"
       "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {min: 2}}}",
       before);
-  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 1)).ok());
-  drive.Reconcile();
+  ASSERT_TRUE(drive.Admit(Request("db", "db", "cpu", 1)).ok());
+  EXPECT_FALSE(used.Intersects(*CpuSet::Parse(drive.Value("db"))));
   drive.Reconcile();
   EXPECT_EQ(Uses(drive, "web").Count(), 2);
-  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 1)).ok());
 }
 
 struct RefusedCase {

@@ -251,6 +251,48 @@ TEST_F(ElasticTest, OwnersGetWhatIsIdleAndNoPoolsCpus) {
   EXPECT_FALSE(drive.Admit(Request("db2", "db", "cpu", 9)).ok()) << "8 are idle";
 }
 
+TEST_F(ElasticTest, WhatAPoolHasBeyondItsRequestsYieldsToOwnersAtOnce) {
+  Drive drive = Start(
+      "pools: {batch: {size: {min: 2, per: limit}, roles: [batch]}, default: {size: {min: 2}}}\n"
+      "roles: {db: {numa: any, share-numa-with: [\"*\"]},\n"
+      "        near: {numa: one, share-numa-with: [\"*\"]}}\n");
+  ContainerRequest job = Request("job", "batch", "cpu", 4);
+  job.limit = 50;
+  ASSERT_TRUE(drive.Admit(job).ok());
+  ASSERT_EQ(Size(drive, "batch"), 50);
+
+  const auto own = drive.Admit(Request("db", "db", "cpu", 20));  // 12 are idle
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(Size(drive, "batch"), 42);
+  EXPECT_FALSE(Pool(drive, "batch").Intersects(*CpuSet::Parse(own->value)));
+  drive.Reconcile();
+  EXPECT_EQ(CpuSet::Parse(drive.Value("job"))->Count(), 42);
+
+  // Nothing is idle, and the hint is one node that the pool is on, too.
+  const auto near = drive.Admit(Request("near", "near", "cpu", 6));
+  ASSERT_TRUE(near.ok()) << near.status();
+  EXPECT_TRUE(near->hints->front().preferred);
+  EXPECT_EQ(Size(drive, "batch"), 36);
+
+  EXPECT_FALSE(drive.Admit(Request("db2", "db", "cpu", 33)).ok()) << "4 are requested";
+  EXPECT_EQ(Size(drive, "batch"), 36);
+  EXPECT_TRUE(drive.Admit(Request("db2", "db", "cpu", 32)).ok());
+  EXPECT_EQ(Size(drive, "batch"), 4);
+}
+
+TEST_F(ElasticTest, WhatIsRequestedIsServedBeforeAnyPoolHasMore) {
+  Drive drive = Start(
+      "pools: {batch: {size: {per: limit}, priority: 1, roles: [batch]},\n"
+      "        web: {size: {}, roles: [web]}, default: {size: {min: 2}}}\n");
+  ContainerRequest job = Request("job", "batch", "cpu", 4);
+  job.limit = 60;
+  ASSERT_TRUE(drive.Admit(job).ok());
+  EXPECT_EQ(Size(drive, "batch"), 60);
+  Admit(drive, "web", "web", 50);
+  EXPECT_EQ(Size(drive, "web"), 50);
+  EXPECT_EQ(Size(drive, "batch"), 12);
+}
+
 TEST_F(ElasticTest, GrowsIntoWhatARemovedOwnerLeaves) {
   Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
   Admit(drive, "db", "db", 40);
@@ -260,53 +302,55 @@ TEST_F(ElasticTest, GrowsIntoWhatARemovedOwnerLeaves) {
   EXPECT_EQ(Size(drive, "online"), 30);
 }
 
-TEST_F(ElasticTest, WhatAPoolGaveUpIsNobodysOwnUntilItsContainersHaveLeft) {
+TEST_F(ElasticTest, OwnersGetWhatAPoolGaveUpBeforeItsContainersHaveLeftOnlyWhereNothingElseIs) {
   Drive drive = Start(
-      "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {fixed: 4}}}\n"
-      "roles: {db: {numa: any}}");
-  Admit(drive, "web", "web", 60);
+      "pools: {web: {size: {max: 50}, roles: [web]}, default: {size: {fixed: 4}}}\n"
+      "roles: {db: {numa: any, share-numa-with: [\"*\"]}}");
+  Admit(drive, "web", "web", 50);
   Admit(drive, "rest", "web", 1);
+  const CpuSet had = Pool(drive, "web");
   drive.RemovePod("web");
   drive.Reconcile();
   clock_.Advance(seconds(30));
   drive.Reconcile();
   ASSERT_EQ(Size(drive, "web"), 1);
   // The runtime is only now told of it.
-  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
-  drive.Reconcile();
-  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+  for (const char* pod : {"db1", "db2"}) {
+    ASSERT_TRUE(drive.Admit(Request(pod, "db", "cpu", 5)).ok());
+    EXPECT_FALSE(had.Intersects(*CpuSet::Parse(drive.Value(pod)))) << pod;
+  }
+  ASSERT_TRUE(drive.Admit(Request("db3", "db", "cpu", 5)).ok());
+  EXPECT_TRUE(had.Intersects(*CpuSet::Parse(drive.Value("db3"))));
 }
 
 TEST_F(ElasticTest, RemembersWhatAPoolGaveUpThroughARestart) {
   constexpr const char* kText =
-      "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {fixed: 4}}}\n"
+      "pools: {web: {size: {max: 50}, roles: [web]}, default: {size: {fixed: 4}}}\n"
       "roles: {db: {numa: any}}";
   Drive before = Start(kText);
-  Admit(before, "web", "web", 60);
+  Admit(before, "web", "web", 50);
   Admit(before, "rest", "web", 1);
+  const CpuSet had = Pool(before, "web");
   before.RemovePod("web");
   before.Reconcile();
   clock_.Advance(seconds(30));
   before.Reconcile();
   Drive drive(MakeElastic(kText, TwoNodes()), before);
-  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
-  drive.Reconcile();
-  drive.Reconcile();
-  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+  ASSERT_TRUE(drive.Admit(Request("db", "db", "cpu", 10)).ok());
+  EXPECT_FALSE(had.Intersects(*CpuSet::Parse(drive.Value("db"))));
 }
 
-TEST_F(ElasticTest, WhatASmallerBoundTakesAtARestartIsNobodysOwnUntilItsContainersHaveLeft) {
+TEST_F(ElasticTest, OwnersLeaveWhatASmallerBoundTakesAtARestartWhileOtherCpusAreIdle) {
   constexpr const char* kText =
       "pools: {{web: {{size: {{max: {}}}, roles: [web]}}, default: {{size: {{fixed: 4}}}}}}\n"
       "roles: {{db: {{numa: any}}}}";
-  Drive before = Start(fmt::format(kText, 60));
+  Drive before = Start(fmt::format(kText, 50));
   Admit(before, "web", "web", 60);
+  const CpuSet had = Pool(before, "web");
   Drive drive(MakeElastic(fmt::format(kText, 30), TwoNodes()), before);
   ASSERT_EQ(Size(drive, "web"), 30);
-  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
-  drive.Reconcile();
-  drive.Reconcile();
-  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+  ASSERT_TRUE(drive.Admit(Request("db", "db", "cpu", 10)).ok());
+  EXPECT_FALSE(had.Intersects(*CpuSet::Parse(drive.Value("db"))));
 }
 
 TEST_F(ElasticTest, SizesDoNotDependOnTheOrderOfArrival) {

@@ -2,6 +2,7 @@
 // not ask how the plugin decides.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iterator>
@@ -184,7 +185,7 @@ class History {
         << " fitted while fewer CPUs were online";
   }
 
-  /// P16: what pools have just given up is nobody's own yet.
+  /// P16: what pools have just given up is somebody's own at once only where nothing else is left.
   void AskForWhatPoolsGaveUp() {
     node_.clock().Advance(std::chrono::seconds(40));
     ASSERT_NO_FATAL_FAILURE(ReconcileOnce());
@@ -203,11 +204,20 @@ class History {
     if (given.ok()) {
       ++admitted_;
       ASSERT_EQ(given->decided_by, by->by);
+      moved_freely_ = moved_freely_ || TookOfPools(*given);
       return;
     }
     ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
         << "a hint that was offered does not hold: " << given.status();
     ASSERT_EQ(Exported(), before) << "a refused container changed something";
+  }
+
+  /// Pools that want more than what is requested take other CPUs for it then.
+  bool TookOfPools(const ResourceAllocation& given) const {
+    const CpuSet cpus = *CpuSet::Parse(given.value);
+    return given.exclusive && std::any_of(pools_.begin(), pools_.end(), [&](const auto& pool) {
+             return node_.config().pools.contains(pool.first) && pool.second.Intersects(cpus);
+           });
   }
 
   /// P7: a plan of what was planned moves nothing.
@@ -234,6 +244,7 @@ class History {
       ASSERT_EQ(Exported(), before) << "a refused resize changed something";
       return;
     }
+    moved_freely_ = TookOfPools(*given);
     ASSERT_EQ(given->exclusive, had.exclusive);
     const CpuSet now = *CpuSet::Parse(given->value);
     const CpuSet then = *CpuSet::Parse(had.value);
@@ -247,7 +258,8 @@ class History {
       applied_[key] = *CpuSet::Parse(grant.allocation->value);
     }
     node_.drive().Reconcile();
-    lately_borrowed_ = std::exchange(borrowed_since_, node_.Borrowed());
+    lately_used_ = std::exchange(used_since_, {});
+    NoteUsed();
     const PoolMap pools = node_.Pools();
     const PoolMap borrowed = node_.Borrowed();
     for (const auto& [key, grant] : node_.grants()) {
@@ -259,10 +271,16 @@ class History {
     }
   }
 
-  void Check() {
-    for (const auto& [name, cpus] : node_.Borrowed()) {
-      borrowed_since_[name] |= cpus;
+  void NoteUsed() {
+    for (const PoolMap& pools : {node_.Pools(), node_.Borrowed()}) {
+      for (const auto& [name, cpus] : pools) {
+        used_since_[name] |= cpus;
+      }
     }
+  }
+
+  void Check() {
+    NoteUsed();
     ASSERT_NO_FATAL_FAILURE(CheckOwners(node_));
     ASSERT_NO_FATAL_FAILURE(CheckBorrowed(node_));
     ASSERT_NO_FATAL_FAILURE(CheckKept(node_));
@@ -272,8 +290,8 @@ class History {
   }
 
   /// P2, P4, P16: none has a CPU of another container's own, also not one that the runtime has yet
-  /// to change. Only the default pool of what is left may be late, and those that borrowed what was
-  /// idle.
+  /// to change. Only what its pool had or borrowed since the reconcile before the last may be late:
+  /// the manager has containers leave that before the owner starts.
   void CheckCpusets() {
     const CpuSet owned = node_.Exclusive();
     const PoolMap pools = node_.Pools();
@@ -288,7 +306,7 @@ class History {
       const auto applied = applied_.find(key);
       const CpuSet used = *CpuSet::Parse(grant.allocation->value) |
                           (applied == applied_.end() ? CpuSet() : applied->second);
-      const CpuSet wrong = (used & owned) - borrowed_since_[pool] - lately_borrowed_[pool];
+      const CpuSet wrong = (used & owned) - used_since_[pool] - lately_used_[pool];
       ASSERT_TRUE(wrong.Empty()) << key.pod_uid << " uses " << ToString(wrong)
                                  << ", which others own";
     }
@@ -309,8 +327,8 @@ class History {
   std::string text_;
   PoolMap pools_;
   std::map<ContainerKey, CpuSet> applied_;  ///< what the runtime had at the last reconcile
-  PoolMap borrowed_since_;                  ///< what was borrowed at any time since then
-  PoolMap lately_borrowed_;                 ///< and between that one and the one before
+  PoolMap used_since_;                      ///< what pools had, or borrowed, at any time since then
+  PoolMap lately_used_;                     ///< and between that one and the one before
   bool moved_freely_ = false;
   int pods_ = 0;
   int admitted_ = 0;

@@ -41,6 +41,8 @@ std::string_view WordOf(v1::Clip clip) {
       return "unknown";
     case v1::Clip::STALE:
       return "stale";
+    case v1::Clip::REQUESTS:
+      return "requests";
     default:
       return "-";
   }

@@ -28,6 +28,7 @@ pools:
   share:   {size: {min: 16, max: 60}, priority: 1}
   reclaim: {size: {min: 2, max: 40, per: advice, step: 4}, class: background}
   default: {size: {min: 2}}
+static: true
 classes: {background: {qos: {cpu-quota: free, cpu-scheduling: idle}}}
 )";
 
@@ -136,6 +137,47 @@ TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
             (StringMap{{"cpu-quota", "free"}, {"cpu-scheduling", "idle"}}));
 }
 
+TEST_F(AdvisorTest, WhatIsAdvisedYieldsToWhoeverRequestsCpus) {
+  Admit(drive(), "job", "batch", 2);
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
+  for (int plan = 0; plan < 8; ++plan) {
+    ReclaimAtNextPlan();
+  }
+  ASSERT_EQ(Size(drive(), "reclaim"), 30);
+  ASSERT_EQ(Size(drive(), "share"), 16);
+
+  // 16 CPUs are idle.
+  ContainerRequest owner = test::Request("owner", "", "cpu", 24);
+  owner.native_qos_class = "Guaranteed";
+  const auto own = drive().Admit(owner);
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(Size(drive(), "reclaim"), 22);
+  ASSERT_NO_FATAL_FAILURE(CheckPools());
+  Admit(drive(), "web", "web", 36);
+  EXPECT_EQ(Size(drive(), "share"), 36);
+  EXPECT_EQ(Size(drive(), "reclaim"), 2);
+  ASSERT_NO_FATAL_FAILURE(CheckPools());
+  EXPECT_EQ(ReclaimAtNextPlan(), 2);
+
+  owner.key.pod_uid = "another";
+  EXPECT_FALSE(drive().Admit(owner).ok()) << "what is requested stays";
+  EXPECT_EQ(Size(drive(), "share"), 36);
+}
+
+TEST_F(AdvisorTest, LeavesAPoolWhatItsContainersRequest) {
+  Admit(drive(), "web", "web", 40);
+  drive().Reconcile();
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("share", 20, applied).ok());
+  EXPECT_EQ(applied.clipped_by(), v1::Clip::REQUESTS);
+  EXPECT_EQ(applied.size(), 40);
+  drive().Reconcile();
+  clock_.Advance(seconds(60));
+  drive().Reconcile();
+  EXPECT_EQ(Size(drive(), "share"), 40);
+}
+
 TEST_F(AdvisorTest, MakesAtMostOnePlanASecond) {
   v1::AppliedAdvice applied;
   drive().Reconcile();
@@ -219,7 +261,7 @@ TEST_F(AdvisorTest, WhoAdvisesAfterARestartIsHeededAtOnce) {
 TEST_F(AdvisorTest, CannotEmptyAPoolOrAdviseOneThatIsNotListed) {
   Admit(drive(), "web", "web", 20);
   v1::AppliedAdvice applied;
-  ASSERT_TRUE(Advise("share", 0, applied).ok());
+  ASSERT_TRUE(Advise("reclaim", 0, applied).ok());
   EXPECT_EQ(applied.clipped_by(), v1::Clip::MIN);
   ASSERT_TRUE(Advise("default", 40, applied).ok());
   EXPECT_EQ(applied.clipped_by(), v1::Clip::UNKNOWN);

@@ -117,5 +117,34 @@ TEST_F(UseAdvisorTest, AdvisesWhatWasUsedSinceTheLastLook) {
   EXPECT_THAT(desk.InForce(), ElementsAre(Pair("web", 8)));
 }
 
+TEST_F(UseAdvisorTest, LooksEachSecondUntilAPoolThatNeedsItHasItsRequests) {
+  UseRule rule = Rule();
+  rule.every = seconds(10);
+  AdviceDesk desk({.use = rule, .pools = {"web"}}, clock_, [] {});
+  UseAdvisor advisor(rule, desk, clock_);
+  NodeSight node;
+  node.advised = {
+      .asks = {{"web", {.min = 1, .wish = 16, .firm = 16, .max = 40, .below_firm = true}}},
+      .sizes = {{"web", 16}},
+      .capacity = 64};
+  node.containers = {Container(kUid, "x", "web", 16000)};
+  desk.Show(node);
+  Write(kBurstable, 10, 0);
+  EXPECT_EQ(advisor.Look(), seconds(10));
+  clock_.Advance(seconds(10));
+  EXPECT_EQ(advisor.Look(), seconds(10));
+  EXPECT_THAT(desk.InForce(), ElementsAre(Pair("web", 0))) << "it is idle";
+
+  node.advised.sizes["web"] = 4;
+  desk.Show(node);
+  Write(kBurstable, 11, 0);
+  clock_.Advance(seconds(10));
+  EXPECT_EQ(advisor.Look(), seconds(1));
+  Write(kBurstable, 15, 0);
+  clock_.Advance(seconds(1));
+  EXPECT_EQ(advisor.Look(), seconds(1));
+  EXPECT_THAT(desk.InForce(), ElementsAre(Pair("web", 16)));
+}
+
 }  // namespace
 }  // namespace qrm::cpu::use_advisor_test

@@ -36,6 +36,18 @@ TEST(AdvisorConfigTest, IsForThePoolsThatWaitForAdvice) {
   EXPECT_EQ(config->advisor.max_step, 0);
 }
 
+TEST(AdvisorConfigTest, LeavesPoolsTheirRequestsWhereTheyDoNotAllowOtherwise) {
+  const auto config = Read(
+      "pools: {a: {size: {below-requests: allow}}, b: {size: {below-requests: refuse}}, "
+      "c: {size: {}}}");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->pools.at("a").size.value_or(ElasticSize{}).below_requests);
+  EXPECT_FALSE(config->pools.at("b").size.value_or(ElasticSize{}).below_requests);
+  EXPECT_FALSE(config->pools.at("c").size.value_or(ElasticSize{}).below_requests);
+  EXPECT_THAT(MessageOf(Read("pools: {a: {size: {below-requests: never}}}").status()),
+              HasSubstr("write refuse or allow"));
+}
+
 TEST(AdvisorConfigTest, HasItsKeys) {
   const auto config = Read(kPools + std::string("advisor: {socket: /run/advisor.sock, lease: 10s, "
                                                 "max-step: 4, pools: [a, b], on-expiry: hold 5m "

@@ -29,13 +29,15 @@ AdvisorConfig Advising(std::vector<std::string> pools) {
 
 /// 64 CPUs but for a reserved core: share asks for 40 of them, reclaim has 2 and goes by 4.
 AdvisedNode Node() {
-  return {.generation = 7,
-          .asks = {{"default", {.min = 2, .wish = 2, .max = 2}},
-                   {"reclaim", {.min = 2, .wish = 2, .max = 40}},
-                   {"share", {.min = 16, .wish = 38, .firm = 38, .max = 60, .priority = 1}}},
-          .sizes = {{"default", 2}, {"reclaim", 2}, {"share", 38}},
-          .steps = {{"reclaim", 4}},
-          .capacity = 62};
+  return {
+      .generation = 7,
+      .asks = {{"default", {.min = 2, .wish = 2, .max = 2}},
+               {"reclaim", {.min = 2, .wish = 2, .max = 40}},
+               {"share",
+                {.min = 16, .wish = 38, .firm = 38, .max = 60, .priority = 1, .below_firm = true}}},
+      .sizes = {{"default", 2}, {"reclaim", 2}, {"share", 38}},
+      .steps = {{"reclaim", 4}},
+      .capacity = 62};
 }
 
 AdviceCall Call(std::vector<Advice> entries) {
@@ -93,6 +95,21 @@ TEST(AdviceTest, StandsInPlaceOfWhatContainersAskFor) {
   EXPECT_EQ(asks.at("share").sought, 20);
   EXPECT_EQ(asks.at("reclaim"), Node().asks.at("reclaim"));
   EXPECT_FALSE(asks.contains("gone"));
+}
+
+TEST(AdviceTest, LeavesPoolsTheirRequestsUnlessTheyMayFallBelow) {
+  AdvisedNode node = Node();
+  node.steps["share"] = 2;
+  EXPECT_EQ(WithAdvice(node.asks, {{"share", 20}}).at("share").wish, 20);
+  EXPECT_EQ(NextAdvice(node, {}, {{"share", 20}}).at("share"), 36) << "step by step";
+  EXPECT_EQ(NextAdvice(node, {{"share", 20}}, {{"share", 50}}).at("share"), 38) << "at once";
+
+  node.asks.at("share").below_firm = false;
+  EXPECT_EQ(WithAdvice(node.asks, {{"share", 20}}).at("share").wish, 38);
+  EXPECT_EQ(NextAdvice(node, {}, {{"share", 20}}).at("share"), 38);
+  AdviceBook book(Advising({"share"}));
+  EXPECT_THAT(*book.Take(Call({{"share", 20, ""}}), node, kStart),
+              ElementsAre(AdviceResult{"share", 38, AdviceClip::kRequests}));
 }
 
 TEST(AdviceTest, OfAnEarlierGenerationCountsForNothing) {
@@ -189,6 +206,7 @@ class AdviceStream {
       ask.wish = ask.min + Below(ask.max - ask.min + 1);
       ask.firm = ask.wish;
       ask.priority = Below(2);
+      ask.below_firm = Below(2) == 0;
       node_.steps[pool] = Below(4);
       node_.capacity += ask.min;
     }
@@ -214,7 +232,8 @@ class AdviceStream {
     for (const auto& [pool, cpus] : advised_) {
       const auto was = before.find(pool);
       ASSERT_TRUE(was == before.end() || node_.steps.at(pool) == 0 ||
-                  std::abs(cpus - was->second) <= node_.steps.at(pool));
+                  std::abs(cpus - was->second) <= node_.steps.at(pool) ||
+                  (cpus > was->second && cpus <= node_.asks.at(pool).firm));
     }
   }
   /// Until nothing changes any more.
@@ -251,7 +270,7 @@ class AdviceStream {
 /// `advised` within the bounds of its pools.
 PoolSizes Clipped(PoolSizes advised, const PoolAsks& asks) {
   for (auto& [pool, cpus] : advised) {
-    cpus = std::clamp(cpus, asks.at(pool).min, asks.at(pool).max);
+    cpus = std::clamp(cpus, LeastByAdvice(asks.at(pool)), asks.at(pool).max);
   }
   return advised;
 }

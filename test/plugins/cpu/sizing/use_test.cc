@@ -28,8 +28,15 @@ TEST(WishByUseTest, KeepsCpusAsBusyAsTheyAreToBeAndGrowsUnderPressure) {
       {"nonsense of the kernel", {1e12, 0}, 8, CpuSet::kMaxIds},
   };
   for (const Case& one : cases) {
-    EXPECT_EQ(WishByUse(UseRule(), one.use, one.size), one.wish) << one.about;
+    EXPECT_EQ(WishByUse(UseRule(), one.use, one.size, 0), one.wish) << one.about;
   }
+}
+
+TEST(WishByUseTest, GivesAPoolItsRequestsAsSoonAsItNeedsMoreThanItHas) {
+  EXPECT_EQ(WishByUse(UseRule(), {3.5, 0}, 4, 16), 16) << "busier than it is to be";
+  EXPECT_EQ(WishByUse(UseRule(), {1, 0.2}, 4, 16), 16) << "threads wait";
+  EXPECT_EQ(WishByUse(UseRule(), {1, 0}, 4, 16), 2) << "no load";
+  EXPECT_EQ(WishByUse(UseRule(), {15, 0}, 16, 16), 20) << "more than that";
 }
 
 }  // namespace
