@@ -189,7 +189,9 @@ bool Books::SomebodyWaits(const std::vector<Box>& boxes) const {
     if (known == nullptr || pods_.at(box.key.pod_uid).finished) {
       return false;
     }
-    const bool waits = !known->own_cpus.empty() && Lives(box) && !owners_.contains(box.key);
+    const bool is_short = CpusOf(box.cpus).Count() * int64_t{1000} < known->spec.milli_cpus;
+    const bool waits =
+        !known->own_cpus.empty() && Lives(box) && (is_short || !owners_.contains(box.key));
     return waits || (known->nic_mbps > 0 && box.nic_address.empty());
   });
 }
