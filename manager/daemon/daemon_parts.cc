@@ -100,6 +100,7 @@ DaemonParts::DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::Op
            .machine = machine,
            .drift = drift,
            .read_memory = [this](const std::string& at) { return cgroups.ReadMemory(at); },
+           .writes_cpusets = config.pods.write_cpusets,
            .on_answer =
                [this](const std::string& plugin) {
                  releaser->Replay(plugin);
