@@ -57,6 +57,7 @@ v1::ReconcileStatus ReconcileMessage(const ReconcileStatus& reconcile, SteadyTim
   message.set_failures(reconcile.failures);
   message.set_last_problem(reconcile.last_problem);
   message.set_drift_repairs(reconcile.drift_repairs);
+  message.set_deferred_updates(reconcile.deferred);
   return message;
 }
 

@@ -104,6 +104,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
            .machine = machine,
            .drift = drift,
            .read_memory = [this](const std::string& at) { return cgroups.ReadMemory(at); },
+           .writes_cpusets = config.pods.write_cpusets,
            .on_answer =
                [this](const std::string& plugin) {
                  releaser->Replay(plugin);

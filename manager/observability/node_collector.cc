@@ -207,6 +207,9 @@ void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
              "Runs of the reconcile loop that compared everything.", reconcile.runs);
   AddCounter(families, "qrm_reconcile_updates_total", "Container updates that the runtime took.",
              reconcile.updates);
+  AddGauge(families, "qrm_deferred_updates",
+           "Containers that have CPUs of which the runtime has yet to be told.",
+           static_cast<double>(reconcile.deferred));
   AddCounter(families, "qrm_reconcile_failures_total",
              "Container updates and plugin answers that failed in the reconcile loop.",
              reconcile.failures);

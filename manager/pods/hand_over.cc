@@ -2,23 +2,21 @@
 #include "manager/pods/hand_over.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 
-#include <fcntl.h>
+#include <fmt/format.h>
 
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "checkpoint/holdings.h"
+#include "manager/runtime/cpuset_writer.h"
 #include "manager/state/allocation_check.h"
-#include "plugins/cgroup/small_file.h"
 
 namespace qrm::manager {
 namespace {
@@ -104,18 +102,11 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
                   "delete its pod",
                   key.container, key.pod_uid, ToString(has->cpus));
   }
-  node.live.MarkTrimmed(key, container->id);  // before, so that no update in between goes unseen
-  cgroup::SmallFile file(has->path + "/cpuset.cpus", O_WRONLY | O_CLOEXEC);
-  if (file.error() == 0) {
-    file.Write(ToString(left));
-  }
-  if (file.error() != 0 && file.error() != ENOENT && file.error() != ENODEV) {
-    const bool may_not = file.error() == EROFS || file.error() == EACCES || file.error() == EPERM;
-    return Errorf(may_not ? StatusCode::kPermissionDenied : StatusCode::kFailedPrecondition,
-                  "container {} of pod {} does not leave CPUs {} ({}: {}); {}", key.container,
-                  key.pod_uid, ToString(has->cpus & cpus), has->path,
-                  std::generic_category().message(file.error()),
-                  may_not ? "mount cgroup-root so that it may be written" : "it is tried again");
+  node.live.Defer(key, container->id, left);  // before, so that no update in between goes unseen
+  if (const Status written = WriteCpus(*has, left); !written.ok()) {
+    node.live.Defer(key, container->id, has->cpus);
+    return Annotate(written, fmt::format("container {} of pod {} does not leave CPUs {}",
+                                         key.container, key.pod_uid, ToString(has->cpus & cpus)));
   }
   return OkStatus();
 }
@@ -140,23 +131,52 @@ bool AwaitWrite(const ContainerKey& key, const CpuSet& told, const NodeCpusets& 
   }
 }
 
+void WarnOfSlowUpdate(const ContainerKey& key, const CpuSet& told) {
+  log::Warning(
+      "a container may get CPUs of another one for an instant: the runtime has not written its "
+      "update yet; it leaves them again before their owner starts",
+      {{"pod", key.pod_uid}, {"container", key.container}, {"told", ToString(told)}});
+}
+
+bool IsAnOwner(const ContainerKey& key, const ContainerKey& owner, const CpuSet& cpus,
+               const NodeCpusets& node) {
+  const ContainerRecord* record = node.state.Find(key);
+  return key == owner || (record != nullptr && OwnsSomeOf(*record, cpus));
+}
+
 /// Those whose updates are under way leave `cpus`, which `owner` has, as soon as they have them.
 Status LeaveAfterUpdates(const ContainerKey& owner, const CpuSet& cpus, const NodeCpusets& node) {
   const Deadline deadline = DeadlineAfter(kLongestUpdate);
   for (const auto& [key, told] : node.updates.With(cpus)) {
-    const ContainerRecord* record = node.state.Find(key);
-    if (key == owner || (record != nullptr && OwnsSomeOf(*record, cpus))) {
+    if (IsAnOwner(key, owner, cpus, node)) {
       continue;
     }
     if (AwaitWrite(key, told, node, deadline)) {
       node.updates.Forget(key);
     } else {
-      log::Warning(
-          "a container may get CPUs of another one for an instant: the runtime has not written its "
-          "update yet; it leaves them again before their owner starts",
-          {{"pod", key.pod_uid}, {"container", key.container}, {"told", ToString(told)}});
+      WarnOfSlowUpdate(key, told);
     }
     QRM_RETURN_IF_ERROR(Leave(key, cpus, node));
+  }
+  return OkStatus();
+}
+
+/// Those that have some of `cpus` by what was written to their cgroups leave them. One of which the
+/// runtime is being told has them already, and again when the runtime writes them: what it leaves
+/// first shows when that is.
+Status LeaveDeferred(const ContainerKey& owner, const CpuSet& cpus, const NodeCpusets& node) {
+  const Deadline deadline = DeadlineAfter(kLongestUpdate);
+  for (const auto& [key, deferred] : node.live.DeferredWith(cpus)) {
+    if (IsAnOwner(key, owner, cpus, node)) {
+      continue;
+    }
+    QRM_RETURN_IF_ERROR(Leave(key, cpus, node));
+    if (deferred.told.Intersects(cpus)) {
+      if (!AwaitWrite(key, deferred.told, node, deadline)) {
+        WarnOfSlowUpdate(key, deferred.told);
+      }
+      QRM_RETURN_IF_ERROR(Leave(key, cpus, node));
+    }
   }
   return OkStatus();
 }
@@ -170,6 +190,7 @@ Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node) {
     return OkStatus();
   }
   QRM_RETURN_IF_ERROR(LeaveAfterUpdates(key, cpus, node));
+  QRM_RETURN_IF_ERROR(LeaveDeferred(key, cpus, node));
   MayBeAmong among(cpus);
   if (!OthersMayHave(node.state, cpus, among)) {
     return OkStatus();

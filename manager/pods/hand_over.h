@@ -15,7 +15,7 @@ namespace qrm::manager {
 /// What runs on a node, and what of it is on record.
 struct NodeCpusets {
   const checkpoint::NodeState& state;
-  LiveContainers& live;  ///< those that lose CPUs are marked as trimmed
+  LiveContainers& live;  ///< of those that lose CPUs, the runtime is told later
   const Machine& machine;
   const CpusetSource& read;  ///< empty: nothing is done
   UpdatesUnderWay& updates;  ///< those that are found written are forgotten
@@ -24,7 +24,7 @@ struct NodeCpusets {
 /// Returns when no other container on record may run on the CPUs that `key` owns: those that have
 /// some lose them, and one that would have none left goes where nobody owns CPUs, until a reconcile
 /// brings it what it has then. It writes to their cgroups, because a runtime that waits for our
-/// answer takes no update; the next reconcile tells the runtime the same. Of those that are
+/// answer takes no update; it is told the same when it has time. Of those that are
 /// elsewhere by their record and by what the runtime took, no cgroup is read. It waits at most 200
 /// ms for updates that give others such CPUs and are under way, since they would be written over
 /// what they leave. Cost: O(owners of CPUs) where nobody has to leave, else O(containers), and some

@@ -112,9 +112,9 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   // Its record may be older than an owner of some of its CPUs.
   const LinuxResources ours = CpusetOf(*record, offline | OwnedByOthers(key, *state));
   if (!SameCpuset(ours, recorded)) {
-    parts_.live.MarkTrimmed(key, container.id);
+    parts_.live.DeferOther(key, container.id);
   }
-  NoteUpdate(key, requested, ours);
+  NoteUpdate(key, container.id, requested, ours);
   if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
     reply(std::vector<ContainerUpdate>{});
   } else {
@@ -123,10 +123,11 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
 }
 
 /// An owner of these CPUs that is made meanwhile waits for them to arrive.
-void PodEvents::NoteUpdate(const ContainerKey& key, const LinuxResources& requested,
-                           const LinuxResources& ours) {
+void PodEvents::NoteUpdate(const ContainerKey& key, const std::string& id,
+                           const LinuxResources& requested, const LinuxResources& ours) {
   const std::string& told = ours.cpuset_cpus.empty() ? requested.cpuset_cpus : ours.cpuset_cpus;
-  if (StatusOr<CpuSet> cpus = CpuSet::Parse(told); cpus.ok() && !cpus->Empty()) {
+  if (StatusOr<CpuSet> cpus = CpuSet::Parse(told);
+      cpus.ok() && !cpus->Empty() && !parts_.live.NoteTold(key, id, *cpus)) {
     room_.placer.NoteUpdate(key, *std::move(cpus));
   }
 }
@@ -166,7 +167,7 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
   if (record != nullptr &&
-      (parts_.live.IsTrimmed(key, container.id) ||
+      (parts_.live.FindDeferred(key, container.id).has_value() ||
        !PropertiesToApply(*record, container.id, parts_.machine.OfflineNow()).empty())) {
     parts_.reconciler.TriggerChanges(key);  // they changed between its creation and its start
   }

@@ -51,7 +51,7 @@ class PodEvents final : public RuntimeEvents {
   void OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) override;
 
  private:
-  void NoteUpdate(const ContainerKey& key, const LinuxResources& requested,
+  void NoteUpdate(const ContainerKey& key, const std::string& id, const LinuxResources& requested,
                   const LinuxResources& ours);
   void NoteContradiction(const ContainerKey& key, const LinuxResources& requested,
                          const LinuxResources& ours);

@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "manager/reconcile/plan.h"
+#include "manager/state/allocation_check.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -41,30 +44,57 @@ StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const Cp
 DriftCheck::DriftCheck(Parts parts, std::size_t per_run)
     : parts_(std::move(parts)), per_run_(per_run) {}
 
+StringMap DriftCheck::DriftOfOne(const ContainerKey& key, const LiveContainer& container,
+                                 const NodeState& state, const CpuSet& owned,
+                                 const CpuSet& offline) const {
+  const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
+  if (record == nullptr || container.cgroups_path.empty()) {
+    return {};
+  }
+  const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
+  StringMap drift =
+      actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual, offline) : StringMap();
+  if (drift.contains(std::string(kCpusetCpus)) &&
+      (parts_.live.FindDeferred(key, container.id).has_value() ||
+       actual->cpus - offline ==
+           DueCpus(*record, owned - OwnedCpus(record->allocations), offline))) {
+    drift.erase(std::string(kCpusetCpus));
+  }
+  return drift;
+}
+
+bool DriftCheck::IsForeign(const std::string& property, const std::string& theirs,
+                           const std::string& ours) const {
+  const StatusOr<CpuSet> now = CpuSet::Parse(theirs);
+  const StatusOr<CpuSet> then = CpuSet::Parse(ours);
+  return !is_first_round_ || property != kCpusetCpus || !now.ok() || !then.ok() ||
+         !now->IsSubsetOf(*then);
+}
+
 Change DriftCheck::Find(const NodeState& state, const CpuSet& offline) {
   Change change;
   if (parts_.read == nullptr) {
     return change;
   }
-  for (auto& [key, container] : parts_.live.After(last_, per_run_)) {
-    const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
-    if (record != nullptr && !container.cgroups_path.empty()) {
-      const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
-      StringMap drift =
-          actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual, offline) : StringMap();
-      if (parts_.live.IsTrimmed(key, container.id)) {
-        drift.erase(std::string(kCpusetCpus));
-      }
-      if (!drift.empty()) {
-        Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, *record};
-        for (const auto& [property, theirs] : drift) {
-          parts_.writes.Note({key, property, theirs, put.record.applied.at(property)});
-          put.record.applied.Edit().erase(property);
+  const CpuSet owned = OwnedCpus(state);
+  const auto some = parts_.live.After(last_, per_run_);
+  for (const auto& [key, container] : some) {
+    const StringMap drift = DriftOfOne(key, container, state, owned, offline);
+    if (!drift.empty()) {
+      Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, *state.Find(key)};
+      for (const auto& [property, theirs] : drift) {
+        const std::string& ours = put.record.applied.at(property);
+        if (IsForeign(property, theirs, ours)) {
+          parts_.writes.Note({key, property, theirs, ours});
         }
-        change.put_containers.push_back(std::move(put));
+        put.record.applied.Edit().erase(property);
       }
+      change.put_containers.push_back(std::move(put));
     }
-    last_ = std::move(key);
+  }
+  if (!some.empty()) {
+    is_first_round_ = is_first_round_ && some.size() == per_run_ && some.back().first > last_;
+    last_ = some.back().first;
   }
   return change;
 }

@@ -35,7 +35,9 @@ class DriftCheck {
 
   /// Checks the next `per_run` containers. The change removes values that drifted from what `state`
   /// says was applied, so that the next updates apply them again. A container that cannot be read
-  /// is skipped, and of one that was trimmed no CPUs are missed.
+  /// is skipped, and CPUs are none's drift where they are those that it is to have, or the runtime
+  /// has yet to be told of them. Until all were checked once, CPUs that are missing may be those
+  /// that an earlier qrmd took for an owner: they are nobody's write.
   checkpoint::Change Find(const checkpoint::NodeState& state, const CpuSet& offline = {});
 
   /// What the kernel has in place of `properties`, which the container of `key` was just given: one
@@ -43,10 +45,19 @@ class DriftCheck {
   std::string ReadBack(const ContainerKey& key, const StringMap& properties,
                        const CpuSet& offline = {}) const;
 
+  const Parts& parts() const { return parts_; }
+
  private:
+  StringMap DriftOfOne(const ContainerKey& key, const LiveContainer& container,
+                       const checkpoint::NodeState& state, const CpuSet& owned,
+                       const CpuSet& offline) const;
+  bool IsForeign(const std::string& property, const std::string& theirs,
+                 const std::string& ours) const;
+
   const Parts parts_;
   const std::size_t per_run_;
   ContainerKey last_;  ///< the last one checked; the next run begins after it
+  bool is_first_round_ = true;
 };
 
 }  // namespace qrm::manager

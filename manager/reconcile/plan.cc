@@ -269,6 +269,16 @@ StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id
   return properties;
 }
 
+CpuSet DueCpus(const ContainerRecord& record, const CpuSet& owned, const CpuSet& offline) {
+  for (const auto& [resource, allocation] : record.allocations) {
+    if (allocation->oci_property == kCpusetCpus) {
+      const auto cpus = CpuSet::Parse(WithShared(allocation->value, record.allocations));
+      return cpus.ok() ? *cpus - owned - offline : CpuSet();
+    }
+  }
+  return {};
+}
+
 ContainerRecord AfterUpdate(const ContainerRecord& record, const PlannedUpdate& update,
                             Taken taken) {
   ContainerRecord now = record;
@@ -287,7 +297,7 @@ ContainerRecord AfterUpdate(const ContainerRecord& record, const PlannedUpdate& 
 std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live,
                                        const CpuSet& offline,
-                                       const std::set<ContainerKey>& trimmed) {
+                                       const std::set<ContainerKey>& deferred) {
   std::vector<PlannedUpdate> updates;
   for (const auto& [key, container] : live) {
     const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
@@ -295,7 +305,7 @@ std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
       continue;
     }
     StringMap properties = PropertiesToApply(*record, container.id, offline);
-    const bool regains = trimmed.contains(key) && AddCpusAgain(*record, container.id, properties);
+    const bool regains = deferred.contains(key) && AddCpusAgain(*record, container.id, properties);
     if (!properties.empty()) {
       const bool grows = regains || GainsCpus(record->AppliedTo(container.id), properties);
       updates.push_back({key, container.id, std::move(properties), grows});

@@ -73,6 +73,11 @@ struct PlannedUpdate {
 StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id,
                             const CpuSet& offline = {});
 
+/// The CPUs that a container of `record` is to run on, but for those that others have `owned` and
+/// those that are `offline`; none for one that is not pinned.
+CpuSet DueCpus(const checkpoint::ContainerRecord& record, const CpuSet& owned,
+               const CpuSet& offline);
+
 /// What came of an update: the runtime took it, or nobody knows, since one that failed may have
 /// been applied all the same, or be so late.
 enum class Taken { kYes, kUnknown };
@@ -83,11 +88,11 @@ checkpoint::ContainerRecord AfterUpdate(const checkpoint::ContainerRecord& recor
                                         const PlannedUpdate& update, Taken taken);
 
 /// The updates that `live` containers need, those that give CPUs up before those that gain any. The
-/// `trimmed` ones have fewer CPUs than they took (LiveContainers::MarkTrimmed), and get them again.
+/// `deferred` ones may have other CPUs than they took (LiveContainers::Defer), and get them again.
 std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live,
                                        const CpuSet& offline = {},
-                                       const std::set<ContainerKey>& trimmed = {});
+                                       const std::set<ContainerKey>& deferred = {});
 
 /// Adds one sentence to `problems` for each of the `live` containers that owns CPUs which are
 /// `offline`.

@@ -16,6 +16,7 @@ struct ReconcileStatus {
   uint64_t updates = 0;        ///< container updates that the runtime took
   uint64_t failures = 0;       ///< container updates and plugin answers that failed
   uint64_t drift_repairs = 0;  ///< cpusets of somebody else that were replaced by ours
+  uint64_t deferred = 0;       ///< containers of whose CPUs the runtime has yet to be told
   std::string last_problem;    ///< one sentence; empty when the latest run had none
 };
 

@@ -19,6 +19,7 @@
 
 #include "api/base/clock.h"
 #include "manager/reconcile/change_questions.h"
+#include "manager/reconcile/deferred_updates.h"
 #include "manager/reconcile/plan.h"
 #include "manager/reconcile/run_history.h"
 #include "manager/reconcile/run_scope.h"
@@ -38,6 +39,11 @@ namespace {
 /// For a runtime that is away at a start, or tells nothing until something happens.
 constexpr std::chrono::seconds kLongestWait{2};
 
+CpuSet CpusIn(const StringMap& properties) {
+  const auto cpus = properties.find(std::string(kCpusetCpus));
+  return cpus == properties.end() ? CpuSet() : CpuSet::Parse(cpus->second).value_or(CpuSet());
+}
+
 }  // namespace
 
 struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
@@ -47,8 +53,13 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
         timer(parts.io),
         patience(parts.io),
         soon(parts.io),
+        telling(parts.io),
         questions(parts.plugins),
         updated(parts.live),
+        deferred({.read = parts.writes_cpusets ? parts.drift.parts().read : CpusetSource(),
+                  .live = parts.live,
+                  .writes = parts.drift.parts().writes},
+                 options.deferral),
         moved(parts.read_memory, parts.live),
         history(options.period) {}
 
@@ -65,7 +76,9 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   std::set<std::string> Unasked(const Scope& scope) const;
   void EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale);
   void SendUpdates(std::vector<PlannedUpdate> updates);
-  void EndRun();
+  void EndRun(std::size_t untold);
+  void TellSoon(std::chrono::milliseconds wait);
+  void Tell(const std::optional<PlannedUpdate>& update);
 
   // On the state loop.
   void Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers);
@@ -74,11 +87,13 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void TakeOver(const ReconcilePlan& plan);
   std::map<ContainerKey, LiveContainer> LiveOf(const Changes& about,
                                                const ChangedAnswers& answers) const;
-  std::vector<PlannedUpdate> UpdatesOf(const std::map<ContainerKey, LiveContainer>& live) const;
+  std::vector<PlannedUpdate> UpdatesOf(const std::map<ContainerKey, LiveContainer>& live);
   std::vector<PlannedUpdate> UpdatesOfAll();
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
   Settler::Parts SettlerParts();
+  void LookAtDeferred();
+  void EndTelling(const std::vector<UpdateResult>& results);
   void CommitApplied(const std::vector<UpdateResult>& results);
 
   template <typename Work>
@@ -106,7 +121,9 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   boost::asio::steady_timer timer;
   boost::asio::steady_timer patience;
   boost::asio::steady_timer soon;
+  boost::asio::steady_timer telling;
   bool wanted_soon = false;  // a small run, by the timer
+  bool tells_soon = false;   // what was deferred, by the timer
   bool running = false;
   bool waited = false;  // long enough for the runtime
   Scope next;           // of the run after this one; nobody: there is none
@@ -121,6 +138,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   CpuSet offline;                     // in the current run
   std::shared_ptr<Settler> settler;   // made with the object
 
+  DeferredUpdates deferred;
   MovedMemory moved;  // by updates of earlier runs
 
   RunHistory history;
@@ -160,6 +178,7 @@ void Reconciler::Stop() {
   impl_->timer.cancel();
   impl_->patience.cancel();
   impl_->soon.cancel();
+  impl_->telling.cancel();
 }
 
 void Reconciler::Trigger(const std::string& resource) {
@@ -363,7 +382,7 @@ std::map<ContainerKey, LiveContainer> Reconciler::Impl::LiveOf(
     const Changes& about, const ChangedAnswers& answers) const {
   std::set<ContainerKey> keys = ContainersIn(answers);
   keys.insert(about.started.begin(), about.started.end());
-  keys.merge(parts.live.Trimmed());
+  keys.merge(parts.live.DeferredKeys());
   return FindLive(parts.live, keys);
 }
 
@@ -373,13 +392,14 @@ std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOfAll() {
   return updates;
 }
 
-// One that is trimmed after this is so when its update has been answered.
+// One that loses CPUs after this is deferred when its update has been answered.
 std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOf(
-    const std::map<ContainerKey, LiveContainer>& live) const {
-  std::vector<PlannedUpdate> updates =
-      PlanUpdates(*parts.state.Load(), live, offline, parts.live.Trimmed());
+    const std::map<ContainerKey, LiveContainer>& live) {
+  const auto state = parts.state.Load();
+  std::vector<PlannedUpdate> updates = deferred.TakeFrom(
+      PlanUpdates(*state, live, offline, parts.live.DeferredKeys()), *state, offline);
   for (const PlannedUpdate& update : updates) {
-    parts.live.ClearTrimmed(update.key, update.container_id);
+    parts.live.ClearDeferred(update.key, update.container_id);
   }
   return updates;
 }
@@ -426,7 +446,17 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
              });
 }
 
+void Reconciler::Impl::EndTelling(const std::vector<UpdateResult>& results) {
+  for (const auto& [update, taken] : results) {
+    parts.live.EndTelling(update.key, update.container_id, taken.ok());
+    if (!taken.ok()) {
+      deferred.NoteRefusal();
+    }
+  }
+}
+
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
+  EndTelling(results);
   const auto state = parts.state.Load();
   UpdateNotes notes = NoteResults(results, *state, parts.drift, parts.live, offline);
   for (const auto& [update, taken] : results) {
@@ -442,15 +472,61 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   if (const Status saved = parts.state.Remember(notes.change); !saved.ok()) {
     problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
   }
-  history.Note({.whole = is_whole, .taken = notes.taken, .problems = std::exchange(problems, {})});
-  PostToIo([this] { EndRun(); });
+  const std::vector<std::string> ungrown = deferred.Grow(*state, offline);
+  problems.insert(problems.end(), ungrown.begin(), ungrown.end());
+  const std::size_t untold = deferred.Settle(*parts.state.Load(), offline);
+  history.Note({.whole = std::exchange(is_whole, false),
+                .taken = notes.taken,
+                .deferred = untold,
+                .problems = std::exchange(problems, {})});
+  PostToIo([this, untold] { EndRun(untold); });
 }
 
-void Reconciler::Impl::EndRun() {
+void Reconciler::Impl::EndRun(std::size_t untold) {
   running = false;
+  if (untold > 0) {
+    TellSoon(options.deferral.gap);
+  }
   if (!next.nobody() || changes.wanted) {
     StartRun();
   }
+}
+
+void Reconciler::Impl::TellSoon(std::chrono::milliseconds wait) {
+  if (std::exchange(tells_soon, true)) {
+    return;
+  }
+  telling.expires_after(wait);
+  telling.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->stopped) {
+      self->tells_soon = false;
+      self->PostToState([impl = self.get()] { impl->LookAtDeferred(); });
+    }
+  });
+}
+
+void Reconciler::Impl::LookAtDeferred() {
+  const auto state = parts.state.Load();
+  const CpuSet offline_now = parts.machine.OfflineNow();
+  std::optional<PlannedUpdate> update;
+  if (!parts.stands_aside()) {
+    deferred.Correct(*state, offline_now);
+    update = deferred.Next(*state, offline_now);
+  }
+  if (deferred.Settle(*state, offline_now) > 0) {
+    PostToIo([this, update = std::move(update)] { Tell(update); });
+  }
+}
+
+// A run of its own: no other one sends the same container anything meanwhile.
+void Reconciler::Impl::Tell(const std::optional<PlannedUpdate>& update) {
+  const auto& [key, id, properties, grows] = update.value_or(PlannedUpdate());
+  if (running || !update.has_value() || !parts.live.BeginTelling(key, id, CpusIn(properties))) {
+    TellSoon(options.deferral.look);
+    return;
+  }
+  running = true;
+  SendUpdates({*update});
 }
 
 }  // namespace qrm::manager

@@ -46,6 +46,9 @@ class Reconciler {
     const Machine& machine;
     DriftCheck& drift;
     MemorySource read_memory;
+    /// Containers without exclusive CPUs get theirs by their cgroups, as the drift check finds
+    /// them, and the runtime is told when it has time.
+    bool writes_cpusets = false;
     /// Called on the state loop in each run, with a plugin that answered.
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
     /// Called on the state loop in each run that asks all plugins, after their answers.

@@ -17,6 +17,7 @@ void RunHistory::Note(const Run& run) {
   reported_.insert(run.problems.begin(), run.problems.end());
   const MutexLock lock(mutex_);
   status_.updates += run.taken;
+  status_.deferred = run.deferred;
   status_.failures += run.problems.size();
   if (run.whole) {
     ++status_.runs;

@@ -21,8 +21,9 @@ namespace qrm::manager {
 class RunHistory {
  public:
   struct Run {
-    bool whole = false;     ///< it has seen all that may be wrong
-    std::size_t taken = 0;  ///< updates that the runtime took
+    bool whole = false;        ///< it has seen all that may be wrong
+    std::size_t taken = 0;     ///< updates that the runtime took
+    std::size_t deferred = 0;  ///< containers of which it has yet to be told
     std::vector<std::string> problems;
   };
 

@@ -84,6 +84,7 @@ std::optional<std::set<ContainerKey>> UpdatedContainers::Unlike(const NodeState&
   if (!keys.has_value()) {
     return std::nullopt;
   }
+  keys->merge(live_.DeferredKeys());
   for (const SharedText& uid : now.PodsUnlike(*last_->state)) {
     if (const PodRecord* const pod = now.FindPod(uid); pod != nullptr) {
       for (const auto& [container, record] : pod->containers) {

@@ -57,7 +57,8 @@ class UpdatedContainers {
   explicit UpdatedContainers(const LiveContainers& live) : live_(live) {}
 
   /// The live containers that may need an update by `now`: those that changed or whose records did,
-  /// and those that got one the last time, which may have failed.
+  /// of which the runtime has yet to be told, and those that got one the last time, which may have
+  /// failed.
   std::map<ContainerKey, LiveContainer> ToUpdate(
       const std::shared_ptr<const checkpoint::NodeState>& now, const CpuSet& offline);
 

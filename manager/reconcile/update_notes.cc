@@ -43,7 +43,7 @@ UpdateNotes NoteResults(const std::vector<UpdateResult>& results,
     if (taken.code() == StatusCode::kNotFound) {
       continue;
     }
-    if (taken.ok() && live.IsTrimmed(update.key, update.container_id)) {
+    if (taken.ok() && live.FindDeferred(update.key, update.container_id).has_value()) {
       NoteTaken(update, Taken::kUnknown, state, notes);
       continue;
     }

@@ -20,7 +20,7 @@ struct UpdateNotes {
 };
 
 /// `results` of containers in `state`, read back by `drift`. A container that ended, was removed,
-/// or was trimmed meanwhile is no problem; the last gets its update again.
+/// or lost CPUs meanwhile is no problem; of the last, the runtime is told again.
 UpdateNotes NoteResults(const std::vector<UpdateResult>& results,
                         const checkpoint::NodeState& state, const DriftCheck& drift,
                         const LiveContainers& live, const CpuSet& offline);

@@ -4,34 +4,34 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "api/base/cgroup.h"
 #include "api/base/errorf.h"
 #include "api/base/number.h"
+#include "plugins/cgroup/small_file.h"
 
 namespace qrm::manager {
 namespace {
 
 /// The whole file; the files here have one line, or one line per controller.
 StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    const int cause = errno;
+  cgroup::SmallFile file(path, O_RDONLY);
+  std::string text = file.error() == 0 ? file.Read() : std::string();
+  if (const int cause = file.error(); cause != 0) {
     const bool gone = cause == ENOENT || cause == ENODEV || cause == ESRCH;
     return Errorf(gone ? StatusCode::kNotFound : StatusCode::kUnavailable,
                   "cannot read {}: {}; is the container still there?", path,
                   std::generic_category().message(cause));
   }
-  return text.str();
+  return text;
 }
 
 bool IsBlank(std::string_view text) {

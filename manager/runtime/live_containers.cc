@@ -150,6 +150,7 @@ std::vector<std::pair<ContainerKey, LiveContainer>> LiveContainers::After(const 
 void LiveContainers::AddPod(const std::string& pod_uid, const std::string& pod_id) {
   const MutexLock lock(mutex_);
   pods_[pod_uid][pod_id] = {};
+  BeginStep({pod_uid, ""});
 }
 
 bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& pod_id) {
@@ -159,6 +160,7 @@ bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& po
     return false;
   }
   found->second.erase(pod_id);
+  last_step_ = steady_clock::now();
   if (!found->second.empty()) {
     return true;
   }
@@ -168,6 +170,7 @@ bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& po
 
 void LiveContainers::Forget(const std::string& pod_uid) {
   pods_.erase(pod_uid);
+  under_way_.erase({pod_uid, ""});
   std::erase_if(ended_, [&](const auto& entry) { return entry.first.pod_uid == pod_uid; });
 }
 
@@ -180,6 +183,9 @@ bool LiveContainers::MarkStopped(const std::string& pod_uid, const std::string& 
   std::optional<steady_clock::time_point>& stopped_at = pod->second.at(pod_id).stopped_at;
   const bool is_news = !stopped_at.has_value();
   stopped_at = steady_clock::now();
+  if (is_news && AllStopped(pod->second)) {
+    EndStep({pod_uid, ""});
+  }
   return is_news;
 }
 
@@ -250,11 +256,15 @@ void LiveContainers::AddLocked(const ContainerKey& key, LiveContainer container)
   const auto same = containers_.find(key);
   if (same != containers_.end() && same->second.id != container.id) {
     container.attempt = std::max(container.attempt, same->second.attempt + 1);
-    trimmed_.erase(key);
+    deferred_.erase(key);
   }
   if (const auto ended = ended_.find(key); ended != ended_.end()) {
     container.attempt = std::max(container.attempt, ended->second + 1);
     ended_.erase(ended);
+  }
+  EndStep({key.pod_uid, ""});
+  if (!container.started) {
+    BeginStep(key);
   }
   containers_[key] = std::move(container);
   NoteChange(key);
@@ -267,6 +277,7 @@ bool LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id)
     return false;
   }
   found->second.started = true;
+  EndStep(key);
   NoteChange(key);
   return true;
 }
@@ -295,40 +306,13 @@ void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
     ended_[key] = found->second.attempt;
   }
   containers_.erase(found);
-  trimmed_.erase(key);
+  deferred_.erase(key);
+  EndStep(key);
+  const auto pod = pods_.find(key.pod_uid);
+  if (pod != pods_.end() && !AllStopped(pod->second) && !HasContainerLocked(key.pod_uid)) {
+    BeginStep({key.pod_uid, ""});
+  }
   NoteChange(key);
-}
-
-void LiveContainers::MarkTrimmed(const ContainerKey& key, const std::string& id) {
-  const MutexLock lock(mutex_);
-  const auto found = containers_.find(key);
-  if (found != containers_.end() && found->second.id == id) {
-    trimmed_[key] = id;
-    NoteChange(key);
-  }
-}
-
-void LiveContainers::ClearTrimmed(const ContainerKey& key, const std::string& id) {
-  const MutexLock lock(mutex_);
-  const auto found = trimmed_.find(key);
-  if (found != trimmed_.end() && found->second == id) {
-    trimmed_.erase(found);
-  }
-}
-
-bool LiveContainers::IsTrimmed(const ContainerKey& key, const std::string& id) const {
-  const MutexLock lock(mutex_);
-  const auto found = trimmed_.find(key);
-  return found != trimmed_.end() && found->second == id;
-}
-
-std::set<ContainerKey> LiveContainers::Trimmed() const {
-  const MutexLock lock(mutex_);
-  std::set<ContainerKey> keys;
-  for (const auto& [key, id] : trimmed_) {
-    keys.insert(key);
-  }
-  return keys;
 }
 
 void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
@@ -415,11 +399,13 @@ bool LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
   });
   pods_ = std::move(pods);
   containers_ = std::move(containers);
-  std::erase_if(trimmed_, [this](const auto& entry) QRM_REQUIRES(mutex_) {
+  std::erase_if(deferred_, [this](const auto& entry) QRM_REQUIRES(mutex_) {
     const auto found = containers_.find(entry.first);
-    return found == containers_.end() || found->second.id != entry.second;
+    return found == containers_.end() || found->second.id != entry.second.id;
   });
   synchronized_ = true;
+  under_way_.clear();
+  last_step_ = steady_clock::now();
   ++revision_;
   changes_.clear();
   return kept_some;

@@ -36,6 +36,17 @@ struct LiveContainer {
 /// Who gives a list of all that exists.
 enum class ListSource { kNri, kCri };
 
+/// CPUs that qrmd gave a container in the kernel, and of which the runtime has yet to be told.
+struct DeferredCpus {
+  std::string id;  ///< the container's
+  CpuSet cpus;     ///< what its cgroup was given last; empty: not known
+  std::chrono::steady_clock::time_point since;
+  /// The runtime may have other CPUs for it than it last took from us.
+  bool runtime_differs = false;
+  CpuSet sent;  ///< the runtime was sent these and has not answered; empty: none
+  CpuSet told;  ///< it has asked what to write meanwhile and was told these, which it may yet write
+};
+
 /// A pod has ended when all its sandboxes have stopped and no container of it is left.
 ///
 /// CRI's socket may be of another runtime than the one that NRI tells of. Its lists end nothing
@@ -95,13 +106,27 @@ class LiveContainers {
   void NoteShown(const ContainerKey& key, const std::string& id, const ShownValues& shown);
   /// The container of that id has ended, or its creation was undone.
   void Remove(const ContainerKey& key, const std::string& id);
-  /// The container of that id was taken off some of the CPUs that the runtime was told, for an
-  /// owner of them, and the runtime does not know: so until an update of all that it has is on its
-  /// way.
-  void MarkTrimmed(const ContainerKey& key, const std::string& id);
-  void ClearTrimmed(const ContainerKey& key, const std::string& id);
-  bool IsTrimmed(const ContainerKey& key, const std::string& id) const;
-  std::set<ContainerKey> Trimmed() const;
+  /// The cgroup of the container of that id is given `cpus`, and the runtime is told later; empty:
+  /// what it has is not known.
+  void Defer(const ContainerKey& key, const std::string& id, const CpuSet& cpus);
+  /// The same, where the runtime may have other CPUs for the container than it last took from us.
+  void DeferOther(const ContainerKey& key, const std::string& id);
+  /// The runtime is sent `cpus` now. False when the container has others meanwhile.
+  bool BeginTelling(const ContainerKey& key, const std::string& id, const CpuSet& cpus);
+  /// The runtime has asked, and was told to write `cpus`; false where nothing was sent to it.
+  bool NoteTold(const ContainerKey& key, const std::string& id, const CpuSet& cpus);
+  /// It has answered. Nothing is deferred any more when it has taken what the container still has.
+  void EndTelling(const ContainerKey& key, const std::string& id, bool taken);
+  void ClearDeferred(const ContainerKey& key, const std::string& id);
+  std::optional<DeferredCpus> FindDeferred(const ContainerKey& key, const std::string& id) const;
+  std::set<ContainerKey> DeferredKeys() const;
+  /// Those that have, or are about to be given by the runtime, some of `cpus`.
+  std::map<ContainerKey, DeferredCpus> DeferredWith(const CpuSet& cpus) const;
+  /// For how long nothing has been created, started or removed; zero while something is, for at
+  /// most kLongestStep: a container until it has started, a sandbox until its first container is
+  /// created and after its last one has ended.
+  std::chrono::steady_clock::duration QuietFor(std::chrono::steady_clock::time_point now) const;
+  static constexpr std::chrono::seconds kLongestStep{10};
   /// A container that is not there any more, by a list, which was made `attempt` times before.
   void NoteEnded(const ContainerKey& key, uint32_t attempt);
 
@@ -134,14 +159,19 @@ class LiveContainers {
   /// Adds to what NRI lists what only CRI told of; true when there was something.
   bool KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
                   std::map<ContainerKey, LiveContainer>& containers) const QRM_REQUIRES(mutex_);
+  DeferredCpus* FindLocked(const ContainerKey& key, const std::string& id) QRM_REQUIRES(mutex_);
+  void BeginStep(const ContainerKey& key) QRM_REQUIRES(mutex_);
+  void EndStep(const ContainerKey& key) QRM_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
   bool cri_agrees_ QRM_GUARDED_BY(mutex_) = false;  // has listed a sandbox that NRI told of
   std::map<SharedText, Sandboxes, std::less<>> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
-  std::map<ContainerKey, std::string> trimmed_
-      QRM_GUARDED_BY(mutex_);                                      // the ids of such containers
+  std::map<ContainerKey, DeferredCpus> deferred_ QRM_GUARDED_BY(mutex_);
+  /// Since when containers are starting, and, with an empty name, pods have no container.
+  std::map<ContainerKey, std::chrono::steady_clock::time_point> under_way_ QRM_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_step_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, uint32_t> ended_ QRM_GUARDED_BY(mutex_);  // their latest attempts
   uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, ContainerKey> changes_ QRM_GUARDED_BY(mutex_);  // the latest, by revision

@@ -90,7 +90,9 @@ struct Kubelet::Impl {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + options.timeout);
     Response response;
+    const auto begin = std::chrono::steady_clock::now();
     const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    options.on_call(what, std::chrono::steady_clock::now() - begin);
     if (!status.ok()) {
       return Errorf(static_cast<StatusCode>(status.error_code()), "cannot {}: {}", what,
                     status.error_message());

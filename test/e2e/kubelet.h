@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -78,6 +79,9 @@ class Kubelet {
     CgroupDriver cgroup_driver = CgroupDriver::kCgroupfs;
     std::string log_directory;
     std::chrono::seconds timeout{20};
+    /// How long the runtime took for a call, such as "create container main of pod web".
+    std::function<void(const std::string& call, std::chrono::nanoseconds took)> on_call =
+        [](const std::string&, std::chrono::nanoseconds) {};
   };
 
   explicit Kubelet(Options options);

@@ -104,7 +104,7 @@ std::string Books::NameOf(const ContainerKey& key) const {
 Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,
                          Which which) {
   placed_.insert(box.key);
-  const int count = CpusOf(box.cpus).Count();
+  const int count = CpusOf(box.told).Count();
   if (container.own_cpus.empty()) {
     if (count == 0) {
       return Broken("{}/{} was created without a CPU set", pod.plan.name, container.spec.name);
@@ -113,7 +113,7 @@ Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container,
   }
   if (which == Which::kFirst && !container.own_cpus.contains(count)) {
     return Broken("{}/{} was to have {} CPUs of its own and was created with {}", pod.plan.name,
-                  container.spec.name, *container.own_cpus.rbegin(), box.cpus);
+                  container.spec.name, *container.own_cpus.rbegin(), box.told);
   }
   if (which == Which::kFirst) {  // later one that lost its CPUs may share as many
     owners_.insert(box.key);
@@ -151,6 +151,39 @@ Status Books::CheckOwners(const std::vector<Box>& boxes) const {
         return Broken("CPU {} has two owners: {} and {}", cpu, NameOf(owner->second),
                       NameOf(box.key));
       }
+    }
+  }
+  return OkStatus();
+}
+
+Status Books::CheckApart(const std::vector<Box>& boxes) const {
+  CpuSet owned;
+  for (const Box& box : boxes) {
+    if (Lives(box) && owners_.contains(box.key)) {
+      owned |= CpusOf(box.cpus);
+    }
+  }
+  for (const Box& box : boxes) {
+    const PlannedContainer* plan = FindPlan(box.key);
+    if (Lives(box) && plan != nullptr && plan->own_cpus.empty() && placed_.contains(box.key) &&
+        CpusOf(box.cpus).Intersects(owned)) {
+      return Broken("{} ({}) shares CPUs {} of which others own {}", NameOf(box.key), box.id,
+                    box.cpus, ToString(CpusOf(box.cpus) & owned));
+    }
+  }
+  return OkStatus();
+}
+
+Status Books::CheckTold(const v1::ListPodsResponse& records, const std::vector<Box>& boxes) {
+  const auto by_key = ByKey(records);
+  for (const Box& box : boxes) {
+    const auto record = by_key.find(box.key);
+    const v1::Allocation* cpus = record == by_key.end() || box.state != Box::State::kRunning
+                                     ? nullptr
+                                     : FindProperty(*record->second, std::string(kCpusetCpus));
+    if (cpus != nullptr && CpusOf(cpus->value()) != CpusOf(box.told)) {
+      return Broken("of {} the runtime knows CPUs \"{}\", and its record says \"{}\"", box.id,
+                    box.told, cpus->value());
     }
   }
   return OkStatus();
@@ -370,7 +403,9 @@ Status Books::CheckValues(const Look& look) const {
     for (const auto& [property, value] :
          {std::pair(kCpusetCpus, box.cpus), std::pair(kCpusetMems, box.mems)}) {
       const v1::Allocation* recorded = FindProperty(*record->second, std::string(property));
-      if (recorded != nullptr && recorded->value() != value) {
+      const bool same_cpus = property == kCpusetCpus && recorded != nullptr &&
+                             CpusOf(recorded->value()) == CpusOf(value);
+      if (recorded != nullptr && recorded->value() != value && !same_cpus) {
         return Broken("{} ({}) runs with {} \"{}\" where its record says \"{}\"", NameOf(box.key),
                       box.id, property, value, recorded->value());
       }

@@ -58,6 +58,11 @@ class Books {
   /// What holds at every moment: no CPU has two owners, no node and no NIC is over its size.
   Status CheckBoxes(const std::vector<Box>& boxes) const;
 
+  /// What holds while qrmd runs undisturbed: nobody who shares runs on CPUs of an owner.
+  Status CheckApart(const std::vector<Box>& boxes) const;
+  /// What holds once qrmd and the runtime had time: that has written what is on record.
+  static Status CheckTold(const v1::ListPodsResponse& records, const std::vector<Box>& boxes);
+
   /// What holds once qrmd had time: records and runtime agree, what is gone is free, and shared
   /// containers have all that nobody owns. Learns which containers own their CPUs.
   struct Look {

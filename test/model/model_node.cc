@@ -86,8 +86,9 @@ Status ModelNode::WriteConfig() const {
             "admission-deadline: 1800ms\n"  // of a machine that others use too
             "plugin-call-deadline: 1500ms\n"
             "kubelet-state-dir: \"\"\n"
-            "resource-names-map: {"
-         << kNicRequest << ": NIC}\n"
+            "cgroup-root: "
+         << runtime_.cgroup_root() << "\n"
+         << "resource-names-map: {" << kNicRequest << ": NIC}\n"
          << "kubelet-pods-socket: " << kubelet_socket_ << "\nplugins:\n";
   for (const std::string& resource : kResources) {
     if (home(resource) == Home::kInside) {

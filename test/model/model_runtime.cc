@@ -2,16 +2,24 @@
 #include "test/model/model_runtime.h"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "plugins/cgroup/small_file.h"
 #include "test/model/model_cri.h"
 #include "test/model/model_machine.h"
 #include "test/support/await.h"
 
 namespace qrm::test {
+
+namespace fs = std::filesystem;
+
+using cgroup::ReadLine;
+
 namespace {
 
 constexpr char kRestartCount[] = "io.kubernetes.container.restartCount";
@@ -23,13 +31,8 @@ bool IsAway(const Status& status) {
           MessageOf(status).starts_with("no plugin is connected"));
 }
 
-void Merge(const nri::LinuxCPU& from, Box& box) {
-  if (!from.cpus().empty()) {
-    box.cpus = from.cpus();
-  }
-  if (!from.mems().empty()) {
-    box.mems = from.mems();
-  }
+void Write(const std::string& file, const std::string& text) {
+  std::ofstream(file) << text;
 }
 
 std::string NicAddressIn(const nri::ContainerAdjustment& adjustment) {
@@ -56,13 +59,50 @@ nri::ContainerState NriStateOf(const Box& box) {
 }  // namespace
 
 ModelRuntime::ModelRuntime(const std::string& directory)
-    : nri_socket_(directory + "/nri.sock"), cri_socket_(directory + "/cri.sock") {
+    : nri_socket_(directory + "/nri.sock"),
+      cri_socket_(directory + "/cri.sock"),
+      cgroup_root_(directory + "/cgroup") {
+  fs::create_directories(cgroup_root_ + "/qrm-test");
+  Write(cgroup_root_ + "/cgroup.controllers", "cpuset");
   cri_ = std::make_unique<ModelCri>(cri_socket_, *this);
   nri_ = std::make_unique<ScriptedRuntime>(nri_socket_);
   nri_->SetInventory([this] { return TakeInventory(); });
 }
 
 ModelRuntime::~ModelRuntime() = default;
+
+void ModelRuntime::Merge(const nri::LinuxCPU& from, Box& box) const {
+  if (!from.cpus().empty()) {
+    box.told = from.cpus();
+    Write(CgroupOf(box) + "/cpuset.cpus", box.told);
+  }
+  if (!from.mems().empty()) {
+    box.mems = from.mems();
+    Write(CgroupOf(box) + "/cpuset.mems", box.mems);
+  }
+}
+
+// qrmd may be writing it: it is empty for an instant.
+Box ModelRuntime::Seen(const Box& box) const {
+  Box seen = box;
+  if (box.state == Box::State::kExited) {
+    seen.cpus = box.told;  // what it had
+    return seen;
+  }
+  Await([&] {
+    seen.cpus = ReadLine(CgroupOf(box) + "/cpuset.cpus");
+    return !seen.cpus.empty() || !fs::exists(CgroupOf(box));
+  });
+  return seen;
+}
+
+void ModelRuntime::WriteAgain(const std::string& id) {
+  const MutexLock lock(mutex_);
+  const Box& box = boxes_.at(id);
+  if (box.state != Box::State::kExited && !box.told.empty()) {
+    Write(CgroupOf(box) + "/cpuset.cpus", box.told);
+  }
+}
 
 ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
   const MutexLock lock(mutex_);
@@ -74,7 +114,7 @@ ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
     nri::Container container = box.message;
     container.set_state(NriStateOf(box));
     nri::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
-    cpu.set_cpus(box.cpus);
+    cpu.set_cpus(box.told);
     cpu.set_mems(box.mems);
     inventory.containers.push_back(container.SerializeAsString());
   }
@@ -127,6 +167,7 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
   }
   box.message.set_id(box.id);
   box.message.set_pod_sandbox_id(sandbox_id);
+  box.message.mutable_linux()->set_cgroups_path("/qrm-test/" + box.id);
   (*box.message.mutable_annotations())[kRestartCount] = std::to_string(attempt);
   const nri::PodSandbox pod = MessageOfSandbox(sandbox_id);
   StatusOr<nri::CreateContainerResponse> answer =
@@ -141,6 +182,9 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
     }
     return answer.status();
   }
+  fs::create_directories(CgroupOf(box));
+  Write(CgroupOf(box) + "/cpuset.cpus", ToString(AllCpus()));
+  Write(CgroupOf(box) + "/cpuset.mems", fmt::format("0-{}", kModelNodes - 1));
   if (answer.ok()) {
     box.adjusted = true;
     Merge(answer->adjust().linux().resources().cpu(), box);
@@ -150,6 +194,11 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
   {
     const MutexLock lock(mutex_);
     boxes_[box.id] = box;
+  }
+  const Status prepared = Tell(nri::START_CONTAINER, sandbox_id, box);
+  if (!prepared.ok() && !IsAway(prepared)) {
+    RemoveContainer(box.id);
+    return prepared;
   }
   (void)Tell(nri::POST_START_CONTAINER, sandbox_id, box);
   const MutexLock lock(mutex_);
@@ -167,6 +216,7 @@ void ModelRuntime::StopContainer(const std::string& id) {
     }
     box.state = Box::State::kExited;
     stopped = box;
+    fs::remove_all(CgroupOf(box));
   }
   (void)Tell(nri::STOP_CONTAINER, stopped.sandbox_id, stopped);
 }
@@ -309,7 +359,7 @@ std::vector<Box> ModelRuntime::Boxes() const {
   std::vector<Box> all;
   all.reserve(boxes_.size());
   for (const auto& [id, box] : boxes_) {
-    all.push_back(box);
+    all.push_back(Seen(box));
   }
   return all;
 }
@@ -330,7 +380,7 @@ StatusOr<Box> ModelRuntime::FindBox(const std::string& id) const {
   if (found == boxes_.end()) {
     return Errorf(StatusCode::kNotFound, "no container {}", id);
   }
-  return found->second;
+  return Seen(found->second);
 }
 
 }  // namespace qrm::test

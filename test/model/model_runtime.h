@@ -32,8 +32,9 @@ struct Box {
   ContainerKey key;
   State state = State::kCreated;
   nri::Container message;
-  std::string cpus;  ///< by its adjustment and the updates since; empty: never set
-  std::string mems;
+  std::string cpus;         ///< its cgroup has them
+  std::string told;         ///< by its adjustment and the updates since; empty: never set
+  std::string mems;         ///< likewise
   std::string nic_address;  ///< from its environment
   bool adjusted = false;    ///< qrmd answered its creation
 };
@@ -57,6 +58,8 @@ class ModelRuntime {
 
   const std::string& nri_socket() const { return nri_socket_; }
   const std::string& cri_socket() const { return cri_socket_; }
+  /// A directory that stands for the cgroups of containers.
+  const std::string& cgroup_root() const { return cgroup_root_; }
 
   /// Returns the sandbox's id.
   std::string RunSandbox(const PodSpec& spec);
@@ -74,6 +77,8 @@ class ModelRuntime {
   bool TellsOf(const std::string& sandbox_id) const;
   /// Kubelet resizes the container in place to `spec`. Errors: qrmd's.
   Status Resize(const std::string& id, const ContainerSpec& spec);
+  /// Writes what it was told of the container to its cgroup again, as systemd does at a reload.
+  void WriteAgain(const std::string& id);
   /// The runtime restarts: its containers go on.
   void Restart();
 
@@ -99,9 +104,14 @@ class ModelRuntime {
   ScriptedRuntime::Inventory TakeInventory();
   nri::PodSandbox MessageOfSandbox(const std::string& id) const;
   void Apply(const nri::UpdateContainerResponse& response);
+  void Merge(const nri::LinuxCPU& from, Box& box) const;
+  std::string CgroupOf(const Box& box) const { return cgroup_root_ + "/qrm-test/" + box.id; }
+  /// With the CPUs that its cgroup has.
+  Box Seen(const Box& box) const;
 
   const std::string nri_socket_;
   const std::string cri_socket_;
+  const std::string cgroup_root_;
   std::atomic<Updates> updates_ = Updates::kWork;
   std::mutex hook_;  // containerd holds one around every hook
   mutable Mutex mutex_;

@@ -55,26 +55,13 @@ Status Player::Play(const Step& step) {
 
 Status Player::Perform(const Step& step) {
   using Handler = Status (Player::*)(Random&);
-  constexpr std::array<Handler, kStepKinds> kHandlers = {&Player::Admit,
-                                                         &Player::Remove,
-                                                         &Player::FinishPod,
-                                                         &Player::Restart,
-                                                         &Player::Recreate,
-                                                         &Player::Resize,
-                                                         &Player::RuntimeRestarted,
-                                                         &Player::Kill,
-                                                         &Player::KillSoon,
-                                                         &Player::DieAtWrite,
-                                                         &Player::ReadOnly,
-                                                         &Player::UpdatesFail,
-                                                         &Player::PluginLost,
-                                                         &Player::PluginEmptied,
-                                                         &Player::PluginReplaced,
-                                                         &Player::PluginMoved,
-                                                         &Player::PluginOff,
-                                                         &Player::Import,
-                                                         &Player::Cpus,
-                                                         &Player::Drain};
+  constexpr std::array<Handler, kStepKinds> kHandlers = {
+      &Player::Admit,       &Player::Remove,     &Player::FinishPod,        &Player::Restart,
+      &Player::Recreate,    &Player::Resize,     &Player::RuntimeRestarted, &Player::WrittenAgain,
+      &Player::Kill,        &Player::KillSoon,   &Player::DieAtWrite,       &Player::ReadOnly,
+      &Player::UpdatesFail, &Player::PluginLost, &Player::PluginEmptied,    &Player::PluginReplaced,
+      &Player::PluginMoved, &Player::PluginOff,  &Player::Import,           &Player::Cpus,
+      &Player::Drain};
   Random random(step.word);
   return (this->*kHandlers[static_cast<std::size_t>(step.kind)])(random);
 }
@@ -82,6 +69,9 @@ Status Player::Perform(const Step& step) {
 Status Player::AfterStep() {
   QRM_RETURN_IF_ERROR(books_.CheckBoxes(runtime_.Boxes()));
   QRM_RETURN_IF_ERROR(EndFaults());
+  if (settled_ && CanSettle() && AllPluginsLive()) {
+    QRM_RETURN_IF_ERROR(books_.CheckApart(runtime_.Boxes()));
+  }
   const bool looks = steps_ % kStepsPerLook == 0 || !settled_;
   return looks && CanSettle() ? Settle() : OkStatus();
 }

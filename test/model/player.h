@@ -59,6 +59,7 @@ class Player {
   Status Drain(Random& random);
   void RemoveAll();
   Status AwaitNothingOnRecord();
+  Status AwaitAllTold();
   Status FillUp();
   Status JudgeRefusal(const PodPlan& plan, const Status& refusal, const std::string& room);
   void Tell(const PodPlan& plan, int event);
@@ -67,6 +68,7 @@ class Player {
 
   // What goes wrong: fault_steps.cc
   Status RuntimeRestarted(Random& random);
+  Status WrittenAgain(Random& random);
   Status Kill(Random& random);
   Status KillSoon(Random& random);
   Status DieAtWrite(Random& random);

@@ -300,6 +300,18 @@ Status Player::AwaitNothingOnRecord() {
   return held;
 }
 
+// It is told of each container when it does nothing else, or late.
+Status Player::AwaitAllTold() {
+  Status held;
+  const auto look = [&] {
+    const auto records = node_.daemon().ListPods();
+    held = records.ok() ? Books::CheckTold(*records, runtime_.Boxes()) : records.status();
+    return held.ok();
+  };
+  Await(look, std::chrono::seconds(20));
+  return held;
+}
+
 // Up to the last CPU, byte and Mbit/s.
 Status Player::FillUp() {
   for (int node = 0; node < kModelNodes; ++node) {
@@ -318,6 +330,9 @@ Status Player::FillUp() {
 // When all pods are gone, everything is free again.
 Status Player::Drain(Random& /*random*/) {
   QRM_RETURN_IF_ERROR(BringBack());
+  if (AllPluginsLive()) {
+    QRM_RETURN_IF_ERROR(AwaitAllTold());
+  }
   RemoveAll();
   if (!AllPluginsLive()) {
     return OkStatus();

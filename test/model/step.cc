@@ -28,6 +28,7 @@ constexpr std::array<Row, kStepKinds> kRows = {{
     {StepKind::kRecreate, "recreate", 400},
     {StepKind::kResize, "resize", 700},
     {StepKind::kRuntimeRestarted, "runtime-restarted", 10},
+    {StepKind::kWrittenAgain, "written-again", 20},
     {StepKind::kKill, "kill", 6},
     {StepKind::kKillSoon, "kill-soon", 6},
     {StepKind::kDieAtWrite, "die-at-write", 5},

@@ -20,6 +20,7 @@ enum class StepKind {
   kRecreate,
   kResize,
   kRuntimeRestarted,
+  kWrittenAgain,
   kKill,
   kKillSoon,
   kDieAtWrite,
@@ -34,7 +35,7 @@ enum class StepKind {
   kCpus,
   kDrain,
 };
-inline constexpr int kStepKinds = 20;
+inline constexpr int kStepKinds = 21;
 
 /// `word` decides everything about it that is drawn, so that a step of a run can be left out and
 /// the others stay what they were.

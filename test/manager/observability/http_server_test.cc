@@ -205,12 +205,14 @@ TEST_F(HttpServerTest, MetricsTellTheRuntimeMode) {
   NodeStatus status;
   status.runtime.mode = RuntimeMode::kObserver;
   status.reconcile.drift_repairs = 3;
+  status.reconcile.deferred = 2;
   node_.SetStatus(status);
   Start();
   const std::string text = Get("/metrics").body;
   EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"observer\"} 1"));
   EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"nri\"} 0"));
   EXPECT_THAT(text, HasSubstr("qrm_drift_repairs_total 3"));
+  EXPECT_THAT(text, HasSubstr("qrm_deferred_updates 2"));
 }
 
 TEST_F(HttpServerTest, MetricsCountOwnCpusThatAreOffline) {

@@ -70,7 +70,7 @@ TEST_F(HandOverTest, MarksThoseThatLeave) {
   RunShared("shared", "0-7");
   RunShared("far", "4-7");
   ASSERT_TRUE(IsOk(MakeRoom()));
-  EXPECT_THAT(live_.Trimmed(), ElementsAre(ContainerKey{"uid-shared", "main"}));
+  EXPECT_THAT(live_.DeferredKeys(), ElementsAre(ContainerKey{"uid-shared", "main"}));
 }
 
 TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
@@ -129,7 +129,7 @@ TEST_F(HandOverTest, OneWhoseUpdateIsUnderWayLeavesThemOnceItHasBeenWritten) {
   cgroups_.Make("grows", "2-7");  // the runtime's write
   ASSERT_TRUE(IsOk(room.get()));
   EXPECT_EQ(CpusOf("grows"), "4-7");
-  EXPECT_THAT(live_.Trimmed(), ElementsAre(ContainerKey{"uid-grows", "main"}));
+  EXPECT_THAT(live_.DeferredKeys(), ElementsAre(ContainerKey{"uid-grows", "main"}));
   EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "nobody waits for it again";
 }
 

@@ -95,6 +95,9 @@ class PodEventsFixture : public testing::Test {
     Serve(true);
     reconciler_.Stop();  // it only counts who triggers it
   }
+  /// With a reconciler that works, while somebody runs `reconcile_io_`.
+  explicit PodEventsFixture(const manager::DeferralOptions& deferral)
+      : source_(estimate_), deferral_(deferral) {}
   /// What is still posted uses the parts below it.
   void TearDown() override { Settle(state_); }
 
@@ -154,6 +157,7 @@ class PodEventsFixture : public testing::Test {
   manager::ForeignWrites writes_;
   CgroupEstimate estimate_;
   manager::DemandSource& source_;
+  const manager::DeferralOptions deferral_{};
   FakeRuntime runtime_;
   std::atomic<bool> aside_{false};
   boost::asio::io_context io_;
@@ -163,15 +167,16 @@ class PodEventsFixture : public testing::Test {
   Releaser releaser_{state_, plugins_, {}};
   TempDecisions decisions_;
   Admitter admitter_{{state_, decisions_.log, plugins_, releaser_, machine_, clock_, {}}, {}};
-  manager::DriftCheck drift_{{.read = {}, .live = live_, .writes = writes_}};
+  manager::DriftCheck drift_{{.read = cgroups_.Source(), .live = live_, .writes = writes_}};
   manager::Reconciler reconciler_{{.io = reconcile_io_,
                                    .state = state_,
                                    .plugins = plugins_,
                                    .runtime = runtime_,
                                    .live = live_,
                                    .machine = machine_,
-                                   .drift = drift_},
-                                  {}};
+                                   .drift = drift_,
+                                   .writes_cpusets = true},
+                                  {.period = std::chrono::hours(1), .deferral = deferral_}};
   const manager::NodeParts parts_{.io = io_,
                                   .state = state_,
                                   .plugins = plugins_,

@@ -329,12 +329,12 @@ TEST_F(HandingOverTest, UpdateOfAContainerDoesNotBringItBackOntoCpusThatAnotherO
       Update(Pod("wide"), Container("wide", "id5"), {.cpu_shares = 512, .cpuset_cpus = "0-3"});
   ASSERT_EQ(updates.size(), 1U);
   EXPECT_EQ(updates[0].resources.cpuset_cpus, "2-3");
-  EXPECT_TRUE(live_.IsTrimmed({"uid-wide", "main"}, "id5"));
+  EXPECT_TRUE(live_.FindDeferred({"uid-wide", "main"}, "id5").has_value());
 }
 
 TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItBeganIsBroughtWhatItHasByThen) {
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
-  ASSERT_TRUE(live_.IsTrimmed({"uid-web", "main"}, "id2"));
+  ASSERT_TRUE(live_.FindDeferred({"uid-web", "main"}, "id2").has_value());
   const std::size_t before = Reconciles();
   events_.OnContainerStarted(Pod("web"), Shared());
   EXPECT_GT(Reconciles(), before);

@@ -109,10 +109,31 @@ TEST_F(DriftCheckTest, ForgetsWhatDriftedSoThatItIsAppliedAgain) {
 
 TEST_F(DriftCheckTest, BlamesNobodyForWhatAContainerLeftToAnOwner) {
   kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0, 1, 2}, .mems = {0}};
-  live_.MarkTrimmed(Key(3), "id-3");
+  live_.Defer(Key(3), "id-3", {});
   EXPECT_TRUE(DriftCheck(Parts()).Find(state_).Empty());
-  live_.ClearTrimmed(Key(3), "id-3");
+  live_.ClearDeferred(Key(3), "id-3");
   EXPECT_THAT(DriftCheck(Parts()).Find(state_).put_containers, SizeIs(1));
+}
+
+TEST_F(DriftCheckTest, BlamesNobodyForCpusThatAContainerIsToHaveAndTheRuntimeDoesNotKnow) {
+  Change change;
+  change.put_containers.push_back({test::SamplePod("3"),
+                                   "main",
+                                   {.allocations = {{"cpu", test::SharedCpus("2-3", 1)}},
+                                    .applied = {{"CpusetCpus", "0-3"}},
+                                    .applied_to = "id-3"}});
+  state_ = state_.With(change);
+  kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {2, 3}, .mems = {0}};
+  EXPECT_TRUE(DriftCheck(Parts()).Find(state_).Empty());
+}
+
+TEST_F(DriftCheckTest, BlamesNobodyInItsFirstRoundForCpusThatAreMissing) {
+  kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0, 1}, .mems = {0}};
+  DriftCheck check(Parts());
+  EXPECT_THAT(check.Find(state_).put_containers, SizeIs(1));
+  EXPECT_EQ(writes_.repairs(), 0u) << "an earlier qrmd may have taken them for an owner";
+  EXPECT_THAT(check.Find(state_).put_containers, SizeIs(1));
+  EXPECT_EQ(writes_.repairs(), 1u);
 }
 
 TEST_F(DriftCheckTest, PassesOverWhatCannotBeReadAndWhatIsNotOurs) {

@@ -278,7 +278,7 @@ TEST(PlanUpdatesTest, PutsThoseThatGiveCpusUpBeforeThoseThatGain) {
   EXPECT_TRUE(updates[1].grows);
 }
 
-TEST(PlanUpdatesTest, GivesATrimmedContainerAgainWhatItTookAfterOthersHaveGivenUpTheirs) {
+TEST(PlanUpdatesTest, GivesADeferredContainerAgainWhatItTookAfterOthersHaveGivenUpTheirs) {
   const NodeState state =
       Changed(StateOf({{"a", Pool("0-3")}, {"b", Pool("0-3")}}), {{"b", Pool("0-1")}});
   const auto updates = PlanUpdates(state, Live({"a", "b"}), {}, {Key("a"), Key("gone")});
@@ -288,7 +288,7 @@ TEST(PlanUpdatesTest, GivesATrimmedContainerAgainWhatItTookAfterOthersHaveGivenU
   EXPECT_TRUE(updates[1].grows);
 }
 
-TEST(PlanUpdatesTest, GivesATrimmedContainerItsNewCpusWhereItGetsOthers) {
+TEST(PlanUpdatesTest, GivesADeferredContainerItsNewCpusWhereItGetsOthers) {
   const NodeState state = Changed(StateOf({{"a", Pool("0-3")}}), {{"a", Pool("0-1")}});
   const auto updates = PlanUpdates(state, Live({"a"}), {}, {Key("a")});
   ASSERT_EQ(updates.size(), 1u);

@@ -150,10 +150,10 @@ TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-3");
 }
 
-TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
+TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
   CpuHolds("0-3");
   RunOnce();
-  live_.MarkTrimmed(kKey, "id");  // its owner came and went before anybody was asked
+  live_.Defer(kKey, "id", {});  // its owner came and went before anybody was asked
   RunOnce();
   ASSERT_EQ(runtime_.updates().size(), 1u);
   EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
@@ -161,11 +161,11 @@ TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
   EXPECT_EQ(runtime_.updates().size(), 1u) << "once";
 }
 
-TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatIsTrimmedMeanwhileAgainAndBlamesNobody) {
+TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatLosesCpusMeanwhileAgainAndBlamesNobody) {
   CpuHolds("0-1");
   KernelHas("0-3");
   runtime_.on_update = [this](const ContainerUpdate&) {
-    live_.MarkTrimmed(kKey, "id");
+    live_.Defer(kKey, "id", {});
     KernelHas("1");
   };
   RunOnce();

@@ -172,7 +172,7 @@ TEST(UpdatedContainersTest, AreAllThatAnyoneWouldUpdate) {
         live.Remove(key, id);
         break;
       case 3:
-        live.MarkTrimmed(key, id);
+        live.Defer(key, id, {});
         break;
       default:
         break;
@@ -185,12 +185,12 @@ TEST(UpdatedContainersTest, AreAllThatAnyoneWouldUpdate) {
     const auto some = updated.ToUpdate(state, offline);
     looked_at += some.size();
     all += live.All().size();
-    const auto updates = PlanUpdates(*state, some, offline, live.Trimmed());
-    ASSERT_EQ(updates, PlanUpdates(*state, live.All(), offline, live.Trimmed())) << i;
+    const auto updates = PlanUpdates(*state, some, offline, live.DeferredKeys());
+    ASSERT_EQ(updates, PlanUpdates(*state, live.All(), offline, live.DeferredKeys())) << i;
     updated.Note(updates);
     Change change;
     for (const PlannedUpdate& update : updates) {
-      live.ClearTrimmed(update.key, update.container_id);
+      live.ClearDeferred(update.key, update.container_id);
       if (node.Draw(3) != 0) {  // the others fail, and leave the record as it is
         change.put_containers.push_back(
             {state->FindPod(update.key.pod_uid)->meta, update.key.container,

@@ -113,8 +113,8 @@ TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-2");
 }
 
-TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
-  live_.MarkTrimmed(kKey, "id");
+TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
+  live_.Defer(kKey, "id", {});
   CpuChanged({}, "now-1");
   reconciler_.TriggerChanges();
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));

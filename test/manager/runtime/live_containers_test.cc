@@ -54,31 +54,88 @@ TEST(LiveContainersTest, KnowsWhatChangedSinceARevision) {
   EXPECT_THAT(live.ChangedSince(live.revision() - 3), Optional(ElementsAre(web)));
 }
 
-TEST(LiveContainersTest, KnowsWhichContainersWereTrimmedWhileTheyAreTheSame) {
+TEST(LiveContainersTest, KnowsOfWhichContainersTheRuntimeIsToldLaterWhileTheyAreTheSame) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
-  live.MarkTrimmed(key, "old");
-  EXPECT_THAT(live.Trimmed(), IsEmpty()) << "nobody knows it";
+  live.Defer(key, "old", {1});
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty()) << "nobody knows it";
   live.Add(key, {.id = "old", .pod_id = "s"});
-  const uint64_t before = live.revision();
-  live.MarkTrimmed(key, "old");
-  EXPECT_NE(live.revision(), before);
+  live.Defer(key, "old", {1});
   live.Reset({{"web", {"s"}}}, {{key, {.id = "old", .pod_id = "s"}}});
-  EXPECT_THAT(live.Trimmed(), ElementsAre(key)) << "a list knows nothing of it";
+  EXPECT_THAT(live.DeferredKeys(), ElementsAre(key)) << "a list knows nothing of it";
   live.Add(key, {.id = "new", .pod_id = "s"});
-  EXPECT_THAT(live.Trimmed(), IsEmpty());
-  live.MarkTrimmed(key, "new");
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty());
+  live.Defer(key, "new", {1});
   live.Remove(key, "new");
-  EXPECT_THAT(live.Trimmed(), IsEmpty());
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty());
 }
 
-TEST(LiveContainersTest, ForgetsTheTrimmedOnesThatAListDoesNotName) {
+TEST(LiveContainersTest, ForgetsTheDeferredOnesThatAListDoesNotName) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
   live.Add(key, {.id = "old", .pod_id = "s"});
-  live.MarkTrimmed(key, "old");
+  live.Defer(key, "old", {1});
   live.Reset({{"web", {"s"}}}, {{key, {.id = "new", .pod_id = "s"}}});
-  EXPECT_THAT(live.Trimmed(), IsEmpty());
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty());
+}
+
+TEST(LiveContainersTest, NothingIsDeferredAnyMoreWhenTheRuntimeTookWhatTheContainerStillHas) {
+  const ContainerKey key{"web", "main"};
+  LiveContainers live;
+  live.Add(key, {.id = "id", .pod_id = "s"});
+  live.Defer(key, "id", {1});
+  EXPECT_FALSE(live.BeginTelling(key, "id", {2})) << "it has other CPUs meanwhile";
+  ASSERT_TRUE(live.BeginTelling(key, "id", {1}));
+  live.Defer(key, "id", {2});  // an owner of CPU 1 came
+  live.EndTelling(key, "id", true);
+  EXPECT_TRUE(live.FindDeferred(key, "id")->runtime_differs);
+  ASSERT_TRUE(live.BeginTelling(key, "id", {2}));
+  live.EndTelling(key, "id", false);
+  ASSERT_TRUE(live.BeginTelling(key, "id", {2}));
+  live.EndTelling(key, "id", true);
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty());
+}
+
+TEST(LiveContainersTest, NamesThoseThatTheRuntimeMayYetGiveCpusBack) {
+  const ContainerKey key{"web", "main"};
+  LiveContainers live;
+  live.Add(key, {.id = "id", .pod_id = "s"});
+  live.Defer(key, "id", {1, 2});
+  EXPECT_FALSE(live.NoteTold(key, "id", {1, 2})) << "that is an update of another";
+  ASSERT_TRUE(live.BeginTelling(key, "id", {1, 2}));
+  EXPECT_TRUE(live.NoteTold(key, "id", {1, 2}));
+  live.Defer(key, "id", {1});
+  EXPECT_THAT(live.DeferredWith({2}), testing::SizeIs(1));
+  EXPECT_THAT(live.DeferredWith({3}), IsEmpty());
+}
+
+// From what the runtime tells, in the order in which a pod's life has it.
+TEST(LiveContainersTest, ARuntimeIsBusyWhileSomethingIsCreatedStartedOrRemoved) {
+  const ContainerKey key{"web", "main"};
+  LiveContainers live;
+  const auto is_busy = [&] {
+    return live.QuietFor(std::chrono::steady_clock::now()) == std::chrono::seconds(0);
+  };
+  EXPECT_FALSE(is_busy());
+  live.AddPod("web", "s");
+  EXPECT_TRUE(is_busy()) << "its first container is to come";
+  live.Add(key, {.id = "id", .pod_id = "s"});
+  EXPECT_TRUE(is_busy()) << "it has not started";
+  live.MarkStarted(key, "id");
+  EXPECT_FALSE(is_busy());
+  live.Remove(key, "id");
+  EXPECT_TRUE(is_busy()) << "its sandbox is to go";
+  live.MarkStopped("web", "s");
+  EXPECT_FALSE(is_busy());
+  live.RemovePod("web", "s");
+  EXPECT_FALSE(is_busy());
+}
+
+TEST(LiveContainersTest, ARuntimeIsNotBusyForLongWithOneThing) {
+  LiveContainers live;
+  live.AddPod("web", "s");
+  const auto later = std::chrono::steady_clock::now() + LiveContainers::kLongestStep;
+  EXPECT_GE(live.QuietFor(later), LiveContainers::kLongestStep - std::chrono::seconds(1));
 }
 
 TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {

@@ -36,6 +36,9 @@ std::string ReconcileText(const v1::ReconcileStatus& reconcile) {
                      AgoText(reconcile.seconds_since_last()), CountText(reconcile.runs(), "run"),
                      CountText(reconcile.updates(), "update"),
                      CountText(reconcile.failures(), "failure")) +
+         (reconcile.deferred_updates() == 0
+              ? ""
+              : fmt::format(", {} deferred", CountText(reconcile.deferred_updates(), "update"))) +
          (reconcile.drift_repairs() == 0
               ? ""
               : ", " + CountText(reconcile.drift_repairs(), "drift repair"));
