@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/number.h"
 
 namespace qrm {
@@ -207,11 +208,10 @@ class Words {
   }
 
   static Status Unreadable(std::string_view word) {
-    constexpr std::size_t kMostShown = 100;
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot read the machine: '{}' is not what describes one; have its node publish "
                   "it again",
-                  word.substr(0, kMostShown));
+                  Quoted(word));
   }
 
  private:

@@ -143,6 +143,14 @@ int FirstIndentedByTab(const std::string& text) {
   return 0;
 }
 
+/// What lists and mappings on one line are made of. The library takes all of such a list apart, at
+/// 200 bytes for each of them, before it tells of the first.
+std::size_t CountMarks(const std::string& text) {
+  constexpr std::string_view kMarks = "[]{},";
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [&](char c) { return kMarks.find(c) != std::string_view::npos; }));
+}
+
 void CheckBounds(const std::string& text, const YamlBounds& bounds) {
   BoundsCheck check(bounds);
   std::istringstream stream(text);
@@ -169,6 +177,12 @@ StatusOr<std::vector<YAML::Node>> ParseYamlDocuments(const std::string& text,
         Errorf(StatusCode::kInvalidArgument,
                "cannot read {}: it has more than {} bytes; write less", file, bounds.bytes),
         bounds);
+  }
+  if (CountMarks(text) > bounds.nodes) {
+    return OutOfBounds(Errorf(StatusCode::kInvalidArgument,
+                              "cannot read {}: it has more than {} brackets and commas; write less",
+                              file, bounds.nodes),
+                       bounds);
   }
   try {
     CheckBounds(text, bounds);

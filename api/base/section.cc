@@ -13,11 +13,14 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/number.h"
 
 namespace qrm::config {
 namespace {
 
+/// Values and keys that a cause names are foreign where the text comes from a pod or a node.
+constexpr std::size_t kMostCauseBytes = 600;
 constexpr uint64_t kLargestNumber = uint64_t{1} << 53;  // beyond it a double loses whole numbers
 
 struct Suffix {
@@ -42,7 +45,7 @@ Status CheckKeysDiffer(const YAML::Node& node, const std::string& file) {
     if (node.IsMap() && entry.first.IsScalar() && !seen.insert(entry.first.Scalar()).second) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot read {}:{}: {} occurs twice; keep one of them", file,
-                    entry.first.Mark().line + 1, entry.first.Scalar());
+                    entry.first.Mark().line + 1, Quoted(entry.first.Scalar()));
     }
     if (value.IsMap() || value.IsSequence()) {
       QRM_RETURN_IF_ERROR(CheckKeysDiffer(value, file));
@@ -122,7 +125,7 @@ StatusOr<Section> Section::FromNode(const YAML::Node& node, std::string file, st
   if (!node.IsMap()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot read {}:{}: {} is not a mapping; write `key: value` lines", file,
-                  node.Mark().line + 1, path.empty() ? "the file" : path);
+                  node.Mark().line + 1, path.empty() ? "the file" : Quoted(path));
   }
   return Section(node, std::move(file), std::move(path));
 }
@@ -157,7 +160,7 @@ Status Section::Error(std::string_view key, std::string_view cause, std::string_
     }
   }
   return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {} {}; {}", file_, line,
-                PathOf(key), cause, remedy);
+                Quoted(PathOf(key)), Escaped(Cut(cause, kMostCauseBytes)), Escaped(remedy));
 }
 
 std::string Section::Place() const {

@@ -56,7 +56,7 @@ TEST(ParseYamlTest, CountsNodesWithAliasesWrittenOut) {
   EXPECT_EQ(ErrorOf(Laughs(4)), "");
   EXPECT_THAT(ErrorOf(Laughs(9)), HasSubstr("it has more than 100000 nodes, aliases written out"));
   EXPECT_EQ(ErrorOf("[1, 2, 3]", {.nodes = 4}), "");
-  EXPECT_THAT(ErrorOf("[1, 2, 3]", {.nodes = 3}), HasSubstr("more than 3 nodes"));
+  EXPECT_THAT(ErrorOf("- 1\n- 2\n- 3\n", {.nodes = 3}), HasSubstr("more than 3 nodes"));
   EXPECT_THAT(ErrorOf("a: &a [1]\nb: *a\n", {.nodes = 6}), HasSubstr("f.yaml:2: "));
   EXPECT_EQ(ErrorOf("a: &a [1]\nb: *a\n", {.nodes = 7}), "");
 }
@@ -79,6 +79,16 @@ TEST(ParseYamlTest, CountsBytesWithAliasesWrittenOut) {
   EXPECT_THAT(ErrorOf(std::string(20, ' '), {.bytes = 19}), HasSubstr("more than 19 bytes"));
   EXPECT_EQ(ErrorOf("[&a 0123456789, *a]", {.bytes = 20}), "");
   EXPECT_THAT(ErrorOf("[&a 0123456789, *a, *a]", {.bytes = 25}), HasSubstr("more than 25 bytes"));
+}
+
+// They cost 200 bytes each before the first of them is known.
+TEST(ParseYamlTest, CountsBracketsAndCommasBeforeTheLibraryReadsThem) {
+  const YamlBounds bounds{.nodes = 10};
+  EXPECT_EQ(ErrorOf("[a, b, c, d, e, f, g, h, i]", bounds), "");
+  for (const char mark : {'[', ']', '{', '}', ','}) {
+    EXPECT_EQ(ErrorOf(std::string(11, mark), bounds),
+              "cannot read f.yaml: it has more than 10 brackets and commas; write less");
+  }
 }
 
 TEST(ParseYamlTest, EndsWhenItTakesTooLong) {
