@@ -93,6 +93,9 @@ Box ModelRuntime::Seen(const Box& box) const {
     seen.cpus = ReadLine(CgroupOf(box) + "/cpuset.cpus");
     return !seen.cpus.empty() || !fs::exists(CgroupOf(box));
   });
+  if (box.told.empty() && seen.cpus == ToString(AllCpus())) {
+    seen.cpus.clear();  // as it was made
+  }
   return seen;
 }
 

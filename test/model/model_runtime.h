@@ -32,7 +32,7 @@ struct Box {
   ContainerKey key;
   State state = State::kCreated;
   nri::Container message;
-  std::string cpus;         ///< its cgroup has them
+  std::string cpus;         ///< its cgroup has them; empty: nobody has set any
   std::string told;         ///< by its adjustment and the updates since; empty: never set
   std::string mems;         ///< likewise
   std::string nic_address;  ///< from its environment
