@@ -144,7 +144,7 @@ int FirstIndentedByTab(const std::string& text) {
 }
 
 /// What lists and mappings on one line are made of. The library takes all of such a list apart, at
-/// 200 bytes for each of them, before it tells of the first.
+/// 200 bytes for each of them, before it reports the first.
 std::size_t CountMarks(const std::string& text) {
   constexpr std::string_view kMarks = "[]{},";
   return static_cast<std::size_t>(std::count_if(
