@@ -405,7 +405,9 @@ bool LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
   });
   synchronized_ = true;
   under_way_.clear();
-  last_step_ = steady_clock::now();
+  if (source == ListSource::kNri) {  // a connection begins; the observer's lists tell of no step
+    last_step_ = steady_clock::now();
+  }
   ++revision_;
   changes_.clear();
   return kept_some;

@@ -131,6 +131,17 @@ TEST(LiveContainersTest, ARuntimeIsBusyWhileSomethingIsCreatedStartedOrRemoved) 
   EXPECT_FALSE(is_busy());
 }
 
+TEST(LiveContainersTest, ListsOverCriDisturbNoQuiet) {
+  LiveContainers live;
+  live.AddPod("web", "s");
+  live.Add({"web", "main"}, {.id = "id", .pod_id = "s", .started = true});
+  const auto later = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto before = live.QuietFor(later);
+  live.Reset({{"web", {"s"}}}, {{{"web", "main"}, {.id = "id", .pod_id = "s", .started = true}}},
+             {}, ListSource::kCri);
+  EXPECT_EQ(live.QuietFor(later), before);
+}
+
 TEST(LiveContainersTest, ARuntimeIsNotBusyForLongWithOneThing) {
   LiveContainers live;
   live.AddPod("web", "s");
