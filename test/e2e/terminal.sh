@@ -119,6 +119,7 @@ screen -e | grep -q $'\e\\[32mlive' || fail "live is not green: $(screen -e)"
 compare pods 0
 compare top 0
 compare topology 0
+compare "cpus 0-3" 0
 compare "explain shop/db" 0
 compare events 0
 compare "refusals --since 1h" 0
