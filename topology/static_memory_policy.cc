@@ -107,7 +107,8 @@ std::vector<NumaMask> RichestOf(const NumaMask& nodes, const MemoryTable& table,
 }
 
 /// Masks of `width` nodes, of several, that the group rule leaves to a new block: the groups that
-/// are there, and of the nodes `unused`, which serve no container, the closest and the richest ones.
+/// are there, and of the nodes `unused`, which serve no container, the closest and the richest
+/// ones.
 std::vector<NumaMask> OpenMasks(const MemoryTable& table, const MemoryBytes& asked,
                                 const ClosestMasks& unused, int width) {
   std::vector<NumaMask> masks;
