@@ -97,10 +97,10 @@ class Sharers {
   /// False when sharers have not all grown back in time.
   bool RunManaged(int cycles, Times& times) {
     StartManager();
-    const double before = CpuOf(node_->daemon_pid());
+    const double before = CpuOf(node().daemon_pid());
     Run(cycles, times);
     const bool back = test::Await([&] { return HaveGrownBack(); }, kGrownBackWithin);
-    times.cpu += CpuOf(node_->daemon_pid()) - before;
+    times.cpu += CpuOf(node().daemon_pid()) - before;
     StopManager();
     return back;
   }
@@ -146,15 +146,20 @@ class Sharers {
     };
     return options;
   }
+  /// From StartManager to StopManager.
+  test::Node& node() {
+    QRM_CHECK(node_.has_value());
+    return *node_;
+  }
   void StartManager() {
     test::Node::Options options = test::QrmdBesideContainerd("sharers", {.builtin_plugins = "cpu"});
     options.bin_dir =
         std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "bin";
     node_.emplace(options);
-    Must(node_->Start(1));
+    Must(node().Start(1));
   }
   void StopManager() {
-    Must(node_->Stop());
+    Must(node().Stop());
     node_.reset();
   }
   void Run(int cycles, Times& times) {
@@ -170,7 +175,7 @@ class Sharers {
     times.cycles += cycles;
   }
   uint64_t GetDeferred() {
-    const auto status = node_->GetStatus();
+    const auto status = node().GetStatus();
     return status.ok() ? status->reconcile().deferred_updates() : 1;
   }
   /// The CPUs by the runtime's record, and by the kernel.

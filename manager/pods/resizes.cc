@@ -159,8 +159,11 @@ bool Resizes::Look(const ContainerKey& key) {
     return false;
   }
   const std::optional<ContainerDemand> demand = DemandNow(*state, key, *live);
-  const Planner::Difference difference =
-      demand.has_value() ? parts_.admitter.Compare(*record, *demand) : Planner::Difference();
+  if (!demand.has_value()) {
+    Forget(key);
+    return false;
+  }
+  const Planner::Difference difference = parts_.admitter.Compare(*record, *demand);
   if (difference.asks) {
     if (IsHeldBack(key, *demand)) {
       return false;

@@ -149,8 +149,8 @@ using Amounts = std::map<std::string, double>;
 /// A container as its pod's spec has it, and what of that is served.
 struct SpecContainer {
   ContainerType type = ContainerType::kMain;
-  Amounts limits = {};
-  Amounts requests = {};
+  Amounts limits;
+  Amounts requests;
   std::string source = "pods-api";
 };
 

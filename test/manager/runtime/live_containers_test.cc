@@ -88,7 +88,7 @@ TEST(LiveContainersTest, NothingIsDeferredAnyMoreWhenTheRuntimeTookWhatTheContai
   ASSERT_TRUE(live.BeginTelling(key, "id", {1}));
   live.Defer(key, "id", {2});  // an owner of CPU 1 came
   live.EndTelling(key, "id", true);
-  EXPECT_TRUE(live.FindDeferred(key, "id")->runtime_differs);
+  EXPECT_THAT(live.FindDeferred(key, "id"), Optional(Field(&DeferredCpus::runtime_differs, true)));
   ASSERT_TRUE(live.BeginTelling(key, "id", {2}));
   live.EndTelling(key, "id", false);
   ASSERT_TRUE(live.BeginTelling(key, "id", {2}));

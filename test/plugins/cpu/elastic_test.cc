@@ -21,7 +21,10 @@ namespace {
 using std::chrono::seconds;
 using test::Drive;
 using test::Request;
+using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
+using testing::Optional;
 
 class ElasticTest : public ElasticPlugins {};
 
@@ -271,7 +274,7 @@ TEST_F(ElasticTest, WhatAPoolHasBeyondItsRequestsYieldsToOwnersAtOnce) {
   // Nothing is idle, and the hint is one node that the pool is on, too.
   const auto near = drive.Admit(Request("near", "near", "cpu", 6));
   ASSERT_TRUE(near.ok()) << near.status();
-  EXPECT_TRUE(near->hints->front().preferred);
+  EXPECT_THAT(near->hints, Optional(ElementsAre(Field(&TopologyHint::preferred, true))));
   EXPECT_EQ(Size(drive, "batch"), 36);
 
   EXPECT_FALSE(drive.Admit(Request("db2", "db", "cpu", 33)).ok()) << "4 are requested";
