@@ -37,6 +37,14 @@ class MakingRoomTest : public test::PodEventsFixture {
     Reconcile();
     ASSERT_THAT(Told(), IsEmpty());
   }
+  /// What is held back keeps the reconciler's timers, whose loop goes first.
+  void TearDown() override {
+    while (runtime_.waiting() > 0) {
+      runtime_.Answer();
+      Reconcile();
+    }
+    PodEventsFixture::TearDown();
+  }
   static RuntimeContainer Shared() {
     RuntimeContainer container = Container("web", "id2");
     container.cgroups_path = "web";
