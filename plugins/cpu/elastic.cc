@@ -339,11 +339,20 @@ bool HasElasticPools(const CpuPluginConfig& config) {
 }
 
 PoolMap PoolsAsRequested(const View& view) {
+  if (view.memo != nullptr) {
+    if (const PoolMap* known = view.memo->FindAsRequested(view.offline); known != nullptr) {
+      return *known;
+    }
+  }
   const PoolAsks asks = RequestsOnly(AsksOf(view));
   const CpuSet elastic = ElasticCpus(view);
   const Regions regions = RegionsOf(view, asks, elastic, nullptr);
   Chooser chooser(view, asks, regions, elastic);
-  return chooser.Choose(SizesWithin(asks, regions, {}, CapacityOf(view, elastic)));
+  PoolMap pools = chooser.Choose(SizesWithin(asks, regions, {}, CapacityOf(view, elastic)));
+  if (view.memo != nullptr) {
+    view.memo->KeepAsRequested(view.offline, pools);
+  }
+  return pools;
 }
 
 PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink) {

@@ -1,6 +1,7 @@
 // What was planned by one state: a place is planned for its hints, and again when it is given.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,18 @@ class PlanMemo {
   /// memo changes. Cost: O(plans).
   const StatusOr<PoolMap>* Find(const Newcomer& newcomer, const CpuSet& offline) const;
   void Keep(Newcomer newcomer, CpuSet offline, StatusOr<PoolMap> planned);
-  void Forget() { plans_.clear(); }
+  /// The same of PoolsAsRequested.
+  const PoolMap* FindAsRequested(const CpuSet& offline) const {
+    return as_requested_.has_value() && as_requested_->first == offline ? &as_requested_->second
+                                                                        : nullptr;
+  }
+  void KeepAsRequested(CpuSet offline, PoolMap pools) {
+    as_requested_.emplace(std::move(offline), std::move(pools));
+  }
+  void Forget() {
+    plans_.clear();
+    as_requested_.reset();
+  }
 
  private:
   struct Plan {
@@ -28,6 +40,7 @@ class PlanMemo {
     StatusOr<PoolMap> pools;
   };
   std::vector<Plan> plans_;
+  std::optional<std::pair<CpuSet, PoolMap>> as_requested_;
 };
 
 }  // namespace qrm::cpu

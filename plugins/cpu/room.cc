@@ -90,9 +90,10 @@ void AddRoomOfPools(View view, const ContainerRequest& request, const OwnRule& o
   if (!HasElasticPools(view.config)) {
     return;
   }
-  CpuState then = view.state;
-  then.pools = PoolsAsRequested(view);
-  const CpuSet given_up = LeftCpus(WithState(view, then)) - wanted.supply.free;
+  CpuSet given_up = ShareableCpus(view) - wanted.supply.free;
+  for (const auto& [pool, cpus] : PoolsAsRequested(view)) {
+    given_up -= cpus;
+  }
   if (given_up.Empty() && view.retiring.Empty()) {
     return;
   }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <google/protobuf/arena.h>
+
 #include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "plugins/sdk/calls/call.h"
@@ -94,7 +96,9 @@ std::string CallTo<C>::Request() const {
 
 template <typename C>
 void CallTo<C>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
-  typename Codec<C>::Response response;
+  using Response = typename Codec<C>::Response;
+  google::protobuf::Arena arena;  // goes in one piece, as large as the answer may be
+  auto& response = *google::protobuf::Arena::CreateMessage<Response>(&arena);
   if (!Parse(pieces, response)) {
     Fail(Unreadable("its answer"), Blame::kProtocol);
     return;

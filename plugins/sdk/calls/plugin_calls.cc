@@ -2,7 +2,10 @@
 // checks.
 #include "plugins/sdk/calls/plugin_calls.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "api/base/errorf.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
@@ -226,8 +229,29 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
   }
   static StatusOr<HeldAllocations> AnswerFromWire(const Response& response,
                                                   const Nothing& /*request*/) {
-    QRM_ASSIGN_OR_RETURN(const AllocationByContainer allocations, wire::FromWire(response));
-    return ToHeld(allocations);
+    HeldList list;
+    std::map<std::string_view, SharedText> names;  // of containers and resources: few differ
+    const auto shared = [&names](const std::string& name) {
+      return names.try_emplace(name, name).first->second;
+    };
+    for (const auto& [uid, pod] : response.pod_resources()) {
+      const SharedText pod_uid(uid);
+      for (const auto& [container, resources] : pod.container_resources()) {
+        const ContainerKey key{pod_uid, shared(container)};
+        for (const auto& [resource, info] : resources.resource_allocation()) {
+          StatusOr<ResourceAllocation> allocation = wire::FromWire(info);
+          if (!allocation.ok()) {
+            return Annotate(allocation.status(),
+                            "container " + container + " of pod " + uid + ": resource " + resource);
+          }
+          list.push_back({key, shared(resource), *std::move(allocation)});
+        }
+      }
+    }
+    std::sort(list.begin(), list.end(), [](const HeldAllocation& a, const HeldAllocation& b) {
+      return std::tie(a.key, a.resource) < std::tie(b.key, b.resource);
+    });
+    return std::make_shared<const HeldList>(std::move(list));
   }
 };
 template class CallTo<GetResourcesAllocation>;
