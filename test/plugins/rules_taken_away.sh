@@ -140,8 +140,8 @@ without P15 'who shrinks keeps the CPUs of its first start' plugins/cpu/grow.cc 
   'DropCpus(machine, former.grown, former' \
   'DropCpus(machine, former.cpus, former'
 without P16 'what pools gave up is nobody'"'"'s own while other CPUs are idle' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
-  'view.offline - view.retiring - view' \
-  'view.offline - view'
+  '- view.offline - view.retiring -' \
+  '- view.offline -'
 without P16 'pools yield what is beyond their requests' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
   'if (!HasElasticPools(view.config)) {' \
   'if (true) {'
@@ -160,7 +160,7 @@ without P18 'a hint of an even split is of nodes that have their shares' plugins
   'if (even && !hint' \
   'if ((even || !even) && !hint'
 without P18 'hints leave the default pool a CPU' plugins/cpu/policy.cc "$cpu" '*' \
-  $'Room& room, const OwnRule& own) {\n  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room, room.count));' \
+  $'Room& room, const OwnRule& own) {\n  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));' \
   $'Room& room, const OwnRule& own) {'
 without P19 'what is told is what decided' plugins/cpu/policy.cc "$cpu" "$models" \
   'decision->allocation.decided_by = placement.by;' \
