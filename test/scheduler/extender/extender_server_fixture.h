@@ -101,6 +101,15 @@ class ExtenderServerTest : public testing::Test {
     return Ask("filter", {{"Pod", PodIn(pod)}, {"Nodes", nullptr}, {"NodeNames", {"n1", "n2"}}});
   }
   std::string Bind(const std::string& pod, const std::string& node) const {
+    std::string error;
+    // The leader binds once it has listed the pods; kube-scheduler tries again, too.
+    (void)Await([&] {
+      error = ErrorOfBind(pod, node);
+      return error.find("has not come yet") == std::string::npos;
+    });
+    return error;
+  }
+  std::string ErrorOfBind(const std::string& pod, const std::string& node) const {
     return Ask("bind", {{"PodName", pod},
                         {"PodNamespace", "d"},
                         {"PodUID", "uid-" + pod},
