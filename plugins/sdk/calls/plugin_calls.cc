@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "api/base/errorf.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
@@ -241,8 +243,8 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
         for (const auto& [resource, info] : resources.resource_allocation()) {
           StatusOr<ResourceAllocation> allocation = wire::FromWire(info);
           if (!allocation.ok()) {
-            return Annotate(allocation.status(),
-                            "container " + container + " of pod " + uid + ": resource " + resource);
+            return Annotate(allocation.status(), fmt::format("container {} of pod {}: resource {}",
+                                                             container, uid, resource));
           }
           list.push_back({key, shared(resource), *std::move(allocation)});
         }
