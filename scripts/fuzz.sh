@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes what reads foreign text, starting from the committed corpus; a finding ends the run with its input's path.
-#   scripts/fuzz.sh [SECONDS]           each target for so long (default 60)
+# An input may take 1 s, and an allocation 64 MiB.
+#   scripts/fuzz.sh [SECONDS]           each target for so long (default 60), a quarter of it with inputs up to 1 MiB
 #   scripts/fuzz.sh [SECONDS] --keep    and then adds to test/fuzz/corpus a few inputs that reach new code
 set -euo pipefail
 
@@ -10,7 +11,8 @@ keep=${2:-}
 scripts/deps.sh --checks
 
 build=build/fuzz
-targets=(cpu_set foreign_json foreign_yaml hint_lists hwloc_xml nri_frames pod_admission)
+targets=(class_files configuration cpu_set foreign_json foreign_yaml hint_lists hwloc_xml machine_text node_annotations
+  nri_frames peer_objects pod_admission pod_spec)
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-19 \
   -DQRM_SANITIZE=address,undefined,fuzzer-no-link -DQRM_FUZZ=ON -DQRM_TESTS=OFF -DQRM_BENCH=OFF >/dev/null
 cmake --build "$build" --target "${targets[@]/#/fuzz_}"
@@ -23,10 +25,13 @@ for target in "${targets[@]}"; do
   if [ -f "test/fuzz/$target.dict" ]; then
     dictionary=("-dict=test/fuzz/$target.dict")
   fi
-  # Not all of libhwloc's and libxml2's caches are freed at exit, so leaks say nothing here.
-  ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-    -max_len=16384 -verbosity=0 -print_final_stats=1 -artifact_prefix="$build/findings/$target-" \
-    "${dictionary[@]}" "$found" "test/fuzz/corpus/$target"
+  for run in "$((seconds - seconds / 4)) 16384 100" "$((seconds / 4 + 1)) 1048576 0"; do
+    read -r length longest growth <<<"$run"
+    # Not all of libhwloc's and libxml2's caches are freed at exit, so leaks say nothing here.
+    ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -max_total_time="$length" -max_len="$longest" -len_control="$growth" -timeout=1 \
+      -malloc_limit_mb=64 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+      -artifact_prefix="$build/findings/$target-" "${dictionary[@]}" "$found" "test/fuzz/corpus/$target"
+  done
   if [ "$keep" = --keep ]; then
     ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -set_cover_merge=1 -max_len=1024 -verbosity=0 \
       "test/fuzz/corpus/$target" "$found"

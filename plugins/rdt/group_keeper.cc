@@ -134,13 +134,15 @@ Status GroupKeeper::Carry(const Plan& plan, const Wanted& wanted, const RdtInfo&
   const auto all = [&]() -> Status {
     for (const auto& [group, text] : plan.stale) {
       QRM_RETURN_IF_ERROR(resctrl_.Remove(group));
-      undo.Add([this, group = group, text = text]() -> Status {
-        QRM_RETURN_IF_ERROR(resctrl_.Make(group));
-        return resctrl_.WriteSchemata(group, text);
+      undo.Add([this, removed = group, before = text]() -> Status {
+        QRM_RETURN_IF_ERROR(resctrl_.Make(removed));
+        return resctrl_.WriteSchemata(removed, before);
       });
     }
     for (const auto& [group, text] : plan.different) {
-      undo.Add([this, group = group, text = text] { return resctrl_.WriteSchemata(group, text); });
+      undo.Add([this, changed = group, before = text] {
+        return resctrl_.WriteSchemata(changed, before);
+      });
       QRM_RETURN_IF_ERROR(Write(group, wanted.at(group), info));
     }
     for (const std::string& group : plan.missing) {

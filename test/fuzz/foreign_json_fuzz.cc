@@ -9,7 +9,7 @@
 
 #include "api/base/check.h"
 #include "api/base/foreign_json.h"
-#include "api/base/foreign_text.h"
+#include "test/fuzz/sentence.h"
 
 namespace {
 
@@ -33,11 +33,6 @@ std::size_t ValuesIn(const json& value) {
     }
   }
   return values;
-}
-
-void CheckSentence(const qrm::Status& status) {
-  const std::string message = qrm::MessageOf(status);
-  QRM_CHECK(!message.empty() && message.size() <= 1024 && qrm::Escaped(message) == message);
 }
 
 void CheckBounded(const json& document, const qrm::JsonBounds& bounds) {
@@ -67,11 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   if (const auto tight = qrm::ParseJson(text, kTight); tight.ok()) {
     CheckBounded(*tight, kTight);
   } else {
-    CheckSentence(tight.status());
+    qrm::fuzz::CheckSentence(tight.status());
   }
   const qrm::StatusOr<json> document = qrm::ParseJson(text);
   if (!document.ok()) {
-    CheckSentence(document.status());
+    qrm::fuzz::CheckSentence(document.status());
     QRM_CHECK(document.status().code() == qrm::StatusCode::kResourceExhausted ||
               !json::accept(text));
     return 0;

@@ -8,8 +8,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/check.h"
-#include "api/base/foreign_text.h"
 #include "api/base/section.h"
+#include "test/fuzz/sentence.h"
 
 namespace {
 
@@ -44,8 +44,7 @@ void Add(const YAML::Node& node, std::size_t level, Size& size) {
 void CheckBounds(const std::string& text, const YamlBounds& bounds) {
   const auto documents = ParseYamlDocuments(text, "f", bounds);
   if (!documents.ok()) {
-    const std::string message = qrm::MessageOf(documents.status());
-    QRM_CHECK(!message.empty() && message.size() <= 1024 && qrm::Escaped(message) == message);
+    qrm::fuzz::CheckSentence(documents.status());
     return;
   }
   Size size;

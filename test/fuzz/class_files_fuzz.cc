@@ -1,0 +1,39 @@
+// The files of QoS-class resources, as each type reads them.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "api/base/section.h"
+#include "plugins/blockio/config.h"
+#include "plugins/knobs/config.h"
+#include "plugins/knobs/knob.h"
+#include "plugins/quota/config.h"
+#include "plugins/rdt/config.h"
+#include "test/fuzz/sentence.h"
+
+namespace {
+
+template <typename Read>
+void Check(const Read& read) {
+  if (!read.ok()) {
+    qrm::fuzz::CheckSentence(read.status());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto file = qrm::config::Section::Parse(text, "f");
+  Check(file);
+  if (!file.ok()) {
+    return 0;
+  }
+  Check(qrm::blockio::ParseConfig(*file));
+  Check(qrm::quota::ParseConfig(*file));
+  Check(qrm::rdt::ParseRdtConfig(*file));
+  for (const qrm::knobs::KnobType& type : qrm::knobs::KnobTypes()) {
+    Check(qrm::knobs::ParseConfig(*file, type));
+  }
+  return 0;
+}

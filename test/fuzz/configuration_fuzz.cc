@@ -1,0 +1,16 @@
+// qrmd's configuration, as its file or `qrmctl policy check` gives it: it is read, or refused in a
+// sentence.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "manager/config/read_config.h"
+#include "test/fuzz/sentence.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (const auto config = qrm::manager::ReadConfigText(text, "f", {}); !config.ok()) {
+    qrm::fuzz::CheckSentence(config.status());
+  }
+  return 0;
+}

@@ -1,0 +1,19 @@
+// What a node publishes of itself, as qrm-scheduler reads it: its configuration and its classes.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "scheduler/topology/class_offer.h"
+#include "scheduler/topology/node_model.h"
+#include "test/fuzz/sentence.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (const auto model = qrm::scheduler::ReadNodeModel(text, "n1"); !model.ok()) {
+    qrm::fuzz::CheckSentence(model.status());
+  }
+  if (const auto offer = qrm::scheduler::ReadClassOffer(text); !offer.ok()) {
+    qrm::fuzz::CheckSentence(offer.status());
+  }
+  return 0;
+}

@@ -1,0 +1,82 @@
+// JSON of kubelet, the API server and peers' checkpoints: objects are read, or refused in a
+// sentence, and a placement counts no more than its pod requests.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "api/base/check.h"
+#include "api/base/foreign_json.h"
+#include "api/base/log.h"
+#include "checkpoint/peer_json.h"
+#include "manager/kubelet/pod_list.h"
+#include "scheduler/cache/read_objects.h"
+#include "scheduler/topology/node_model.h"
+#include "scheduler/topology/placement_note.h"
+#include "test/fuzz/sentence.h"
+
+namespace {
+
+template <typename Read>
+void Check(const Read& read) {
+  if (!read.ok()) {
+    qrm::fuzz::CheckSentence(read.status());
+  }
+}
+
+const qrm::scheduler::NodeModel& Model() {
+  static const auto model = qrm::scheduler::ReadNodeModel(
+                                R"({machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1",
+                                    plugins: {cpu: {static: true, reserved-cpus: "0"}}})",
+                                "n1")
+                                .value();
+  return *model;
+}
+
+void CheckPlacement(const std::string& text) {
+  constexpr double kCpus = 2;
+  const qrm::scheduler::Pod pod{
+      .uid = "a",
+      .pod_namespace = "ns",
+      .name = "a",
+      .qos_class = "Guaranteed",
+      .annotations = {{qrm::scheduler::kPlacement, text}},
+      .containers = {{.name = "c", .requests = {{"cpu", kCpus}, {"memory", 1 << 30}}}}};
+  const auto placement = qrm::scheduler::ReadPlacement(Model(), pod);
+  if (!placement.has_value()) {
+    return;
+  }
+  if (const auto grants = placement->grants.find("cpu"); grants != placement->grants.end()) {
+    for (const auto& [key, grant] : grants->second) {
+      const auto cpus = qrm::CpuSet::Parse(grant.allocation->value);
+      QRM_CHECK(!grant.allocation->exclusive || (cpus.ok() && cpus->Count() <= kCpus));
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  static const bool quiet = [] {
+    qrm::log::SetSink([](qrm::log::Level, const std::string&) {});
+    return true;
+  }();
+  static_cast<void>(quiet);
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto pods = qrm::manager::ParsePodList(text);
+  Check(pods);
+  if (pods.ok()) {
+    for (const qrm::Status& unusable : pods->unusable) {
+      qrm::fuzz::CheckSentence(unusable);
+    }
+  }
+  Check(qrm::checkpoint::ParsePeerCheckpoint(text));
+  if (const auto object = qrm::ParseJson(text); object.ok()) {
+    Check(qrm::scheduler::ReadPod(*object));
+    Check(qrm::scheduler::ReadNode(*object));
+  }
+  CheckPlacement(text);
+  return 0;
+}
