@@ -233,23 +233,7 @@ NodeStatus NodeView::Status() const {
   }
   Append(PluginProblems(parts_.plugins, parts_.config.admission.required_plugins),
          status.degraded_reasons);
-  const UnplacedStatus unplaced = parts_.follower.unplaced();
-  status.unplaced_containers = unplaced.containers;
-  if (unplaced.containers > 0) {
-    status.degraded_reasons.push_back(
-        fmt::format("running containers without a place: {}, one "
-                    "since {}",
-                    unplaced.containers, unplaced.why));
-  }
-  AddIncomplete(status);
-  const PendingStatus pending = parts_.follower.resizes().GetStatus();
-  status.pending_containers = pending.containers;
-  if (pending.containers > 0) {
-    status.degraded_reasons.push_back(fmt::format(
-        "running containers with less than they request now: {}, one since {}; qrmctl pods marks "
-        "them",
-        pending.containers, pending.why));
-  }
+  AddUnserved(status);
   if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
         "the configuration file is refused, the former one stays in force: {}", refusal));
@@ -272,6 +256,26 @@ NodeStatus NodeView::Status() const {
                     Demotions()));
   }
   return status;
+}
+
+void NodeView::AddUnserved(NodeStatus& status) const {
+  const UnplacedStatus unplaced = parts_.follower.unplaced();
+  status.unplaced_containers = unplaced.containers;
+  if (unplaced.containers > 0) {
+    status.degraded_reasons.push_back(
+        fmt::format("running containers without a place: {}, one "
+                    "since {}",
+                    unplaced.containers, unplaced.why));
+  }
+  AddIncomplete(status);
+  const PendingStatus pending = parts_.follower.resizes().GetStatus();
+  status.pending_containers = pending.containers;
+  if (pending.containers > 0) {
+    status.degraded_reasons.push_back(fmt::format(
+        "running containers with less than they request now: {}, one since {}; qrmctl pods marks "
+        "them",
+        pending.containers, pending.why));
+  }
 }
 
 void NodeView::AddPoolsAndNodes(NodeStatus& status) const {

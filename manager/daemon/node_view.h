@@ -95,6 +95,7 @@ class NodeView final : public NodeServices {
   void TryConfig(const std::string& text, const std::string& name, TrialDone done) override;
 
  private:
+  void AddUnserved(NodeStatus& status) const;
   void AddIncomplete(NodeStatus& status) const;
   void AddPoolsAndNodes(NodeStatus& status) const;
   /// Absent where the cpu plugin is a process, or has no section.
