@@ -6,8 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include <google/protobuf/arena.h>
-
 #include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "plugins/sdk/calls/call.h"
@@ -96,9 +94,7 @@ std::string CallTo<C>::Request() const {
 
 template <typename C>
 void CallTo<C>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
-  using Response = typename Codec<C>::Response;
-  google::protobuf::Arena arena;  // goes in one piece, as large as the answer may be
-  auto& response = *google::protobuf::Arena::CreateMessage<Response>(&arena);
+  typename Codec<C>::Response response;
   if (!Parse(pieces, response)) {
     Fail(Unreadable("its answer"), Blame::kProtocol);
     return;

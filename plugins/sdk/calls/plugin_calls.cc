@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <google/protobuf/arena.h>
 
 #include "api/base/errorf.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
@@ -256,6 +257,18 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
     return std::make_shared<const HeldList>(std::move(list));
   }
 };
+template <>
+void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, const NumaMask& /*machine_nodes*/) {
+  using Response = pb::GetResourcesAllocationResponse;
+  google::protobuf::Arena arena;  // goes in one piece, as large as the answer is
+  auto& response = *google::protobuf::Arena::CreateMessage<Response>(&arena);
+  if (!Parse(pieces, response)) {
+    Fail(Unreadable("its answer"), Blame::kProtocol);
+    return;
+  }
+  End(ResultOf(Codec<GetResourcesAllocation>::AnswerFromWire(response, request_),
+               Blame::kProtocol));
+}
 template class CallTo<GetResourcesAllocation>;
 
 template <>

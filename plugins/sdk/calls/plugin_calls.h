@@ -43,6 +43,9 @@ struct GetResourcesAllocation {
   using Request = Nothing;
   using Answer = HeldAllocations;
 };
+// Its answer is large.
+template <>
+void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, const NumaMask& machine_nodes);
 
 /// What the plugin offers, by resource.
 struct GetAllocatable {
