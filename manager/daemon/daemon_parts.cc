@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "checkpoint/decision_log.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
@@ -46,8 +47,9 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       found(given_found),
       warnings(machine.parts().warnings),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
-      decisions(config.process.state_dir,
-                [this](const std::string& pod_uid) { return IsOnNode(pod_uid); }),
+      decisions(new checkpoint::DecisionLog(
+          config.process.state_dir,
+          [this](const std::string& pod_uid) { return IsOnNode(pod_uid); })),
       kubelet(config.kubelet.state_dir),
       builtins(std::move(given_builtins)),
       registry(new Registry(io, RegistryOptionsOf())),
@@ -79,7 +81,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       releaser(new Releaser(state, registry->plugins(), config.admission)),
       admitter(
           new Admitter({.state = state,
-                        .decisions = decisions,
+                        .decisions = *decisions,
                         .plugins = registry->plugins(),
                         .releaser = *releaser,
                         .machine = machine,
@@ -167,7 +169,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                          .plugins = registry->plugins(),
                          .follower = *follower,
                          .reconciler = *reconciler,
-                         .decisions = decisions,
+                         .decisions = *decisions,
                          .dry_runs = dry_runs,
                          .pod_resources = *pod_resources,
                          .publisher = *publisher,

@@ -8,7 +8,6 @@
 
 #include "api/base/clock.h"
 #include "api/base/io_context.h"
-#include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_book.h"
@@ -31,6 +30,10 @@
 #include "manager/state/state_lock.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
+
+namespace qrm::checkpoint {
+class DecisionLog;
+}  // namespace qrm::checkpoint
 
 namespace qrm::manager {
 
@@ -74,7 +77,7 @@ struct DaemonParts {
   Metrics metrics;
   StateLoop state;
   LiveContainers live;
-  checkpoint::DecisionLog decisions;
+  const std::unique_ptr<checkpoint::DecisionLog> decisions;
   KubeletWatch kubelet;
   const std::vector<BuiltinPlugin> builtins;
   LocalPlugins local_plugins;  // outlive every call of the registry
