@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "checkpoint/decision_log.h"
+#include "checkpoint/store.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"

@@ -8,7 +8,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/io_context.h"
-#include "checkpoint/store.h"
+#include "checkpoint/node_state.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_book.h"
 #include "manager/control/control_server.h"
@@ -33,6 +33,7 @@
 
 namespace qrm::checkpoint {
 class DecisionLog;
+struct OpenedStore;
 }  // namespace qrm::checkpoint
 
 namespace qrm::manager {
