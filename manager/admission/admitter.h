@@ -74,7 +74,7 @@ class Admitter {
 
   /// What to run the container with; it is durable and published then. A repeated request is
   /// answered from the state, and plugins are asked again only for what changed: a container that
-  /// is made anew gets at least what it has, where they refuse more. One that no plugin serves is
+  /// is recreated gets at least what it has, where they refuse more. One that no plugin serves is
   /// not recorded. One that is to be left alone asks for nothing; it starts also where plugins
   /// refuse even that. One that is created and gets no CPUs from a plugin is kept off those that
   /// others own on record, where that leaves it any.

@@ -27,7 +27,7 @@ class Planner {
   /// How what a container asks for differs from what it was placed for.
   struct Difference {
     bool asks = false;                     ///< plugins are to be asked again
-    std::vector<std::string> when_remade;  ///< requests that can only grow when it is made anew
+    std::vector<std::string> when_remade;  ///< requests that can only grow when it is recreated
   };
 
   /// The references outlive the planner.

@@ -41,7 +41,7 @@ cluster::ListWatchOptions OnlyOne(const char* path, const std::string& name) {
   return {.path = path, .field_selector = "metadata.name=" + name};
 }
 
-/// What the API server's client needs while it runs; destroyed and made anew as one.
+/// What the API server's client needs while it runs; destroyed and recreated together.
 struct Connection {
   Connection(boost::asio::io_context& io, cluster::ClusterAccess access)
       : client(io, std::move(access), {.user_agent = kManager}) {}
