@@ -25,6 +25,7 @@
 #include "manager/daemon/process/service_manager.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/kubelet/kubelet_specs.h"
+#include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
@@ -236,9 +237,9 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
-  auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
-                                     std::move(opened), found, std::move(builtins),
-                                     std::move(class_providers));
+  auto impl = std::make_unique<Impl>(std::make_unique<const Config>(std::move(config)),
+                                     std::move(machine), std::move(lock), std::move(opened), found,
+                                     std::move(builtins), std::move(class_providers));
   impl->rebuilding = lost;
   impl->FollowConfiguration(std::move(reading));
   impl->has_own_cpus = stays.ok();

@@ -12,11 +12,13 @@
 #include "manager/admission/teach_plugin.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/classes/plugin_classes.h"
+#include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/kubelet/kubelet_specs.h"
+#include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
@@ -38,15 +40,17 @@ NriOptions NriOptionsOf(const Config& config, Metrics& metrics) {
 }  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): one entry for each part.
-DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-                         checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
+DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
+                         StateLock given_lock, checkpoint::OpenedStore opened,
+                         const checkpoint::NodeState& given_found,
                          std::vector<BuiltinPlugin> given_builtins,
                          ClassBook::Providers class_providers)
-    : config(std::move(given_config)),
+    : read_config(std::move(given_config)),
       machine(std::move(given_machine)),
       lock(std::move(given_lock)),
       found(given_found),
       warnings(machine.parts().warnings),
+      owned_metrics(new Metrics()),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
       decisions(new checkpoint::DecisionLog(
           config.process.state_dir,
