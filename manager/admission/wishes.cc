@@ -8,13 +8,13 @@
 
 #include "api/base/foreign_text.h"
 #include "manager/admission/request_rules.h"
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
 namespace {
 
-using placement::QosLevel;
-using placement::QosRequest;
+using rules::QosLevel;
+using rules::QosRequest;
 
 std::string QosKey(const char* level) {
   return fmt::format("annotation katalyst.kubewharf.io/qos_level={}", level);
@@ -57,8 +57,7 @@ StatusOr<std::vector<Wish>> WishesOf(const ContainerDemand& demand,
   if (WishesToOptOut(demand, options)) {
     wishes.push_back({.feature = Feature::kOptOut, .key = "annotation " + options.skip_annotation});
   }
-  QRM_ASSIGN_OR_RETURN(const QosRequest qos,
-                       placement::ParseQosAnnotations(demand.pod.annotations));
+  QRM_ASSIGN_OR_RETURN(const QosRequest qos, rules::ParseQosAnnotations(demand.pod.annotations));
   AddQosWishes(qos, wishes);
   if (!demand.pod.role.empty()) {
     wishes.push_back({.feature = Feature::kRole, .name = demand.pod.role, .key = RoleKey(demand)});

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
-#include "plugins/placement/pod_priority.h"
+#include "plugins/rules/pod_priority.h"
 
 namespace qrm::manager {
 namespace {
@@ -198,7 +198,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
                 .labels = pod.labels,
                 .annotations = pod.annotations};
   demand.pod.annotations.Edit().erase(
-      placement::kPodPriorityAnnotation);  // its spec says it, not itself
+      rules::kPodPriorityAnnotation);  // its spec says it, not itself
   demand.role_key = !ValueOf(pod.labels, keys_.role_label).empty()
                         ? "label " + keys_.role_label
                         : "annotation " + keys_.role_annotation;

@@ -8,7 +8,7 @@
 
 #include "api/base/errorf.h"
 #include "api/quantity.h"
-#include "plugins/placement/pod_priority.h"
+#include "plugins/rules/pod_priority.h"
 
 namespace qrm::manager {
 namespace {
@@ -219,8 +219,7 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
     demand.controller_kind = spec.controller_kind;
     demand.priority_class = spec.priority_class;
     if (spec.priority.has_value()) {
-      demand.pod.annotations.Edit()[placement::kPodPriorityAnnotation] =
-          std::to_string(*spec.priority);
+      demand.pod.annotations.Edit()[rules::kPodPriorityAnnotation] = std::to_string(*spec.priority);
     }
     if (!spec.runtime_class.empty()) {
       demand.runtime_class = spec.runtime_class;

@@ -17,14 +17,14 @@
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
-#include "plugins/placement/device_nodes.h"
+#include "plugins/rules/device_nodes.h"
 
 namespace qrm::manager {
 namespace {
 
-using placement::DeviceNodes;
-using placement::kDeviceNodesAnnotation;
-using placement::ToText;
+using rules::DeviceNodes;
+using rules::kDeviceNodesAnnotation;
+using rules::ToText;
 
 using Lister = ::v1::PodResourcesLister;
 using PodList = ::v1::ListPodResourcesResponse;

@@ -4,12 +4,12 @@
 #include <fmt/core.h>
 
 #include "api/base/section.h"
-#include "plugins/placement/exclusive_nodes.h"
+#include "plugins/rules/exclusive_nodes.h"
 
 namespace qrm::config {
 
-using placement::NumaSpan;
-using placement::ShareRule;
+using rules::NumaSpan;
+using rules::ShareRule;
 
 StatusOr<NumaSpan> ParseNumaSpan(const Section& section, NumaSpan fallback) {
   QRM_ASSIGN_OR_RETURN(
@@ -34,7 +34,7 @@ StatusOr<ShareRule> ParseShareRule(const Section& section) {
 StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section) {
   constexpr char kKey[] = "exclusive-node-percent";
   QRM_ASSIGN_OR_RETURN(const uint64_t percent,
-                       section.Number(kKey, placement::kUsualExclusiveNodePercent));
+                       section.Number(kKey, rules::kUsualExclusiveNodePercent));
   if (percent > 100) {
     return section.Error(kKey, fmt::format("is {}, more than all", percent),
                          "write 0 to 100; 0 asks for nothing");

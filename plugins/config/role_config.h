@@ -6,17 +6,17 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 
 namespace qrm::config {
 
 class Section;
 
 /// `numa: one | fewest | even | any`.
-StatusOr<placement::NumaSpan> ParseNumaSpan(const Section& section, placement::NumaSpan fallback);
+StatusOr<rules::NumaSpan> ParseNumaSpan(const Section& section, rules::NumaSpan fallback);
 
 /// `share-numa-with: [ROLE, ...]`, `*` for everyone.
-StatusOr<placement::ShareRule> ParseShareRule(const Section& section);
+StatusOr<rules::ShareRule> ParseShareRule(const Section& section);
 
 /// `exclusive-node-percent: 50`: how much of a NUMA node a container must request to have it
 /// exclusively because its annotation says so. Errors: kInvalidArgument for more than 100.
@@ -25,7 +25,6 @@ StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section);
 /// OK when every role that is named in another's rule exists and tolerates that one too: a rule on
 /// one side only would never let them meet. `roles` is the section with a mapping per role. Errors:
 /// kInvalidArgument with file, line and both roles.
-Status CheckShareRules(const Section& roles,
-                       const std::map<std::string, placement::ShareRule>& rules);
+Status CheckShareRules(const Section& roles, const std::map<std::string, rules::ShareRule>& rules);
 
 }  // namespace qrm::config

@@ -15,9 +15,9 @@
 
 namespace qrm::config {
 
-using placement::AmountSet;
-using placement::Selector;
-using placement::TextSet;
+using rules::AmountSet;
+using rules::Selector;
+using rules::TextSet;
 
 namespace {
 
@@ -120,13 +120,13 @@ StatusOr<Selector> ParseSelector(const Section& rule, ByCpu by_cpu) {
   return select;
 }
 
-StatusOr<std::vector<placement::RoleRule>> ParseRoleRules(const Section& section) {
-  std::vector<placement::RoleRule> rules;
+StatusOr<std::vector<rules::RoleRule>> ParseRoleRules(const Section& section) {
+  std::vector<rules::RoleRule> rules;
   QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items("rules"));
   QRM_ASSIGN_OR_RETURN(const Section roles, section.Child("roles"));
   for (const Section& item : items) {
     QRM_RETURN_IF_ERROR(item.AllowKeys({"select", "role"}));
-    placement::RoleRule rule;
+    rules::RoleRule rule;
     rule.place = fmt::format("rules[{}] ({})", rules.size(), item.Place());
     QRM_ASSIGN_OR_RETURN(rule.select, ParseSelector(item, ByCpu::kNo));
     QRM_ASSIGN_OR_RETURN(rule.role, item.Text("role", ""));

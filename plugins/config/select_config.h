@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/placement/select.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::config {
 
@@ -15,10 +15,10 @@ enum class ByCpu { kNo, kYes };
 
 /// The selector `select` of `rule`; one that fits all when there is none. Errors: kInvalidArgument
 /// with file, line, key, value and what is allowed.
-StatusOr<placement::Selector> ParseSelector(const Section& rule, ByCpu by_cpu);
+StatusOr<rules::Selector> ParseSelector(const Section& rule, ByCpu by_cpu);
 
 /// The list `rules` of a plugin that has roles and nothing else to lead to: `{select: ..., role:
 /// NAME}`. Errors: as ParseSelector, and for a role that is not among `roles`.
-StatusOr<std::vector<placement::RoleRule>> ParseRoleRules(const Section& section);
+StatusOr<std::vector<rules::RoleRule>> ParseRoleRules(const Section& section);
 
 }  // namespace qrm::config

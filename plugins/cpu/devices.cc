@@ -9,7 +9,7 @@
 #include "api/base/errorf.h"
 #include "api/base/glob.h"
 #include "plugins/cpu/config/instances.h"
-#include "plugins/placement/device_nodes.h"
+#include "plugins/rules/device_nodes.h"
 
 namespace qrm::cpu {
 namespace {
@@ -108,7 +108,7 @@ NumaMask NodesOfDevices(const CpuPluginConfig& config, const ContainerRequest& r
     return nodes;
   }
   const bool own = found->instances->by == InstanceRule::By::kContainer;
-  for (const auto& [container, devices] : placement::ReadDeviceNodes(request.annotations)) {
+  for (const auto& [container, devices] : rules::ReadDeviceNodes(request.annotations)) {
     if (own && container != request.key.container) {
       continue;
     }

@@ -5,7 +5,7 @@
 
 #include "plugins/cpu/borrow.h"
 #include "plugins/cpu/classes.h"
-#include "plugins/placement/pod_entries_json.h"
+#include "plugins/rules/pod_entries_json.h"
 
 namespace qrm::cpu {
 
@@ -37,7 +37,7 @@ std::string ExportJson(const View& view, const sdk::Grants& grants,
   for (const auto& [node, cpus] : headroom) {
     state["headroom"][std::to_string(node)] = cpus;
   }
-  state["pod_entries"] = placement::PodEntriesJson(grants);
+  state["pod_entries"] = rules::PodEntriesJson(grants);
   return state.dump(4);
 }
 

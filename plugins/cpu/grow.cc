@@ -9,7 +9,7 @@
 namespace qrm::cpu {
 namespace {
 
-using placement::NumaSpan;
+using rules::NumaSpan;
 
 /// Each of the nodes of `held` has the same number then, but for a rest.
 std::optional<CpuSet> GrownEvenly(const Machine& machine, const CpuSet& held, const CpuSet& free,

@@ -20,25 +20,25 @@
 #include "plugins/cpu/grow.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
-#include "plugins/placement/exclusive_nodes.h"
+#include "plugins/rules/exclusive_nodes.h"
 #include "topology/cpu_assignment.h"
 #include "topology/hint_generation.h"
 
 namespace qrm::cpu {
 namespace {
 
-using placement::NumaSpan;
-using placement::Tenant;
+using rules::NumaSpan;
+using rules::Tenant;
 
 /// OK when the request fills the nodes that the pod itself wants others kept off.
 Status CheckFilled(const View& view, const ContainerRequest& request, const Tenant& tenant,
                    const NumaMask& nodes) {
   const int total = (view.machine.CpusOf(nodes) - view.config.reserved).Count();
-  return placement::CheckFill(request, tenant, nodes,
-                              {.asked = request.quantity(),
-                               .total = static_cast<double>(total),
-                               .least_percent = view.config.exclusive_node_percent,
-                               .what = "CPUs"});
+  return rules::CheckFill(request, tenant, nodes,
+                          {.asked = request.quantity(),
+                           .total = static_cast<double>(total),
+                           .least_percent = view.config.exclusive_node_percent,
+                           .what = "CPUs"});
 }
 
 /// `amount` of what `request` asks for, as a number of CPUs of its own.
@@ -414,9 +414,9 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
   QRM_ASSIGN_OR_RETURN(
       std::vector<TopologyHint> fitting,
-      placement::OnlyFilled(
-          FittingMasks(view, room, own.rule, room.count),
-          [&](const NumaMask& nodes) { return CheckFilled(view, request, room.tenant, nodes); }));
+      rules::OnlyFilled(FittingMasks(view, room, own.rule, room.count), [&](const NumaMask& nodes) {
+        return CheckFilled(view, request, room.tenant, nodes);
+      }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -424,7 +424,7 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
     QRM_RETURN_IF_ERROR(PlaceIn(view, request, room, fitting.front(), own).status());
   }
   if (KeepsItsCpus(view, request, room.free, {})) {
-    return placement::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on));
+    return rules::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on));
   }
   return fitting;
 }

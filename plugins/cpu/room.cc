@@ -9,8 +9,8 @@
 namespace qrm::cpu {
 namespace {
 
-placement::TenantsByNode TenantsOf(const View& view) {
-  placement::TenantsByNode tenants;
+rules::TenantsByNode TenantsOf(const View& view) {
+  rules::TenantsByNode tenants;
   for (const auto& [key, holding] : view.state.exclusive) {
     for (const int node : view.machine.NodesOf(holding.cpus)) {
       tenants[node].push_back(&holding.tenant);
@@ -48,7 +48,7 @@ Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& ow
 /// Whether a container could take all CPUs that the default pool, `pool`, has.
 bool CouldEmpty(const View& view, const Room& room, const ExclusiveRule& rule, const CpuSet& pool) {
   const bool at_once =
-      rule.numa != placement::NumaSpan::kOne || view.machine.NodesOf(pool).Count() == 1;
+      rule.numa != rules::NumaSpan::kOne || view.machine.NodesOf(pool).Count() == 1;
   return !pool.Empty() && pool.Count() <= room.count && pool.IsSubsetOf(room.free) && at_once;
 }
 
@@ -107,7 +107,7 @@ void AddRoomOfPools(View view, const ContainerRequest& request, const OwnRule& o
 
 /// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
 std::string Describe(const View& view, const Room& room) {
-  const placement::TenantsByNode tenants = TenantsOf(view);
+  const rules::TenantsByNode tenants = TenantsOf(view);
   std::vector<std::string> parts;
   for (const auto& [node, free] : room.amounts.free) {
     if (!room.barred.Has(node)) {
@@ -115,7 +115,7 @@ std::string Describe(const View& view, const Room& room) {
       continue;
     }
     parts.push_back(fmt::format("node {}: {} stands there", node,
-                                placement::NameOfEnemy(tenants.at(node), room.tenant)));
+                                rules::NameOfEnemy(tenants.at(node), room.tenant)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -160,7 +160,7 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
       "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {} ({}); remove a pod or "
       "ask for fewer CPUs",
       NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)), room.count,
-      placement::NameOf(room.tenant), Describe(view, room));
+      rules::NameOf(room.tenant), Describe(view, room));
 }
 
 }  // namespace qrm::cpu

@@ -8,7 +8,7 @@
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "plugins/cpu/state.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 #include "topology/hint_generation.h"
 
 namespace qrm::cpu {
@@ -23,7 +23,7 @@ struct OwnRule {
 /// CPUs that the container may get, and where.
 struct Room {
   int count = 0;  ///< of CPUs that it wants
-  placement::Tenant tenant;
+  rules::Tenant tenant;
   CpuSet all;       ///< CPUs of the kind that it gets
   CpuSet free;      ///< those that it may take
   CpuSet reusable;  ///< those of them that containers of its pod have which never run beside it

@@ -20,8 +20,8 @@ constexpr int64_t kMilliPerCpu = 1000;
 
 /// What a container that holds CPUs tolerates as its neighbours; one whose role is no longer
 /// configured tolerates everyone, so that only the others' rules count.
-placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
-  placement::Tenant tenant = {.pod_uid = request.key.pod_uid, .role = request.pod_role};
+rules::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
+  rules::Tenant tenant = {.pod_uid = request.key.pod_uid, .role = request.pod_role};
   const StatusOr<Placement> placement = Classify(config, request);
   const std::optional<ExclusiveRule> rule = placement.ok() ? placement->exclusive : std::nullopt;
   if (rule.has_value()) {

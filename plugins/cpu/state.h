@@ -10,7 +10,7 @@
 #include "api/resource.h"
 #include "plugins/cpu/config/config.h"
 #include "plugins/cpu/sizing/pool_size.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 #include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 #include "topology/static_cpu_policy.h"
@@ -36,7 +36,7 @@ struct Guest {
 struct Holding {
   CpuSet cpus;
   CpuSet grown;  ///< those of them that it gives up when it shrinks; the others are its baseline
-  placement::Tenant tenant;
+  rules::Tenant tenant;
   ContainerType type = ContainerType::kMain;
   CpuSet may_share;        ///< CPUs that it uses beside its own while a pool has them; empty: none
   Guest beside;            ///< that pool, and what it requests of it

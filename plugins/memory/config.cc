@@ -14,7 +14,7 @@
 namespace qrm::memory {
 
 using config::Section;
-using placement::NumaSpan;
+using rules::NumaSpan;
 
 namespace {
 
@@ -38,7 +38,7 @@ StatusOr<std::vector<MemoryKind>> ParseKinds(const Section& section) {
 
 StatusOr<std::map<std::string, BindingRule>> ParseRoles(const Section& section) {
   std::map<std::string, BindingRule> roles;
-  std::map<std::string, placement::ShareRule> shares;
+  std::map<std::string, rules::ShareRule> shares;
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
   for (const auto& [name, child] : children) {
     QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "share-numa-with", "kinds", "moves"}));

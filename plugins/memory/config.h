@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/placement/exclusive_nodes.h"
-#include "plugins/placement/select.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/exclusive_nodes.h"
+#include "plugins/rules/select.h"
+#include "plugins/rules/sharing.h"
 #include "topology/machine.h"
 #include "topology/node_memory.h"
 
@@ -21,8 +21,8 @@ namespace qrm::memory {
 
 /// How a container is bound to NUMA nodes.
 struct BindingRule {
-  placement::NumaSpan numa = placement::NumaSpan::kOne;
-  placement::ShareRule share;
+  rules::NumaSpan numa = rules::NumaSpan::kOne;
+  rules::ShareRule share;
   /// The kinds of memory that it may have, one at a time, the first that fits before the others;
   /// empty: any.
   std::vector<MemoryKind> kinds;
@@ -36,10 +36,10 @@ struct MemoryPluginConfig {
   uint64_t reserved_bytes_per_node = 0;
   /// NUMA node -> bytes by type, in place of `reserved_bytes_per_node`.
   std::map<int, MemoryBytes> reserved_bytes;
-  std::vector<placement::RoleRule> rules;  ///< who is placed as if it had another role
+  std::vector<rules::RoleRule> rules;  ///< who is placed as if it had another role
   std::map<std::string, BindingRule> roles;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
-  uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
+  uint64_t exclusive_node_percent = rules::kUsualExclusiveNodePercent;
   /// Guaranteed containers that nothing else binds are bound by kubelet's static policy.
   bool by_static_policy = false;
 };

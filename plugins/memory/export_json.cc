@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/memory/state.h"
-#include "plugins/placement/pod_entries_json.h"
+#include "plugins/rules/pod_entries_json.h"
 
 namespace qrm::memory {
 namespace {
@@ -60,7 +60,7 @@ std::string ExportJson(const View& view, const sdk::Grants& grants) {
   }
   ordered_json entries = ordered_json::object();
   if (!grants.empty()) {
-    entries["memory"] = placement::PodEntriesJson(grants);
+    entries["memory"] = rules::PodEntriesJson(grants);
   }
   const ordered_json state = {
       {"machineState", std::move(types)},

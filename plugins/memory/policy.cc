@@ -11,17 +11,17 @@
 
 #include "plugins/memory/books.h"
 #include "plugins/memory/room.h"
-#include "plugins/placement/exclusive_nodes.h"
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/exclusive_nodes.h"
+#include "plugins/rules/qos_annotations.h"
 #include "topology/static_memory_policy.h"
 
 namespace qrm::memory {
 namespace {
 
-using placement::NumaSpan;
-using placement::QosLevel;
-using placement::QosRequest;
-using placement::Tenant;
+using rules::NumaSpan;
+using rules::QosLevel;
+using rules::QosRequest;
+using rules::Tenant;
 
 uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
   const auto found = bytes.find(kOrdinaryMemory);
@@ -57,14 +57,14 @@ std::optional<Spot> ChooseSpot(const std::vector<Spot>& fitting, const TopologyH
 /// OK when the request fills the nodes that the pod itself wants others kept off.
 Status CheckFilled(const View& view, const ContainerRequest& request, const Room& room,
                    const NumaMask& nodes) {
-  placement::Fill fill{.asked = request.quantity(),
-                       .least_percent = view.config.exclusive_node_percent,
-                       .what = "bytes of memory"};
+  rules::Fill fill{.asked = request.quantity(),
+                   .least_percent = view.config.exclusive_node_percent,
+                   .what = "bytes of memory"};
   for (const int node : nodes) {
     fill.total +=
         static_cast<double>(room.books.table().at(node).types.at(kOrdinaryMemory).allocatable);
   }
-  return placement::CheckFill(request, room.tenant, nodes, fill);
+  return rules::CheckFill(request, room.tenant, nodes, fill);
 }
 
 ResourceAllocation Bind(const Spot& spot, uint64_t bytes, const std::map<int, uint64_t>& shares) {
@@ -95,7 +95,7 @@ Tenant TenantIn(const Placement& placement, const ContainerRequest& request) {
   return {.pod_uid = request.key.pod_uid,
           .role = placement.role,
           .share = placement.rule.has_value() ? placement.rule->share
-                                              : placement::ShareRule{.anyone = true}};
+                                              : rules::ShareRule{.anyone = true}};
 }
 
 /// What the static policy is asked for the container.
@@ -141,7 +141,7 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
   if (hints.empty()) {
     return NoRoom(view, request, room, {}, {});
   }
-  return HintList(placement::KeptOrAll(std::move(hints), request.runs_near));
+  return HintList(rules::KeptOrAll(std::move(hints), request.runs_near));
 }
 
 /// Shrinks what the ended init containers hold by what `blocks` use again.
@@ -223,7 +223,7 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
 
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request) {
   Placement placement;
-  const placement::RoleRule* const rule = placement::FirstFitting(config.rules, request);
+  const rules::RoleRule* const rule = rules::FirstFitting(config.rules, request);
   const auto role = config.roles.find(rule == nullptr ? request.pod_role.str() : rule->role);
   if (role != config.roles.end()) {
     placement.role = role->first;
@@ -234,7 +234,7 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
       placement.by = rule == nullptr ? fmt::format("roles.{}", role->first) : rule->place;
       return placement;
     }
-    QRM_ASSIGN_OR_RETURN(const QosRequest qos, placement::ParseQosAnnotations(request.annotations));
+    QRM_ASSIGN_OR_RETURN(const QosRequest qos, rules::ParseQosAnnotations(request.annotations));
     placement.rule = RuleOfQos(qos);
   }
   placement.by_static_policy = !placement.rule && config.by_static_policy &&

@@ -32,7 +32,7 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
 
 /// What a bound container tolerates as its neighbours; one that today's configuration would not
 /// bind tolerates everyone, so that only the others' rules count.
-placement::Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request);
+rules::Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request);
 
 /// The NUMA nodes that could serve `request`; no preference for a container that is not bound.
 /// Errors: kResourceExhausted naming what each node has free and who bars it; kInvalidArgument for

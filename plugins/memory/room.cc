@@ -20,12 +20,12 @@
 namespace qrm::memory {
 namespace {
 
-using placement::NumaSpan;
+using rules::NumaSpan;
 
 constexpr std::size_t kMaxHints = 4096;
 
-placement::TenantsByNode TenantsOf(const Bindings& bindings) {
-  placement::TenantsByNode tenants;
+rules::TenantsByNode TenantsOf(const Bindings& bindings) {
+  rules::TenantsByNode tenants;
   for (const auto& [key, binding] : bindings) {
     for (const MemoryBlock& block : binding.blocks) {
       for (const int node : block.nodes) {
@@ -205,7 +205,7 @@ bool HaveLessTogether(const Books& books, const NumaMask& nodes, const MemoryByt
 
 }  // namespace
 
-Room FindRoom(const View& view, const placement::Tenant& tenant) {
+Room FindRoom(const View& view, const rules::Tenant& tenant) {
   return {.tenant = tenant,
           .barred = BarredNodes(TenantsOf(view.bindings), tenant),
           .books = Books(view)};
@@ -308,7 +308,7 @@ std::string TextOf(const std::vector<MemoryKind>& kinds) {
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
               const NumaMask& within, const std::vector<MemoryKind>& kinds) {
   const MemoryBytes asked = BytesOf(request).value_or(MemoryBytes());
-  const placement::TenantsByNode tenants = TenantsOf(view.bindings);
+  const rules::TenantsByNode tenants = TenantsOf(view.bindings);
   std::vector<std::string> parts;
   NumaMask open;
   for (const int id : NodesOfKinds(view.machine, kinds)) {
@@ -318,7 +318,7 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
       continue;
     }
     parts.push_back(fmt::format("node {}: {} stands there", id,
-                                placement::NameOfEnemy(tenants.at(id), room.tenant)));
+                                rules::NameOfEnemy(tenants.at(id), room.tenant)));
   }
   if (HaveLessTogether(room.books, open, asked)) {
     parts.push_back(
@@ -329,7 +329,7 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
                 "remove a pod or ask for less",
                 NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
                 kinds.empty() ? "" : fmt::format(" with {}", TextOf(kinds)), AskedText(asked),
-                placement::NameOf(room.tenant),
+                rules::NameOf(room.tenant),
                 parts.empty() ? "the machine has none" : fmt::format("{}", fmt::join(parts, ", ")));
 }
 

@@ -10,7 +10,7 @@
 #include "api/resource.h"
 #include "plugins/memory/books.h"
 #include "plugins/memory/state.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 #include "topology/machine.h"
 #include "topology/node_memory.h"
 
@@ -18,14 +18,14 @@ namespace qrm::memory {
 
 /// What the machine has for one container that is to be bound.
 struct Room {
-  placement::Tenant tenant;
+  rules::Tenant tenant;
   NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
   Books books;
 };
 
 /// What a rule's container needs.
 struct Need {
-  placement::NumaSpan span = placement::NumaSpan::kOne;
+  rules::NumaSpan span = rules::NumaSpan::kOne;
   std::vector<MemoryKind> kinds;  ///< as BindingRule's
   MemoryBytes bytes;
 };
@@ -36,7 +36,7 @@ struct Spot {
   TopologyHint hint;  ///< these, or the nodes with CPUs beside them, where its kind is wished
 };
 
-Room FindRoom(const View& view, const placement::Tenant& tenant);
+Room FindRoom(const View& view, const rules::Tenant& tenant);
 
 /// What a container that needs `need` holds on `nodes`: the same of each for an even split, else
 /// all of it anywhere within them. Ordinary memory is among it, be it nothing.

@@ -40,7 +40,7 @@ class Rebuilder {
       AddBlocks(grant, binding);
     } else if (!binding.bytes_by_node.empty()) {
       const std::optional<BindingRule> rule = placement.ok() ? placement->rule : std::nullopt;
-      const bool even = rule.has_value() && rule->numa == placement::NumaSpan::kEven;
+      const bool even = rule.has_value() && rule->numa == rules::NumaSpan::kEven;
       AddBlocksOfRule(grant, even ? Split::kAsItIs : Split::kAnywhere, binding);
     }
     if (!NodesOf(binding).Empty()) {

@@ -10,7 +10,7 @@
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "plugins/memory/config.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 #include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 #include "topology/node_memory.h"
@@ -21,7 +21,7 @@ namespace qrm::memory {
 struct Binding {
   /// Of ordinary memory: for one that a rule bound, as it is split now; else as it was given.
   std::map<int, uint64_t> bytes_by_node;
-  placement::Tenant tenant;
+  rules::Tenant tenant;
   /// What it holds, each anywhere within its nodes; by the static policy a block of each type.
   std::vector<MemoryBlock> blocks;
   bool by_rule = false;  ///< not by the static policy

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/placement/select.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::config {
 class Section;
@@ -62,7 +62,7 @@ struct NicPluginConfig {
   std::vector<NicConfig> nics;  ///< empty: the machine's own
   NicFollow follow = NicFollow::kHost;
   NicNames names;
-  std::vector<placement::RoleRule> rules;  ///< who is placed as if it had another role
+  std::vector<rules::RoleRule> rules;  ///< who is placed as if it had another role
   std::map<std::string, NicAffinity> roles;
   NicAffinity affinity = NicAffinity::kPreferred;  ///< of roles that are not in `roles`
 };

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/nic/state.h"
-#include "plugins/placement/pod_entries_json.h"
+#include "plugins/rules/pod_entries_json.h"
 
 namespace qrm::nic {
 namespace {
@@ -55,7 +55,7 @@ std::string ExportJson(const View& view, const sdk::Grants& grants) {
     nodes[key]["nics"].push_back(NicJson(nic, view.state.LoadOf(nic.id)));
   }
   const ordered_json state = {{"machineState", std::move(nodes)},
-                              {"pod_entries", placement::PodEntriesJson(grants)}};
+                              {"pod_entries", rules::PodEntriesJson(grants)}};
   return state.dump(4);
 }
 

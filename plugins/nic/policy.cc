@@ -28,7 +28,7 @@ struct Nearness {
 };
 
 Nearness NearnessOf(const NicPluginConfig& config, const ContainerRequest& request) {
-  const placement::RoleRule* const rule = placement::FirstFitting(config.rules, request);
+  const rules::RoleRule* const rule = rules::FirstFitting(config.rules, request);
   const auto role = config.roles.find(rule == nullptr ? request.pod_role.str() : rule->role);
   if (role == config.roles.end()) {
     return {config.affinity, "numa"};

@@ -12,7 +12,7 @@
 #include "api/base/foreign_text.h"
 #include "api/pod_texts.h"
 #include "api/quantity.h"
-#include "plugins/placement/pod_priority.h"
+#include "plugins/rules/pod_priority.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -145,9 +145,9 @@ Status ReadStatus(const json& object, Pod& pod) {
 /// As a node passes it to its plugins.
 void TellPriority(const json& object, Pod& pod) {
   const json::json_pointer path("/spec/priority");
-  pod.annotations.erase(placement::kPodPriorityAnnotation);
+  pod.annotations.erase(rules::kPodPriorityAnnotation);
   if (object.contains(path) && object.at(path).is_number_integer()) {
-    pod.annotations[placement::kPodPriorityAnnotation] = std::to_string(object.at(path).get<int>());
+    pod.annotations[rules::kPodPriorityAnnotation] = std::to_string(object.at(path).get<int>());
   }
 }
 

@@ -82,9 +82,8 @@ Status ReadPlugins(const Section& plugins, NodeModel& model) {
   QRM_ASSIGN_OR_RETURN(const Section nic_section, plugins.Child("nic"));
   QRM_ASSIGN_OR_RETURN(model.nic, nic::ParseNicConfig(nic_section));
   QRM_ASSIGN_OR_RETURN(model.nics, nic::FindNics(model.nic, model.machine, {}));
-  model.rules_name_pods = placement::NamePods(model.cpu.rules) ||
-                          placement::NamePods(model.memory.rules) ||
-                          placement::NamePods(model.nic.rules);
+  model.rules_name_pods = rules::NamePods(model.cpu.rules) || rules::NamePods(model.memory.rules) ||
+                          rules::NamePods(model.nic.rules);
   return OkStatus();
 }
 

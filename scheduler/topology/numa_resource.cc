@@ -16,8 +16,8 @@
 #include "api/base/rejected.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
-#include "plugins/placement/pod_priority.h"
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/qos_annotations.h"
 #include "scheduler/topology/node_model.h"
 #include "scheduler/topology/numa_plan.h"
 #include "scheduler/topology/numa_verdicts.h"
@@ -191,8 +191,8 @@ class NumaHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadDecision(kPlacement);
-    for (const char* key : {kRoleAnnotation, placement::kQosLevelKey, placement::kQosCpuKey,
-                            placement::kQosMemoryKey, placement::kPodPriorityAnnotation}) {
+    for (const char* key : {kRoleAnnotation, rules::kQosLevelKey, rules::kQosCpuKey,
+                            rules::kQosMemoryKey, rules::kPodPriorityAnnotation}) {
       feed.ReadAnnotations(key);
     }
     feed.SubscribeNodes([this, &cache, &feed](const std::string& name, const Node* node) {
@@ -225,7 +225,7 @@ class NumaHandle final : public Handle {
   bool Wants(const Pod& pod) const override {
     return pod.labels.contains("katalyst.kubewharf.io/pod_role") ||
            pod.annotations.contains(kRoleAnnotation) ||
-           pod.annotations.contains(placement::kQosLevelKey);
+           pod.annotations.contains(rules::kQosLevelKey);
   }
 
  private:

@@ -19,7 +19,7 @@ bool AskTheSame(const Pod& a, const Pod& b) {
          a.labels == b.labels && a.annotations == b.annotations;
 }
 
-std::string TenantText(const placement::Tenant& tenant) {
+std::string TenantText(const rules::Tenant& tenant) {
   return fmt::format("{} {} {}", tenant.role, tenant.share.anyone ? "any" : "some",
                      fmt::join(tenant.share.roles, " "));
 }

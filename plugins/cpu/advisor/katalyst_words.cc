@@ -13,7 +13,7 @@
 #include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
 #include "api/proto/cpuadvisor/cpu.pb.h"
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::cpu {
 namespace {
@@ -47,7 +47,7 @@ void AddPool(const NodeSight& node, const std::string& name, const CpuSet& cpus,
 }
 
 std::string LevelOf(const ContainerRequest& asked, const std::string& owner) {
-  if (const auto level = asked.annotations.find(placement::kQosLevelKey);
+  if (const auto level = asked.annotations.find(rules::kQosLevelKey);
       level != asked.annotations.end()) {
     return level->second;
   }

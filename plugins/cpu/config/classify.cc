@@ -10,14 +10,14 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "plugins/cpu/config/instances.h"
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::cpu {
 namespace {
 
-using placement::NumaSpan;
-using placement::QosLevel;
-using placement::QosRequest;
+using rules::NumaSpan;
+using rules::QosLevel;
+using rules::QosRequest;
 
 constexpr char kQosLevel[] = "annotation qos_level";
 
@@ -127,7 +127,7 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
   if (std::optional<Placement> placement = ByRole(config, request)) {
     return *std::move(placement);
   }
-  QRM_ASSIGN_OR_RETURN(const QosRequest qos, placement::ParseQosAnnotations(request.annotations));
+  QRM_ASSIGN_OR_RETURN(const QosRequest qos, rules::ParseQosAnnotations(request.annotations));
   switch (qos.level) {
     case QosLevel::kDedicated:
       return request.type == ContainerType::kMain

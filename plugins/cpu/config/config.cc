@@ -15,7 +15,7 @@ namespace qrm::cpu {
 namespace {
 
 using config::Section;
-using placement::NumaSpan;
+using rules::NumaSpan;
 
 /// A number of CPUs that a machine may have. Errors: kInvalidArgument.
 StatusOr<int> ParseCount(const Section& section, std::string_view key) {
@@ -115,7 +115,7 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
 
 /// OK when roles and grants that share NUMA nodes agree about it.
 Status CheckSharing(const Section& section, const CpuPluginConfig& config) {
-  std::map<std::string, placement::ShareRule> shares;
+  std::map<std::string, rules::ShareRule> shares;
   for (const auto& [name, rule] : config.roles) {
     shares[name] = rule.share;
   }

@@ -12,8 +12,8 @@
 #include "plugins/cpu/config/advisor_config.h"
 #include "plugins/cpu/config/pool_rules.h"
 #include "plugins/cpu/config/rules.h"
-#include "plugins/placement/exclusive_nodes.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/exclusive_nodes.h"
+#include "plugins/rules/sharing.h"
 #include "plugins/tuning/cpu_class.h"
 #include "topology/cpu_assignment.h"
 
@@ -32,11 +32,11 @@ enum class IsolatedWish {
 
 /// How a container gets CPUs of its own.
 struct ExclusiveRule {
-  placement::NumaSpan numa = placement::NumaSpan::kOne;
+  rules::NumaSpan numa = rules::NumaSpan::kOne;
   IsolatedWish isolated = IsolatedWish::kNever;
   bool whole_cores = false;  ///< all threads of each core, or none
   bool align_l3 = false;     ///< within one L3 cache where possible
-  placement::ShareRule share;
+  rules::ShareRule share;
   std::string cpu_class;  ///< how its CPUs are tuned; empty: as the machine has them
 
   bool operator==(const ExclusiveRule&) const = default;
@@ -83,7 +83,7 @@ struct CpuPluginConfig {
   /// The first that fits a container decides, before roles, annotations and the static policy.
   std::vector<Rule> rules;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
-  uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
+  uint64_t exclusive_node_percent = rules::kUsualExclusiveNodePercent;
   /// NUMA nodes by the names of devices, instead of what the machine tells of them.
   std::optional<std::map<std::string, NumaMask>> devices;
   /// The pool of containers that no rule places; kDefaultPool for what is left.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/placement/select.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::config {
 class Section;
@@ -21,7 +21,7 @@ struct Rule {
     kAlone,  ///< nothing: their CPUs are not touched
   };
 
-  placement::Selector select;
+  rules::Selector select;
   Target target = Target::kAlone;
   std::string name;
   std::string place;  ///< "rules[2] (cpu.yaml:14)", for people

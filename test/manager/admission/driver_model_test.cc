@@ -54,7 +54,7 @@ class DriverModel {
       plugins_.Add(sdk::DriverResource(name), *computes_.back());
     }
     cpu::CpuPluginConfig config{.reserved = {0}, .pools = {{"batch", {.cpus = {1, 2}}}}};
-    config.roles["owner"] = {.numa = placement::NumaSpan::kFewest, .share = {.anyone = true}};
+    config.roles["owner"] = {.numa = rules::NumaSpan::kFewest, .share = {.anyone = true}};
     auto plugin = cpu::MakeCpuPlugin(config, machine_);
     EXPECT_TRUE(IsOk(plugin.status()));
     cpu_ = *std::move(plugin);

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/mutex.h"
-#include "plugins/placement/device_nodes.h"
+#include "plugins/rules/device_nodes.h"
 #include "test/support/await.h"
 #include "test/support/fake_pod_resources.h"
 #include "test/support/loop_thread.h"
@@ -20,9 +20,9 @@
 namespace qrm::manager::device_nodes_source_test {
 namespace {
 
-using placement::DeviceNodes;
-using placement::kDeviceNodesAnnotation;
-using placement::NodesByResource;
+using rules::DeviceNodes;
+using rules::kDeviceNodesAnnotation;
+using rules::NodesByResource;
 using test::Await;
 using test::FakeKubelet;
 using testing::ElementsAre;
@@ -119,7 +119,7 @@ TEST_F(DeviceNodesSourceTest, TellsEachContainerWhereThePodsDevicesAre) {
   ContainerDemand demand = Demand("main", "nvidia.com/gpu");
   demand.others = {Demand("helper", "intel.com/qat")};
   const ContainerDemand answer = AnswerTo(demand);
-  const DeviceNodes devices = placement::ReadDeviceNodes(answer.pod.annotations);
+  const DeviceNodes devices = rules::ReadDeviceNodes(answer.pod.annotations);
   EXPECT_THAT(devices, ElementsAre(Pair("helper", NodesByResource{{"intel.com/qat", {0, 1}}}),
                                    Pair("main", NodesByResource{{"nvidia.com/gpu", {1, 2}}})));
   ASSERT_EQ(answer.others.size(), 1U);

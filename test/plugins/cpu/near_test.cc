@@ -9,7 +9,7 @@
 
 #include "plugins/cpu/devices.h"
 #include "plugins/cpu/fit_config.h"
-#include "plugins/placement/device_nodes.h"
+#include "plugins/rules/device_nodes.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
 namespace qrm::cpu::near_test {
@@ -145,8 +145,8 @@ constexpr char kEngines[] =
 /// `pod` of kEngines, whose GPU is on `nodes`.
 ContainerRequest Engine(const std::string& pod, double cpus, const NumaMask& nodes) {
   ContainerRequest request = Request(pod, "engine", "cpu", cpus);
-  request.annotations.Edit()[placement::kDeviceNodesAnnotation] = placement::ToText(
-      {{request.key.container, {{"nvidia.com/gpu", nodes}, {"a.io/other", {0, 1}}}}});
+  request.annotations.Edit()[rules::kDeviceNodesAnnotation] =
+      rules::ToText({{request.key.container, {{"nvidia.com/gpu", nodes}, {"a.io/other", {0, 1}}}}});
   return request;
 }
 

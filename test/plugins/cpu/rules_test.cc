@@ -10,9 +10,9 @@
 namespace qrm::cpu::rules_test {
 namespace {
 
-using placement::AmountSet;
-using placement::Matches;
-using placement::TextSet;
+using rules::AmountSet;
+using rules::Matches;
+using rules::TextSet;
 using test::Drive;
 using test::Request;
 using testing::HasSubstr;

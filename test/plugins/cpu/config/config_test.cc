@@ -9,7 +9,7 @@
 namespace qrm::cpu::config_test {
 namespace {
 
-using placement::NumaSpan;
+using rules::NumaSpan;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -11,7 +11,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// Texts as a list of globs tells them: `*` stands for any text, `?` for any character, and `!glob`
 /// excludes. A text is in the set when one of the globs describes it, or when there are none but
@@ -105,4 +105,4 @@ bool NamePods(const std::vector<Rule>& rules) {
 /// "main" for MAIN, and so on: as configurations write it.
 std::string_view WordOf(ContainerType type);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -7,7 +7,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// What an annotation's object may have at most: its writer is anybody who may make pods.
 inline constexpr JsonBounds kAnnotationBounds{.bytes = 4096, .depth = 4, .values = 64};
@@ -17,4 +17,4 @@ inline constexpr JsonBounds kAnnotationBounds{.bytes = 4096, .depth = 4, .values
 /// object; write ...".
 StatusOr<StringMap> ParseFlatJson(std::string_view text);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -1,5 +1,5 @@
 // Reads and writes the annotation as JSON.
-#include "plugins/placement/device_nodes.h"
+#include "plugins/rules/device_nodes.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 #include "api/base/foreign_json.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 namespace {
 
 using nlohmann::json;
@@ -54,4 +54,4 @@ DeviceNodes ReadDeviceNodes(const StringMap& annotations) {
   return devices;
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -1,11 +1,11 @@
 // Writes grants as the pod entries of a plugin's state.
-#include "plugins/placement/pod_entries_json.h"
+#include "plugins/rules/pod_entries_json.h"
 
 #include <string>
 
 #include <nlohmann/json.hpp>
 
-namespace qrm::placement {
+namespace qrm::rules {
 namespace {
 
 using nlohmann::ordered_json;
@@ -57,4 +57,4 @@ ordered_json PodEntriesJson(const sdk::Grants& grants) {
   return pods;
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -6,7 +6,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// The annotation that names the level.
 inline constexpr char kQosLevelKey[] = "katalyst.kubewharf.io/qos_level";
@@ -31,4 +31,4 @@ struct QosRequest {
 /// Errors: kInvalidArgument naming the annotation, its value and the accepted ones.
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -1,5 +1,5 @@
 // Takes what is read of an object as texts.
-#include "plugins/placement/flat_json.h"
+#include "plugins/rules/flat_json.h"
 
 #include <string>
 
@@ -8,7 +8,7 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_json.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 StatusOr<StringMap> ParseFlatJson(std::string_view text) {
   const StatusOr<nlohmann::json> object = ParseJson(text, kAnnotationBounds);
@@ -31,4 +31,4 @@ StatusOr<StringMap> ParseFlatJson(std::string_view text) {
   return values;
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -5,10 +5,10 @@
 
 #include "plugins/sdk/resource_plugin.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// Pod UID -> container name -> who it is and what it was given, with the field names of the
 /// plugin API.
 nlohmann::ordered_json PodEntriesJson(const sdk::Grants& grants);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

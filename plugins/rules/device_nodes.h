@@ -8,7 +8,7 @@
 #include "api/id_set.h"
 #include "api/resource.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// The annotation of a request's pod, set by the manager alone: what a pod's own object says under
 /// this key is dropped. It is absent when kubelet told of no device with NUMA nodes.
@@ -27,4 +27,4 @@ std::string ToText(const DeviceNodes& devices);
 /// What `annotations` say; empty without the annotation, and for what is no such value.
 DeviceNodes ReadDeviceNodes(const StringMap& annotations);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

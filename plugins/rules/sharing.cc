@@ -1,9 +1,9 @@
 // Decides who may share a NUMA node.
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 
 #include <algorithm>
 
-namespace qrm::placement {
+namespace qrm::rules {
 namespace {
 
 bool Tolerates(const ShareRule& rule, const std::string& role) {
@@ -50,4 +50,4 @@ std::string NameOf(const Tenant& tenant) {
   return tenant.role.empty() ? "a container without role" : tenant.role;
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

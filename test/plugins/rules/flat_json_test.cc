@@ -1,5 +1,5 @@
 // The small JSON objects of annotations, and what is too much for them.
-#include "plugins/placement/flat_json.h"
+#include "plugins/rules/flat_json.h"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::placement::flat_json_test {
+namespace qrm::rules::flat_json_test {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(FlatJsonTest, RefusesMoreBytesUnread) {
 }
 
 }  // namespace
-}  // namespace qrm::placement::flat_json_test
+}  // namespace qrm::rules::flat_json_test

@@ -9,7 +9,7 @@
 #include "api/hint.h"
 #include "api/id_set.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// How many NUMA nodes one container may spread over; in the order of the words that name them in
 /// configuration files.
@@ -57,4 +57,4 @@ std::string NameOfEnemy(const Tenants& standing, const Tenant& newcomer);
 /// "storage-service" or "a container without role", for messages.
 std::string NameOf(const Tenant& tenant);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -1,14 +1,14 @@
 // Reads Katalyst's QoS annotations.
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/qos_annotations.h"
 
 #include <algorithm>
 #include <string_view>
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
-#include "plugins/placement/flat_json.h"
+#include "plugins/rules/flat_json.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 namespace {
 
 /// How the keys of all of them begin.
@@ -74,4 +74,4 @@ StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   return request;
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

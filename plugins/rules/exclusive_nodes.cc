@@ -1,11 +1,11 @@
 // Compares requests with whole nodes.
-#include "plugins/placement/exclusive_nodes.h"
+#include "plugins/rules/exclusive_nodes.h"
 
 #include <utility>
 
 #include "api/base/errorf.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const NumaMask& nodes,
                  const Fill& fill) {
@@ -39,4 +39,4 @@ StatusOr<std::vector<TopologyHint>> OnlyFilled(
   return filled;
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

@@ -10,9 +10,9 @@
 #include "api/hint.h"
 #include "api/id_set.h"
 #include "api/resource.h"
-#include "plugins/placement/sharing.h"
+#include "plugins/rules/sharing.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 
 /// How much of its NUMA nodes a container must request to have them exclusively by annotation,
 /// unless the configuration says otherwise.
@@ -36,4 +36,4 @@ Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const Nu
 StatusOr<std::vector<TopologyHint>> OnlyFilled(
     std::vector<TopologyHint> fitting, const std::function<Status(const NumaMask& nodes)>& check);
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules

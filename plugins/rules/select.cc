@@ -1,5 +1,5 @@
 // Compares containers with selectors.
-#include "plugins/placement/select.h"
+#include "plugins/rules/select.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,10 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
-#include "plugins/placement/pod_priority.h"
-#include "plugins/placement/qos_annotations.h"
+#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/qos_annotations.h"
 
-namespace qrm::placement {
+namespace qrm::rules {
 namespace {
 
 /// On a mismatch behind a star, the star takes one character more and the rest is tried again; only
@@ -177,4 +177,4 @@ std::string_view WordOf(ContainerType type) {
   return "ephemeral";
 }
 
-}  // namespace qrm::placement
+}  // namespace qrm::rules
