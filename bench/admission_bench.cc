@@ -150,7 +150,7 @@ class BusyNode {
   static constexpr int kATurn = 25;
 
   void AdmitOne() {
-    const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    const placement::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
     times_.push_back(Timed([&] { node_.Admit(demand); }));
     node_.Remove(demand.pod.uid);
   }
@@ -223,7 +223,7 @@ class Comparison {
 
  private:
   void AdmitOne() {
-    const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    const placement::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
     admissions_.total.push_back(Timed([&] { node_.Admit(demand); }));
     node_.Remove(demand.pod.uid);
   }
@@ -274,7 +274,7 @@ class Comparison {
   std::vector<std::size_t> BytesOfOne() {
     std::vector<std::vector<double>> added;
     for (int i = 0; i < kLooks; ++i) {
-      const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+      const placement::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
       const std::vector<std::size_t> before = node_.LogBytes();
       node_.Admit(demand);
       const std::vector<std::size_t> after = node_.LogBytes();
@@ -292,7 +292,7 @@ class Comparison {
   }
 
   static ContainerRequest SampleRequest() {
-    const manager::ContainerDemand demand = BenchNode::DemandOf(0, Kind::kPinned);
+    const placement::ContainerDemand demand = BenchNode::DemandOf(0, Kind::kPinned);
     return {.key = demand.key(),
             .pod_namespace = demand.pod.pod_namespace,
             .pod_name = demand.pod.name,

@@ -112,7 +112,7 @@ manager::Config ReadConfig(const std::string& directory) {
 /// stands beside a compute driver, which waits for its disk since nobody teaches it.
 manager::RegistryOptions RegistryOptionsIn(const std::string& directory, PluginsIn plugins_in,
                                            const Machine& machine, const manager::StateLoop& state,
-                                           const manager::AdmissionOptions& admission) {
+                                           const placement::AdmissionOptions& admission) {
   manager::RegistryOptions options;
   options.registration_dir = directory + "/registration";
   options.watcher.directory = directory + "/plugins";
@@ -278,9 +278,9 @@ void BenchNode::RunOnIo(const std::function<void()>& work) {
   impl_->io.Run(work);
 }
 
-manager::ContainerDemand BenchNode::DemandOf(std::size_t number, Kind kind) {
+placement::ContainerDemand BenchNode::DemandOf(std::size_t number, Kind kind) {
   const std::string role = kind == Kind::kPinned ? "service" : "online";
-  manager::ContainerDemand demand;
+  placement::ContainerDemand demand;
   demand.pod = {.uid = fmt::format("{:08x}-0000-4000-8000-{:012x}", number * 0x9e3779b1U, number),
                 .pod_namespace = "production",
                 .name = fmt::format("service-{}", number),
@@ -294,7 +294,7 @@ manager::ContainerDemand BenchNode::DemandOf(std::size_t number, Kind kind) {
   return demand;
 }
 
-void BenchNode::Admit(const manager::ContainerDemand& demand) {
+void BenchNode::Admit(const placement::ContainerDemand& demand) {
   const auto admitted = impl_->admitter.Admit(demand, manager::Admitter::Moment::kAtCreation,
                                               DeadlineAfter(std::chrono::seconds(10)));
   if (!admitted.ok()) {

@@ -67,10 +67,10 @@ class BenchNode {
   boost::asio::io_context& io();
 
   /// The demand of the only container of pod number `number`.
-  static manager::ContainerDemand DemandOf(std::size_t number, Kind kind);
+  static placement::ContainerDemand DemandOf(std::size_t number, Kind kind);
 
   /// Both on the state loop. Errors end the program: a benchmark of failures measures nothing.
-  void Admit(const manager::ContainerDemand& demand);
+  void Admit(const placement::ContainerDemand& demand);
   void Remove(const std::string& pod_uid);
   /// Runs `work` on the state loop, or on the I/O loop, and waits for it.
   void Run(const std::function<void()>& work);

@@ -66,7 +66,7 @@ class Side {
   double AdmitOne() {
     double took = 0;
     node_.Run([&] {
-      const manager::ContainerDemand demand = NextDemand(Kind::kPinned);
+      const placement::ContainerDemand demand = NextDemand(Kind::kPinned);
       const Clock::time_point begin = Clock::now();
       node_.Admit(demand);
       took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -76,8 +76,8 @@ class Side {
   }
 
  private:
-  manager::ContainerDemand NextDemand(Kind kind) {
-    manager::ContainerDemand demand = BenchNode::DemandOf(next_++, kind);
+  placement::ContainerDemand NextDemand(Kind kind) {
+    placement::ContainerDemand demand = BenchNode::DemandOf(next_++, kind);
     for (const char* const type : kTypes) {
       if (asks_) {
         demand.pod.annotations

@@ -49,7 +49,7 @@ class Side {
   }
 
   void AdmitByDriver() {
-    manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    placement::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
     demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "round-robin";
     times_by_driver_.push_back(Admit(demand));
   }
@@ -62,7 +62,7 @@ class Side {
   const std::vector<double>& times_by_driver() const { return times_by_driver_; }
 
  private:
-  double Admit(const manager::ContainerDemand& demand) {
+  double Admit(const placement::ContainerDemand& demand) {
     double took = 0;
     node_.Run([&] {
       const auto begin = Clock::now();

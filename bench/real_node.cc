@@ -14,7 +14,7 @@ namespace qrm::bench {
 namespace {
 
 test::PodSpec PodOf(std::size_t number, Kind kind) {
-  const manager::ContainerDemand demand = BenchNode::DemandOf(number, kind);
+  const placement::ContainerDemand demand = BenchNode::DemandOf(number, kind);
   const int64_t milli_cpus = kind == Kind::kPinned ? 4000 : 500;
   return {.name = demand.pod.name,
           .uid = demand.pod.uid,

@@ -56,7 +56,7 @@ class IdleNode {
     std::map<ContainerKey, manager::LiveContainer> live;
     node_.Run([&] {
       for (std::size_t i = 0; i < containers; ++i) {
-        const manager::ContainerDemand demand = Demand(i);
+        const placement::ContainerDemand demand = Demand(i);
         node_.Admit(demand);
         pods[demand.pod.uid] = {"sandbox-" + demand.pod.uid};
         live[demand.key()] = {demand.runtime_id, "sandbox-" + demand.pod.uid, true, kCgroup};
@@ -85,7 +85,7 @@ class IdleNode {
   /// Admits one more, number `number`, which the runtime made once again since and which therefore
   /// needs an update. Returns the processor time of the reconcile that brings it.
   double AddOne(std::size_t number) {
-    const manager::ContainerDemand demand = Demand(number);
+    const placement::ContainerDemand demand = Demand(number);
     node_.Run([&] { node_.Admit(demand); });
     live_.Add(demand.key(), {"again-" + demand.pod.uid, "sandbox", true, kCgroup});
     return Tick();
@@ -97,8 +97,8 @@ class IdleNode {
   std::string problem() const { return reconciler_.GetStatus().last_problem; }
 
  private:
-  static manager::ContainerDemand Demand(std::size_t number) {
-    manager::ContainerDemand demand = BenchNode::DemandOf(number, Kind::kPooled);
+  static placement::ContainerDemand Demand(std::size_t number) {
+    placement::ContainerDemand demand = BenchNode::DemandOf(number, Kind::kPooled);
     demand.runtime_id = "container-" + demand.pod.uid;
     return demand;
   }

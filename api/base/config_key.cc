@@ -145,7 +145,7 @@ ConfigKey WordsKey(std::string name, std::vector<std::string>& place, std::strin
             QRM_ASSIGN_OR_RETURN(place, section.Words(key));
             return OkStatus();
           },
-          .show = [&place] { return ListText(place); }};
+          .show = [&place] { return WordsText(place); }};
 }
 
 ConfigKey WordKey(std::string name, WordChoice choice, std::string help) {
@@ -168,8 +168,21 @@ ConfigKey WordKey(std::string name, WordChoice choice, std::string help) {
           }};
 }
 
-std::string ListText(const std::vector<std::string>& words) {
-  return fmt::format("[{}]", fmt::join(words, ", "));
+std::string PlainOrQuoted(const std::string& text) {
+  const bool plain = !text.empty() && text.front() != '-' &&
+                     text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789._/+-") == std::string::npos;
+  return plain ? text : Quoted(text);
+}
+
+std::string ListText(const std::vector<std::string>& items) {
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
+std::string WordsText(std::vector<std::string> words) {
+  std::transform(words.begin(), words.end(), words.begin(), PlainOrQuoted);
+  return ListText(words);
 }
 
 std::string EnumerateWords(const std::vector<std::string>& words, std::string_view conjunction) {

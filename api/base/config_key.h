@@ -100,8 +100,12 @@ ConfigKey ChoiceKey(std::string name, Enum& place, Choice<Enum> choice, std::str
 /// text.
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text);
 
-/// "[a, b]", as a list is written on one line.
-std::string ListText(const std::vector<std::string>& words);
+/// `text` as a scalar of YAML: in quotes where it would mean something else without.
+std::string PlainOrQuoted(const std::string& text);
+/// "[a, b]", as a list is written on one line; `items` are YAML.
+std::string ListText(const std::vector<std::string>& items);
+/// The same with words, each as PlainOrQuoted.
+std::string WordsText(std::vector<std::string> words);
 /// "a, b or c", as a sentence offers them; `conjunction` stands before the last.
 std::string EnumerateWords(const std::vector<std::string>& words, std::string_view conjunction);
 

@@ -21,6 +21,7 @@
 #include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/requests.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -52,7 +53,7 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
 // One admission under way: of the container that is asked for, and of those that are placed with
 // it.
 struct Admitter::Call {
-  const ContainerDemand& asked;
+  const placement::ContainerDemand& asked;
   const Moment moment;
   const Deadline deadline;
   const std::chrono::steady_clock::time_point begin;
@@ -73,7 +74,7 @@ struct Admitter::Call {
   Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }
 };
 
-Admitter::Admitter(Parts parts, AdmissionOptions options)
+Admitter::Admitter(Parts parts, placement::AdmissionOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       planner_(parts_.plugins, parts_.machine, parts_.clock, options_),
@@ -86,12 +87,12 @@ bool Admitter::Lacks(const checkpoint::ContainerRecord& record, const std::strin
   return manager::Lacks(record, resource, options_);
 }
 
-StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment moment,
+StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
   const Status known = parts_.state.Recall();
   const auto before = parts_.state.Load();
   const std::string reason = ReasonToSkip(demand, options_);
-  ContainerDemand asked =
+  placement::ContainerDemand asked =
       reason.empty() ? demand : AskingForNothing(demand, before->FindPod(demand.pod.uid));
   ShareNames(asked);
   Call call{.asked = std::move(asked),
@@ -193,10 +194,10 @@ RunOptions Admitter::LeaveAlone(Call& call) {
              : Answer(call, asked).value_or(RunOptions());
 }
 
-void Admitter::ShareNames(ContainerDemand& demand) {
+void Admitter::ShareNames(placement::ContainerDemand& demand) {
   shared_->Share(demand.pod);
   shared_->Share(demand.container);
-  for (ContainerDemand& other : demand.others) {
+  for (placement::ContainerDemand& other : demand.others) {
     ShareNames(other);
   }
 }
@@ -204,7 +205,7 @@ void Admitter::ShareNames(ContainerDemand& demand) {
 // A container that has its place already is planned alone: its repetition must not fail with the
 // others, nor they with it.
 void Admitter::AddDrafts(Call& call) {
-  const auto add = [&](const ContainerDemand& demand) {
+  const auto add = [&](const placement::ContainerDemand& demand) {
     const ContainerKey key = demand.key();
     call.drafts.push_back({.demand = demand,
                            .key = key,
@@ -427,7 +428,7 @@ void Admitter::KeepRejection(Call& call, Draft& failed, const std::string& messa
 void Admitter::Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit) {
   checkpoint::DecisionTrace trace = TraceOf(draft, parts_.clock.Now());
   trace.commit = commit;
-  const auto subject = std::make_shared<const ContainerDemand>(SubjectOf(draft.demand));
+  const auto subject = std::make_shared<const placement::ContainerDemand>(SubjectOf(draft.demand));
   const auto explanation = std::make_shared<const Explanation>(std::move(draft.explanation));
   parts_.state.Post(
       [&decisions = parts_.decisions, trace = std::move(trace), subject, explanation]() mutable {

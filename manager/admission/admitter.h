@@ -12,12 +12,12 @@
 #include "api/base/repeated_lines.h"
 #include "api/base/status.h"
 #include "manager/admission/admission_event.h"
-#include "manager/admission/admission_options.h"
 #include "manager/admission/class_step.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm::checkpoint {
 class DecisionLog;
@@ -67,7 +67,7 @@ class Admitter {
     AdmissionListener listener;
     const ClassBook* classes = nullptr;  ///< null: nobody gets a class
   };
-  Admitter(Parts parts, AdmissionOptions options);
+  Admitter(Parts parts, placement::AdmissionOptions options);
   ~Admitter();
   Admitter(const Admitter&) = delete;
   Admitter& operator=(const Admitter&) = delete;
@@ -80,11 +80,12 @@ class Admitter {
   /// others own on record, where that leaves it any.
   /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
   /// gave for this call is released, and the checkpoint is as before.
-  StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
+  StatusOr<RunOptions> Admit(const placement::ContainerDemand& demand, Moment moment,
+                             Deadline deadline);
 
   /// As Planner::Compare.
   [[nodiscard]] Planner::Difference Compare(const checkpoint::ContainerRecord& record,
-                                            const ContainerDemand& demand) const {
+                                            const placement::ContainerDemand& demand) const {
     return planner_.Compare(record, demand);
   }
   /// As the rule of that name: a repeated admission would ask the plugin of `resource`.
@@ -94,7 +95,7 @@ class Admitter {
  private:
   struct Call;
 
-  void ShareNames(ContainerDemand& demand);
+  void ShareNames(placement::ContainerDemand& demand);
   static void AddDrafts(Call& call);
   Status Place(Call& call);
   StatusOr<RunOptions> Decide(Call& call);
@@ -119,7 +120,7 @@ class Admitter {
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
   Parts parts_;
-  const AdmissionOptions options_;
+  const placement::AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
   const std::unique_ptr<checkpoint::SharedParts> shared_;  // of what was asked

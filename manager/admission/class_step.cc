@@ -44,7 +44,7 @@ Status ClassStep::ChooseByPlace(Draft& draft) const {
 
 Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const {
   Explanation& explanation = draft.explanation;
-  const ContainerDemand& demand = draft.demand;
+  const placement::ContainerDemand& demand = draft.demand;
   const ClassAsker asker{.pod = demand.pod,
                          .container = demand.container,
                          .type = demand.type,
@@ -54,7 +54,7 @@ Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Dr
                          .defaults_by = by};
   const auto may_ask = [&](const std::string& name) {
     return options_.permissions.Allows(demand.pod.pod_namespace,
-                                       {.feature = Feature::kClass, .name = name});
+                                       {.feature = placement::Feature::kClass, .name = name});
   };
   QRM_ASSIGN_OR_RETURN(explanation.classes,
                        ChooseClasses(*book_->Types(), asker, *draft.state, may_ask));

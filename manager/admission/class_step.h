@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/base/status.h"
-#include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm::manager {
 
@@ -13,7 +13,7 @@ class ClassBook;
 class ClassStep {
  public:
   /// Both outlive the step; without `book`, nobody gets a class and no annotation is read.
-  ClassStep(const ClassBook* book, const AdmissionOptions& options)
+  ClassStep(const ClassBook* book, const placement::AdmissionOptions& options)
       : book_(book), options_(options) {}
 
   /// Fills `draft.explanation.classes`: what the container has on record, else what it asks for and
@@ -32,7 +32,7 @@ class ClassStep {
   Status ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const;
 
   const ClassBook* book_;
-  const AdmissionOptions& options_;
+  const placement::AdmissionOptions& options_;
 };
 
 /// Type -> class, as it is recorded.

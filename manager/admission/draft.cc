@@ -55,7 +55,7 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed) {
   }
 }
 
-Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
+Status Rejection(const Status& cause, const placement::ContainerDemand& asked, const Draft& failed,
                  const Whole& whole) {
   std::string context = failed.known != nullptr ? "cannot resize " : "cannot admit ";
   context += NameOf(asked);

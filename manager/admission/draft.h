@@ -39,7 +39,7 @@ struct DriverPart {
 
 /// The plan for one container, filled step by step. Threads: one.
 struct Draft {
-  const ContainerDemand& demand;
+  const placement::ContainerDemand& demand;
   const ContainerKey key;
   const checkpoint::ContainerRecord* known;  ///< of an earlier admission; or null
   const Deadline deadline;
@@ -78,7 +78,7 @@ struct Draft {
 /// Scope pod: the demand and draft that represent all containers of a pod together; without a
 /// draft, each represents itself.
 struct Whole {
-  ContainerDemand demand;
+  placement::ContainerDemand demand;
   std::unique_ptr<Draft> draft;
 };
 
@@ -98,7 +98,7 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed);
 
 /// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that
 /// did: itself, a container that is placed with it, or all of them together.
-Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
+Status Rejection(const Status& cause, const placement::ContainerDemand& asked, const Draft& failed,
                  const Whole& whole);
 
 }  // namespace qrm::manager

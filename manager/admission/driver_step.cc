@@ -17,6 +17,7 @@
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_grant.h"
 #include "manager/registry/plugins.h"
+#include "plugins/placement/requests.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "topology/machine.h"
 
@@ -25,7 +26,7 @@ namespace {
 
 constexpr double kMilli = 1000;
 
-double RequestedCpus(const Draft& draft, const AdmissionOptions& options) {
+double RequestedCpus(const Draft& draft, const placement::AdmissionOptions& options) {
   double cpus = 0;
   for (const auto& [name, amount] : draft.explanation.requests) {
     cpus += PluginNameOf(name, options) == kCpuResource ? amount * ScaleOf(name, options) : 0;
@@ -33,14 +34,15 @@ double RequestedCpus(const Draft& draft, const AdmissionOptions& options) {
   return cpus;
 }
 
-Status CheckMayAsk(const ContainerDemand& demand, const DriverChoice& choice,
-                   const AdmissionOptions& options) {
+Status CheckMayAsk(const placement::ContainerDemand& demand, const DriverChoice& choice,
+                   const placement::AdmissionOptions& options) {
   const std::string& pod_namespace = demand.pod.pod_namespace;
   if (choice.by_operator || IsOpenTo(options.drivers, choice.name, pod_namespace)) {
     return OkStatus();
   }
   return options.permissions.Check(
-      pod_namespace, {.feature = Feature::kDriver, .name = choice.name, .key = choice.by});
+      pod_namespace,
+      {.feature = placement::Feature::kDriver, .name = choice.name, .key = choice.by});
 }
 
 Status DriverAway(const DriverChoice& choice, const std::optional<PluginInfo>& driver) {
@@ -97,7 +99,8 @@ StatusOr<bool> DriverStep::IsThere(Draft& draft, const DriverChoice& choice) con
   }
   const auto rules = options_.drivers.find(choice.name);
   Status away = DriverAway(choice, driver);
-  if (rules == options_.drivers.end() || rules->second.when_missing == WhenMissing::kRefuse) {
+  if (rules == options_.drivers.end() ||
+      rules->second.when_missing == placement::WhenMissing::kRefuse) {
     return away;
   }
   draft.explanation.driver.fallback = MessageOf(away);
@@ -144,7 +147,7 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
     return OkStatus();
   }
   DriverPart& part = *draft.driver;
-  const ContainerDemand& demand = draft.demand;
+  const placement::ContainerDemand& demand = draft.demand;
   draft.failed_resource = part.resource;
   if (IsStrict(options_.merge.policy) && !part.hint.nodes.Empty()) {
     part.offer.available &= machine_.CpusOf(part.hint.nodes);

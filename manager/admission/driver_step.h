@@ -4,9 +4,9 @@
 
 #include "api/base/clock.h"
 #include "api/base/status.h"
-#include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
 #include "manager/drivers/driver_offer.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm {
 class Machine;
@@ -20,7 +20,7 @@ class Plugins;
 class DriverStep {
  public:
   /// The references outlive the step.
-  DriverStep(Plugins& plugins, const Machine& machine, const AdmissionOptions& options)
+  DriverStep(Plugins& plugins, const Machine& machine, const placement::AdmissionOptions& options)
       : plugins_(plugins), machine_(machine), options_(options) {}
 
   /// Sets `draft.driver` when a driver is to place its container, with what is offered to it. A
@@ -44,7 +44,7 @@ class DriverStep {
 
   Plugins& plugins_;
   const Machine& machine_;
-  const AdmissionOptions& options_;
+  const placement::AdmissionOptions& options_;
 };
 
 /// The resource of the plugin that places all other containers.

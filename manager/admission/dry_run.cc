@@ -8,6 +8,7 @@
 #include "manager/admission/explanation.h"
 #include "manager/admission/request_rules.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/requests.h"
 
 namespace qrm::manager {
 
@@ -50,23 +51,24 @@ void AddNotes(bool asked_together, DryRunReport& report) {
 
 // One admission of the dry run.
 struct DryRun::Call {
-  const ContainerDemand& asked;
+  const placement::ContainerDemand& asked;
   const Deadline deadline;
   DryRunReport& report;
   std::vector<Draft> drafts;  // in the order in which their containers start
   Whole whole{};
 };
 
-DryRun::DryRun(const Parts& parts, AdmissionOptions options)
+DryRun::DryRun(const Parts& parts, placement::AdmissionOptions options)
     : clock_(parts.clock),
       options_(std::move(options)),
       planner_(parts.plugins, parts.machine, parts.clock, options_),
       classes_(parts.state == nullptr ? nullptr : parts.classes, options_),
       state_(parts.state) {}
 
-DryRunReport DryRun::Run(const std::vector<ContainerDemand>& admissions, Deadline deadline) const {
+DryRunReport DryRun::Run(const std::vector<placement::ContainerDemand>& admissions,
+                         Deadline deadline) const {
   DryRunReport report;
-  for (const ContainerDemand& asked : admissions) {
+  for (const placement::ContainerDemand& asked : admissions) {
     RunOne(asked, deadline, report);
   }
   Conclude(report);
@@ -75,7 +77,8 @@ DryRunReport DryRun::Run(const std::vector<ContainerDemand>& admissions, Deadlin
   return report;
 }
 
-void DryRun::RunOne(const ContainerDemand& asked, Deadline deadline, DryRunReport& report) const {
+void DryRun::RunOne(const placement::ContainerDemand& asked, Deadline deadline,
+                    DryRunReport& report) const {
   Call call{.asked = asked, .deadline = deadline, .report = report};
   AddDrafts(call);
   if (const std::string reason = ReasonToSkip(asked, options_); !reason.empty()) {
@@ -108,9 +111,9 @@ void DryRun::RunOne(const ContainerDemand& asked, Deadline deadline, DryRunRepor
 
 void DryRun::AddDrafts(Call& call) const {
   const auto state = state_ == nullptr ? nullptr : state_->Load();
-  const std::vector<ContainerDemand>& others = call.asked.others;
+  const std::vector<placement::ContainerDemand>& others = call.asked.others;
   for (std::size_t i = 0; i <= others.size(); ++i) {
-    const auto add = [&](const ContainerDemand& demand) {
+    const auto add = [&](const placement::ContainerDemand& demand) {
       call.drafts.push_back({.demand = demand,
                              .key = demand.key(),
                              .known = nullptr,

@@ -6,12 +6,12 @@
 
 #include "api/base/clock.h"
 #include "api/base/status.h"
-#include "manager/admission/admission_options.h"
 #include "manager/admission/class_step.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/admission/planner.h"
 #include "manager/demand/demand_source.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm {
 class Machine;
@@ -38,26 +38,28 @@ class DryRun {
     const ClassBook* classes = nullptr;  ///< null: nobody gets a class
   };
   /// All parts outlive it.
-  DryRun(const Parts& parts, AdmissionOptions options);
+  DryRun(const Parts& parts, placement::AdmissionOptions options);
   ~DryRun() = default;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 
   /// `admissions` are those of one new pod: one demand with all `others`, or several, each of
   /// containers that are placed without the rest. A container that is rejected ends its admission.
-  DryRunReport Run(const std::vector<ContainerDemand>& admissions, Deadline deadline) const;
+  DryRunReport Run(const std::vector<placement::ContainerDemand>& admissions,
+                   Deadline deadline) const;
 
  private:
   struct Call;
 
-  void RunOne(const ContainerDemand& asked, Deadline deadline, DryRunReport& report) const;
+  void RunOne(const placement::ContainerDemand& asked, Deadline deadline,
+              DryRunReport& report) const;
   void AddDrafts(Call& call) const;
   void Decide(Call& call, Draft& draft, DryRunReport::Result result,
               const std::string& message) const;
   void Reject(Call& call, Draft& failed, const Status& cause) const;
 
   const Clock& clock_;
-  const AdmissionOptions options_;
+  const placement::AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
   const Snapshots* const state_;

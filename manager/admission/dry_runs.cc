@@ -41,7 +41,8 @@ std::string EstimateNote(const std::vector<std::string>& unseen) {
 
 }  // namespace
 
-DryRuns::DryRuns(Parts parts, const AdmissionOptions& options, PodKeys pod_keys)
+DryRuns::DryRuns(Parts parts, const placement::AdmissionOptions& options,
+                 placement::PodKeys pod_keys)
     : parts_(std::move(parts)),
       deadline_(options.deadline),
       pod_keys_(std::move(pod_keys)),

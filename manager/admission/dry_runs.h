@@ -17,9 +17,12 @@ class Machine;
 class TaskThread;
 }  // namespace qrm
 
+namespace qrm::placement {
+struct AdmissionOptions;
+}  // namespace qrm::placement
+
 namespace qrm::manager {
 
-struct AdmissionOptions;
 class ClassBook;
 class DryRun;
 struct DryRunReport;
@@ -44,7 +47,7 @@ class DryRuns {
   };
   using Done = std::function<void(StatusOr<DryRunReport>)>;
 
-  DryRuns(Parts parts, const AdmissionOptions& options, PodKeys pod_keys);
+  DryRuns(Parts parts, const placement::AdmissionOptions& options, placement::PodKeys pod_keys);
   ~DryRuns();
   DryRuns(const DryRuns&) = delete;
   DryRuns& operator=(const DryRuns&) = delete;
@@ -66,7 +69,7 @@ class DryRuns {
 
   const Parts parts_;
   const std::chrono::milliseconds deadline_;  // of one dry run, once it has its turn
-  const PodKeys pod_keys_;
+  const placement::PodKeys pod_keys_;
   const std::unique_ptr<const DryRun> dry_run_;
 
   Mutex mutex_;

@@ -92,7 +92,8 @@ void AddUnlessEmpty(Json& json, const char* name, Json value) {
   }
 }
 
-std::string SourceOf(const std::string& name, double amount, const ContainerDemand& demand) {
+std::string SourceOf(const std::string& name, double amount,
+                     const placement::ContainerDemand& demand) {
   const bool configured = !demand.requests.contains(name) && amount > 0;
   return configured ? "configuration" : demand.source;
 }
@@ -103,7 +104,7 @@ Json TimesJson(const Explanation& explanation, const std::string& name) {
   return scale == explanation.scales.end() || scale->second == 1 ? Json() : Json(scale->second);
 }
 
-Json RequestsJson(const Explanation& explanation, const ContainerDemand& demand) {
+Json RequestsJson(const Explanation& explanation, const placement::ContainerDemand& demand) {
   Json json = Json::object();
   for (const auto& [name, amount] : explanation.requests) {
     json[name] = {{"amount", amount}, {"source", SourceOf(name, amount, demand)}};
@@ -184,12 +185,12 @@ const char* MomentOf(const Explanation& explanation) {
 
 }  // namespace
 
-std::string NameOf(const ContainerDemand& demand) {
+std::string NameOf(const placement::ContainerDemand& demand) {
   return fmt::format("container {} of pod {}/{}", Quoted(demand.container),
                      Quoted(demand.pod.pod_namespace), Quoted(demand.pod.name));
 }
 
-std::string ToJson(const Explanation& explanation, const ContainerDemand& demand) {
+std::string ToJson(const Explanation& explanation, const placement::ContainerDemand& demand) {
   Json json = {{"pod", Quoted(demand.pod.pod_namespace) + "/" + Quoted(demand.pod.name)},
                {"pod_uid", Quoted(demand.pod.uid)},
                {"container", Quoted(demand.container)},

@@ -60,11 +60,11 @@ struct Explanation {
 };
 
 /// "container NAME of pod NAMESPACE/NAME".
-std::string NameOf(const ContainerDemand& demand);
+std::string NameOf(const placement::ContainerDemand& demand);
 
 /// {"pod":...,"container":...,"result":"admitted","requests":{"cpu":{"amount":4,"source":
 /// "estimate"}},"hints":{"cpu":[{"nodes":[0],"preferred":true}]},...}; parts without content are
 /// left out. A hint list is "no preference", "impossible" or "none: <why>" when it is not a list.
-std::string ToJson(const Explanation& explanation, const ContainerDemand& demand);
+std::string ToJson(const Explanation& explanation, const placement::ContainerDemand& demand);
 
 }  // namespace qrm::manager

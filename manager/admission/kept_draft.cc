@@ -78,7 +78,7 @@ std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<D
   return too_late;
 }
 
-ContainerDemand SubjectOf(const ContainerDemand& demand) {
+placement::ContainerDemand SubjectOf(const placement::ContainerDemand& demand) {
   return {.pod = {.uid = demand.pod.uid,
                   .pod_namespace = demand.pod.pod_namespace,
                   .name = demand.pod.name,

@@ -23,6 +23,6 @@ void LeaveOutWhatCameTooLate(Draft& draft);
 std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts);
 
 /// What a decision's document says of the container.
-ContainerDemand SubjectOf(const ContainerDemand& demand);
+placement::ContainerDemand SubjectOf(const placement::ContainerDemand& demand);
 
 }  // namespace qrm::manager

@@ -16,9 +16,10 @@
 #include "api/base/log.h"
 #include "manager/admission/kept_draft.h"
 #include "manager/admission/request_rules.h"
-#include "manager/admission/wishes.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
+#include "plugins/placement/requests.h"
+#include "plugins/placement/wishes.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -85,7 +86,7 @@ bool IsAskedFor(const Draft& draft, const std::string& resource) {
 }  // namespace
 
 Planner::Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
-                 const AdmissionOptions& options)
+                 const placement::AdmissionOptions& options)
     : driver_(plugins, machine, options),
       plugins_(plugins),
       machine_(machine),
@@ -117,14 +118,14 @@ Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
   if (drafts.size() < 2) {
     return OkStatus();
   }
-  std::vector<const ContainerDemand*> demands;
-  const ContainerDemand* main = &drafts.front().demand;
+  std::vector<const placement::ContainerDemand*> demands;
+  const placement::ContainerDemand* main = &drafts.front().demand;
   for (const Draft& draft : drafts) {
     demands.push_back(&draft.demand);
     main = draft.demand.type == ContainerType::kMain ? &draft.demand : main;
   }
   whole.demand = *main;
-  whole.demand.requests = TotalRequests(demands, options_, plugins_);
+  whole.demand.requests = TotalRequests(demands, options_, NeededNatives(options_, plugins_));
   whole.draft = std::make_unique<Draft>(Draft{.demand = whole.demand,
                                               .key = whole.demand.key(),
                                               .known = nullptr,
@@ -159,7 +160,8 @@ Status Planner::CheckTime(Deadline deadline, const std::string& step) const {
 
 Status Planner::SelectPlugins(Draft& draft) const {
   draft.explanation.policy = ToString(options_.merge.policy);
-  draft.explanation.requests = AllRequests(draft.demand, options_, plugins_);
+  draft.explanation.requests =
+      AllRequests(draft.demand, options_, NeededNatives(options_, plugins_));
   if (draft.known == nullptr) {  // what a container has, it keeps
     QRM_RETURN_IF_ERROR(CheckWishes(draft.demand, draft.explanation.requests, options_));
   }
@@ -227,12 +229,13 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
 }
 
 Planner::Difference Planner::Compare(const checkpoint::ContainerRecord& record,
-                                     const ContainerDemand& demand) const {
+                                     const placement::ContainerDemand& demand) const {
   Difference difference;
   if (!ReasonToSkip(demand, options_).empty()) {
     return difference;
   }
-  for (const auto& [name, amount] : AllRequests(demand, options_, plugins_)) {
+  for (const auto& [name, amount] :
+       AllRequests(demand, options_, NeededNatives(options_, plugins_))) {
     const Ask ask = AskOf(demand, name, amount, options_);
     if (!NeedsPlugin(ask.resource, options_, plugins_) || !Differs(record, ask) ||
         Satisfies(record, ask)) {

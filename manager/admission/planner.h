@@ -6,9 +6,9 @@
 
 #include "api/base/clock.h"
 #include "api/base/status.h"
-#include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/driver_step.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm {
 class Machine;
@@ -32,7 +32,7 @@ class Planner {
 
   /// The references outlive the planner.
   Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
-          const AdmissionOptions& options);
+          const placement::AdmissionOptions& options);
 
   /// Fills `draft` from its demand; without requests, there is nothing to commit.
   /// Errors: the cause and the cure, for a caller that names pod and container. What plugins gave
@@ -48,7 +48,7 @@ class Planner {
 
   /// What an admission of `demand` would do with a container that runs by `record`.
   [[nodiscard]] Difference Compare(const checkpoint::ContainerRecord& record,
-                                   const ContainerDemand& demand) const;
+                                   const placement::ContainerDemand& demand) const;
 
   /// Errors: kDeadlineExceeded when `deadline` is over before `step`.
   Status CheckTime(Deadline deadline, const std::string& step) const;
@@ -74,7 +74,7 @@ class Planner {
   Plugins& plugins_;
   const Machine& machine_;
   const Clock& clock_;
-  const AdmissionOptions& options_;
+  const placement::AdmissionOptions& options_;
 };
 
 }  // namespace qrm::manager

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "manager/admission/request_rules.h"
+#include "plugins/placement/requests.h"
 
 namespace qrm::manager {
 
@@ -19,7 +20,7 @@ namespace {
 /// What the pod calls the resource, and how much of it was requested.
 std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
                                            const std::string& resource,
-                                           const AdmissionOptions& options) {
+                                           const placement::AdmissionOptions& options) {
   const auto found = std::find_if(
       record.requests.begin(), record.requests.end(),
       [&](const auto& request) { return PluginNameOf(request.first, options) == resource; });
@@ -46,17 +47,17 @@ std::shared_ptr<const ResourceAllocation> AdmittedOf(const ContainerRecord& reco
 
 }  // namespace
 
-ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& name,
-                               const ContainerRecord& record) {
-  ContainerDemand demand{.pod = pod,
-                         .container = name,
-                         .type = record.type,
-                         .index = record.index,
-                         .restartable_init = record.restartable_init,
-                         .requests = record.requests,
-                         .limits = record.limits,
-                         .source = record.request_source,
-                         .runtime_class = record.runtime_class};
+placement::ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& name,
+                                          const ContainerRecord& record) {
+  placement::ContainerDemand demand{.pod = pod,
+                                    .container = name,
+                                    .type = record.type,
+                                    .index = record.index,
+                                    .restartable_init = record.restartable_init,
+                                    .requests = record.requests,
+                                    .limits = record.limits,
+                                    .source = record.request_source,
+                                    .runtime_class = record.runtime_class};
   const auto is_none = [](const auto& request) { return request.second <= 0; };
   if (std::any_of(demand.requests.begin(), demand.requests.end(), is_none)) {
     std::erase_if(demand.requests.Edit(), is_none);
@@ -65,8 +66,8 @@ ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& name,
 }
 
 sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const ContainerRecord& record,
-                         const PluginInfo& plugin, const AdmissionOptions& options) {
-  const ContainerDemand demand = RecordedDemand(pod, name, record);
+                         const PluginInfo& plugin, const placement::AdmissionOptions& options) {
+  const placement::ContainerDemand demand = RecordedDemand(pod, name, record);
   const auto [requested, amount] = RequestedAs(record, plugin.resource, options);
   const ResourceAllocation& given = record.allocations.at(plugin.resource);
   sdk::Grant grant{.request = MakeRequest(demand, plugin, requested, amount, options),
@@ -79,7 +80,7 @@ sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const Cont
 }
 
 sdk::Grants RecordedGrants(const checkpoint::NodeState& state, const PluginInfo& plugin,
-                           const AdmissionOptions& options) {
+                           const placement::AdmissionOptions& options) {
   sdk::Grants grants;
   state.ForEachPod([&](const PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {

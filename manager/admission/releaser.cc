@@ -13,6 +13,7 @@
 #include "manager/drivers/driver_choice.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/requests.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_driver.h"
 
@@ -24,7 +25,7 @@ struct Releaser::Round {
   std::set<std::string> failed;
 };
 
-Releaser::Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options)
+Releaser::Releaser(StateLoop& state, Plugins& plugins, placement::AdmissionOptions options)
     : state_(state),
       plugins_(plugins),
       options_(std::move(options)),

@@ -11,8 +11,8 @@
 #include "api/base/clock.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
-#include "manager/admission/admission_options.h"
 #include "manager/admission/driver_removals.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm::manager {
 
@@ -26,7 +26,7 @@ class StateLoop;
 class Releaser {
  public:
   /// `state` and `plugins` outlive the releaser, which outlives what it has posted to `state`.
-  Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options);
+  Releaser(StateLoop& state, Plugins& plugins, placement::AdmissionOptions options);
 
   /// Undoes an admission that failed: `resources` are those whose plugins were asked to allocate,
   /// by container. What a container had before is taught to its plugin again. The rest is released:
@@ -95,7 +95,7 @@ class Releaser {
 
   StateLoop& state_;
   Plugins& plugins_;
-  const AdmissionOptions options_;
+  const placement::AdmissionOptions options_;
   std::map<std::string, std::string> replaying_;  ///< by resource: the pod that is being told
   std::vector<Untold> untold_;                    ///< the first one is being told, if any
   std::vector<std::function<void()>> when_told_;

@@ -11,76 +11,20 @@
 
 #include "api/base/errorf.h"
 #include "manager/admission/driver_step.h"
-#include "manager/admission/wishes.h"
 #include "manager/registry/plugins.h"
+#include "plugins/placement/requests.h"
 #include "topology/pod_request.h"
 
 namespace qrm::manager {
 namespace {
 
-constexpr char kMemory[] = "memory";
-constexpr char kHugepages[] = "hugepages-";
-constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
-
 bool Has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-bool IsOn(const StringMap& annotations, const std::string& key) {
-  const auto found = annotations.find(key);
-  return found != annotations.end() && !found->second.empty() && found->second != "false";
-}
-
-bool IsSystemCores(const checkpoint::PodMeta& pod) {
-  const auto level = pod.annotations.find(kQosLevel);
-  return level != pod.annotations.end() && level->second == "system_cores";
-}
-
-bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
-  return implicit.roles.contains(pod.role) ||
-         (!implicit.annotation.empty() && IsOn(pod.annotations, implicit.annotation));
-}
-
 }  // namespace
 
-std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options) {
-  const std::string& pod_namespace = demand.pod.pod_namespace;
-  const bool may_opt_out = options.permissions.Allows(pod_namespace, {Feature::kOptOut, "", ""});
-  if (may_opt_out && WishesToOptOut(demand, options)) {
-    return fmt::format("annotation {} is set", options.skip_annotation);
-  }
-  if (Has(options.skipped_namespaces, pod_namespace) && !IsSystemCores(demand.pod)) {
-    return fmt::format("namespace {} is in skip-namespaces", pod_namespace);
-  }
-  if (may_opt_out && Has(options.skipped_priority_classes, demand.priority_class)) {
-    return fmt::format("priority class {} is in skip-priority-classes", demand.priority_class);
-  }
-  if (may_opt_out && options.skip_daemonset_pods && demand.controller_kind == "DaemonSet" &&
-      !IsSystemCores(demand.pod)) {
-    return fmt::format(
-        "a DaemonSet owns the pod and skip-daemonset-pods is on; annotate it with {}=system_cores "
-        "to have it placed",
-        kQosLevel);
-  }
-  return {};
-}
-
-ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* placed) {
-  demand.requests = {};
-  demand.others.clear();
-  demand.place = 0;
-  if (placed != nullptr) {
-    demand.pod = placed->meta;
-    return demand;
-  }
-  demand.pod.role = {};
-  demand.pod.type = {};
-  demand.pod.labels = {};
-  demand.pod.annotations = {};
-  return demand;
-}
-
-bool NeedsPlugin(const std::string& resource, const AdmissionOptions& options,
+bool NeedsPlugin(const std::string& resource, const placement::AdmissionOptions& options,
                  const Plugins& plugins) {
   if (Has(options.required_plugins, resource)) {
     return true;
@@ -90,12 +34,22 @@ bool NeedsPlugin(const std::string& resource, const AdmissionOptions& options,
                                 !Has(options.native_resources, resource));
 }
 
-bool RunsWithoutPlugins(const ContainerDemand& demand, const AdmissionOptions& options) {
+std::vector<std::string> NeededNatives(const placement::AdmissionOptions& options,
+                                       const Plugins& plugins) {
+  std::vector<std::string> needed;
+  std::copy_if(
+      options.native_resources.begin(), options.native_resources.end(), std::back_inserter(needed),
+      [&](const std::string& resource) { return NeedsPlugin(resource, options, plugins); });
+  return needed;
+}
+
+bool RunsWithoutPlugins(const placement::ContainerDemand& demand,
+                        const placement::AdmissionOptions& options) {
   return Has(options.plugin_namespaces, demand.pod.pod_namespace);
 }
 
-Status PluginAway(const std::string& resource, const ContainerDemand& demand,
-                  const AdmissionOptions& options, const Plugins& plugins) {
+Status PluginAway(const std::string& resource, const placement::ContainerDemand& demand,
+                  const placement::AdmissionOptions& options, const Plugins& plugins) {
   const std::optional<PluginInfo> plugin = plugins.Find(resource);
   const std::string own_pod =
       fmt::format("if this pod is the plugin's own, list its namespace {} in plugin-namespaces",
@@ -116,41 +70,10 @@ Status PluginAway(const std::string& resource, const ContainerDemand& demand,
                 own_pod);
 }
 
-std::map<std::string, double> AllRequests(const ContainerDemand& demand,
-                                          const AdmissionOptions& options, const Plugins& plugins) {
-  std::map<std::string, double> requests = demand.requests;
-  for (const ImplicitResource& implicit : options.implicit_resources) {
-    if (Applies(implicit, demand.pod)) {
-      requests.emplace(implicit.resource, 1);
-    }
-  }
-  for (const std::string& resource : options.native_resources) {
-    const bool requested = std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
-      return PluginNameOf(request.first, options) == resource;
-    });
-    if (!requested && NeedsPlugin(resource, options, plugins)) {
-      requests.emplace(resource, 0);
-    }
-  }
-  return requests;
-}
-
-std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
-                                            const AdmissionOptions& options,
-                                            const Plugins& plugins) {
-  std::vector<ContainerAmounts> amounts;
-  amounts.reserve(containers.size());
-  for (const ContainerDemand* container : containers) {
-    amounts.push_back(
-        {.type = container->type, .amounts = AllRequests(*container, options, plugins)});
-  }
-  return PodRequest(amounts);
-}
-
-Ask AskOf(const ContainerDemand& demand, const std::string& requested, double amount,
-          const AdmissionOptions& options) {
+Ask AskOf(const placement::ContainerDemand& demand, const std::string& requested, double amount,
+          const placement::AdmissionOptions& options) {
   const auto limit = demand.limits.find(requested);
-  return {requested, PluginNameOf(requested, options), amount,
+  return {requested, placement::PluginNameOf(requested, options), amount,
           limit == demand.limits.end() ? std::nullopt : std::optional(limit->second)};
 }
 
@@ -198,9 +121,9 @@ bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask) {
 }
 
 bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,
-           const AdmissionOptions& options) {
+           const placement::AdmissionOptions& options) {
   const auto is_meant = [&](const auto& request) {
-    return request.second > 0 && PluginNameOf(request.first, options) == resource;
+    return request.second > 0 && placement::PluginNameOf(request.first, options) == resource;
   };
   return !record.allocations.contains(resource) &&
          (Has(options.native_resources, resource) ||
@@ -211,54 +134,26 @@ bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resourc
 // and then with the same amount.
 std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
                                           const checkpoint::ContainerRecord& record,
-                                          const AdmissionOptions& options) {
+                                          const placement::AdmissionOptions& options) {
   std::vector<std::string> resources;
-  for (const ImplicitResource& implicit : options.implicit_resources) {
+  for (const placement::ImplicitResource& implicit : options.implicit_resources) {
     const auto request = record.requests.find(implicit.resource);
-    if (request != record.requests.end() && request->second == 1 && Applies(implicit, pod)) {
+    if (request != record.requests.end() && request->second == 1 &&
+        placement::Applies(implicit, pod)) {
       resources.push_back(implicit.resource);
     }
   }
   return resources;
 }
 
-ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,
+ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
                              const std::string& requested, double amount,
-                             const AdmissionOptions& options) {
-  std::map<std::string, double> requests = {{requested, amount}};
-  if (plugin.resource == kMemory && plugin.registered_by == RegisteredBy::kBuiltIn) {
-    std::copy_if(demand.requests.begin(), demand.requests.end(),
-                 std::inserter(requests, requests.end()),
-                 [](const auto& request) { return request.first.rfind(kHugepages, 0) == 0; });
-  }
-  const double scale = ScaleOf(requested, options);
-  const auto limit = demand.limits.find(requested);
-  return {
-      .key = demand.key(),
-      .pod_namespace = demand.pod.pod_namespace,
-      .pod_name = demand.pod.name,
-      .type = demand.type,
-      .index = demand.index,
-      .pod_role = demand.pod.role,
-      .pod_type = demand.pod.type,
-      .resource = plugin.resource,
-      .requests = std::move(requests),
-      .scale = scale,
-      .limit = limit == demand.limits.end() ? std::nullopt : std::optional(limit->second * scale),
-      .labels = demand.pod.labels,
-      .annotations = demand.pod.annotations,
-      .native_qos_class = demand.pod.qos_class,
-      .runtime_class = demand.runtime_class};
-}
-
-const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options) {
-  const auto mapped = options.resource_names.find(requested);
-  return mapped == options.resource_names.end() ? requested : mapped->second.plugin;
-}
-
-double ScaleOf(const std::string& requested, const AdmissionOptions& options) {
-  const auto mapped = options.resource_names.find(requested);
-  return mapped == options.resource_names.end() ? 1 : mapped->second.scale;
+                             const placement::AdmissionOptions& options) {
+  return placement::MakeRequest(demand, plugin.resource,
+                                plugin.registered_by == RegisteredBy::kBuiltIn
+                                    ? placement::Hugepages::kWithMemory
+                                    : placement::Hugepages::kApart,
+                                requested, amount, options);
 }
 
 }  // namespace qrm::manager

@@ -23,8 +23,8 @@ CpuSet OwnCpus(const ResourceAllocation& allocation) {
 
 class Lesson : public std::enable_shared_from_this<Lesson> {
  public:
-  Lesson(PluginInfo plugin, std::shared_ptr<PluginClient> client, const AdmissionOptions& options,
-         std::function<void()> ready)
+  Lesson(PluginInfo plugin, std::shared_ptr<PluginClient> client,
+         const placement::AdmissionOptions& options, std::function<void()> ready)
       : plugin_(std::move(plugin)),
         client_(std::move(client)),
         options_(options),
@@ -104,7 +104,7 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
 
   const PluginInfo plugin_;
   const std::shared_ptr<PluginClient> client_;
-  const AdmissionOptions options_;
+  const placement::AdmissionOptions options_;
   const std::function<void()> ready_;
   std::set<std::string> in_the_way_;  ///< UIDs
   sdk::Grants missing_;

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "checkpoint/node_state.h"
-#include "manager/admission/admission_options.h"
 #include "manager/registry/calls/plugin_client.h"
 #include "manager/registry/plugin_info.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm::manager {
 
@@ -19,7 +19,7 @@ struct TeachingParts {
   bool live_is_known = true;
   /// The container runs, or its pod does: what it has without a record is not taken from it.
   std::function<bool(const ContainerKey& key)> is_live;
-  const AdmissionOptions& options;
+  const placement::AdmissionOptions& options;
 };
 
 /// Asks `plugin` through `client` what it holds, and teaches it what is recorded beside that, if

@@ -144,7 +144,8 @@ struct Reply {
 class PermissionsService final : public v1::Permissions::CallbackService {
  public:
   /// `permissions` outlive it.
-  explicit PermissionsService(const Permissions& permissions) : permissions_(permissions) {}
+  explicit PermissionsService(const placement::Permissions& permissions)
+      : permissions_(permissions) {}
 
   Reactor* GetPermissions(Context* context, const v1::GetPermissionsRequest* request,
                           v1::GetPermissionsResponse* response) override {
@@ -152,7 +153,7 @@ class PermissionsService final : public v1::Permissions::CallbackService {
   }
 
  private:
-  const Permissions& permissions_;
+  const placement::Permissions& permissions_;
 };
 
 /// Whether `peer` may have a configuration read: who may write the file may.

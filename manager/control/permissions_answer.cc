@@ -8,9 +8,9 @@
 namespace qrm::manager {
 namespace {
 
-v1::PermissionRule MessageOf(const PermissionRule& rule) {
+v1::PermissionRule MessageOf(const placement::PermissionRule& rule) {
   v1::PermissionRule message;
-  const std::vector<std::string> allowed = AllowedWords(rule);
+  const std::vector<std::string> allowed = placement::AllowedWords(rule);
   message.set_title(rule.title);
   *message.mutable_namespaces() = {rule.namespaces.begin(), rule.namespaces.end()};
   *message.mutable_allow() = {allowed.begin(), allowed.end()};
@@ -24,14 +24,14 @@ v1::PermissionRule MessageOf(const PermissionRule& rule) {
 
 }  // namespace
 
-v1::GetPermissionsResponse PermissionsAnswer(const Permissions& permissions,
+v1::GetPermissionsResponse PermissionsAnswer(const placement::Permissions& permissions,
                                              const std::string& pod_namespace) {
   v1::GetPermissionsResponse response;
   if (!pod_namespace.empty()) {
     *response.add_rules() = MessageOf(permissions.RuleFor(pod_namespace));
     return response;
   }
-  for (const PermissionRule& rule : permissions.rules()) {
+  for (const placement::PermissionRule& rule : permissions.rules()) {
     *response.add_rules() = MessageOf(rule);
   }
   return response;

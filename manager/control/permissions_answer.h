@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "manager/admission/permissions.h"
+#include "plugins/placement/permissions.h"
 
 namespace qrm::v1 {
 class GetPermissionsResponse;
@@ -12,7 +12,7 @@ class GetPermissionsResponse;
 namespace qrm::manager {
 
 /// All rules in their order, or the one that decides for `pod_namespace` when that is not empty.
-v1::GetPermissionsResponse PermissionsAnswer(const Permissions& permissions,
+v1::GetPermissionsResponse PermissionsAnswer(const placement::Permissions& permissions,
                                              const std::string& pod_namespace);
 
 }  // namespace qrm::manager

@@ -1,12 +1,10 @@
 // Everything that can be set about qrmd: the options of its rooms, each with its defaults.
 #pragma once
 
-#include "manager/admission/admission_options.h"
 #include "manager/classes/class_options.h"
 #include "manager/control/control_options.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/process/process_options.h"
-#include "manager/demand/pod_keys.h"
 #include "manager/kubelet/kubelet_options.h"
 #include "manager/observability/http_options.h"
 #include "manager/podresources/pod_resources_options.h"
@@ -16,6 +14,8 @@
 #include "manager/registry/registration_options.h"
 #include "manager/runtime/runtime_options.h"
 #include "plugins/config/machine_config.h"
+#include "plugins/placement/admission_options.h"
+#include "plugins/placement/pod_keys.h"
 
 namespace qrm::manager {
 
@@ -25,8 +25,8 @@ struct Config {
   config::MachineConfig machine;
   BuiltinOptions builtin;
   RegistrationOptions registration;
-  AdmissionOptions admission;
-  PodKeys pod_keys;
+  placement::AdmissionOptions admission;
+  placement::PodKeys pod_keys;
   ClassesOptions classes;
   KubeletOptions kubelet;
   RuntimeOptions runtime;

@@ -25,6 +25,7 @@
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
 #include "manager/state/found_state.h"
+#include "plugins/placement/requests.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {

@@ -1,6 +1,9 @@
 // Writes values as JSON, which is YAML, and plugins' sections as their author wrote them.
 #include "manager/daemon/node_config.h"
 
+#include <cstddef>
+#include <vector>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +15,7 @@
 #include "plugins/nic/config.h"
 #include "plugins/nic/live_nics.h"
 #include "plugins/nic/state.h"
+#include "plugins/placement/node_model.h"
 #include "topology/machine_text.h"
 
 namespace qrm::manager {
@@ -83,32 +87,23 @@ std::string CpuText(const Section& section, const Machine& machine,
              : fmt::format("{{devices: {}, {}", devices, text.substr(text.find('{') + 1));
 }
 
-std::string AdmissionText(const AdmissionOptions& options) {
-  const AdmissionOptions usual;
-  std::string text;
-  AppendIfChanged(text, "topology-policy", std::string(ToString(options.merge.policy)),
-                  std::string(ToString(usual.merge.policy)));
-  AppendIfChanged(text, "topology-scope", std::string(ToString(options.scope)),
-                  std::string(ToString(usual.scope)));
-  AppendIfChanged(text, "prefer-closest-numa-nodes", options.merge.prefer_closest_numa_nodes,
-                  usual.merge.prefer_closest_numa_nodes);
-  AppendIfChanged(text, "numeric-align-resources", options.merge.align_resources,
-                  usual.merge.align_resources);
-  AppendIfChanged(text, "skip-namespaces", options.skipped_namespaces, usual.skipped_namespaces);
-  return text;
+/// The value of `key` in YAML.
+std::string ValueText(const config::ConfigKey& key) {
+  std::string text = key.show();
+  return key.shape == config::KeyShape::kScalar ? config::PlainOrQuoted(text) : text;
 }
 
-std::string PodKeysText(const PodKeys& keys) {
-  const std::pair<const char*, std::string PodKeys::*> members[] = {
-      {"pod-role-label", &PodKeys::role_label},
-      {"pod-role-annotation", &PodKeys::role_annotation},
-      {"pod-type-annotation", &PodKeys::type_annotation},
-      {"pod-type-annotation-fallback", &PodKeys::type_annotation_fallback},
-      {"main-container-annotation", &PodKeys::main_container_annotation}};
-  const PodKeys usual;
+/// The keys whose values are not the default ones.
+std::string ChangedKeys(placement::AdmissionOptions options, placement::PodKeys pod_keys) {
+  placement::AdmissionOptions usual_options;
+  placement::PodKeys usual_pod_keys;
+  const std::vector<config::ConfigKey> keys = placement::NodeKeys(options, pod_keys);
+  const std::vector<config::ConfigKey> usual = placement::NodeKeys(usual_options, usual_pod_keys);
   std::string text;
-  for (const auto& [name, member] : members) {
-    AppendIfChanged(text, name, keys.*member, usual.*member);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].show() != usual[i].show()) {
+      Append(text, keys[i].name, ValueText(keys[i]));
+    }
   }
   return text;
 }
@@ -118,9 +113,8 @@ std::string PodKeysText(const PodKeys& keys) {
 StatusOr<NodeConfig> NodeConfig::Make(const Parts& parts) {
   std::string keys;
   Append(keys, "machine", Written("described:" + MachineText(parts.machine)));
-  for (const std::string& more : {AdmissionText(parts.admission), PodKeysText(parts.pod_keys)}) {
-    keys += more.empty() ? "" : ", " + more;
-  }
+  const std::string changed = ChangedKeys(parts.admission, parts.pod_keys);
+  keys += changed.empty() ? "" : ", " + changed;
   AppendIfChanged(keys, "builtin-plugins", parts.builtin.plugins, BuiltinNames());
 
   NodeConfig made{{}};

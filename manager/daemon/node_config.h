@@ -8,10 +8,10 @@
 #include "api/base/status.h"
 #include "api/id_set.h"
 #include "api/resource.h"
-#include "manager/admission/admission_options.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/demand/pod_keys.h"
 #include "plugins/cpu/config/config.h"
+#include "plugins/placement/admission_options.h"
+#include "plugins/placement/pod_keys.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -26,8 +26,8 @@ class NodeConfig {
   struct Parts {
     const Machine& machine;
     const BuiltinOptions& builtin;
-    const AdmissionOptions& admission;
-    const PodKeys& pod_keys;
+    const placement::AdmissionOptions& admission;
+    const placement::PodKeys& pod_keys;
   };
   /// Errors: kInvalidArgument when a plugin's section is wrong or does not fit the machine;
   /// kUnavailable when the NICs' addresses cannot be read.

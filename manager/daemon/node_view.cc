@@ -82,7 +82,7 @@ std::vector<std::string> PluginProblems(const Plugins& plugins,
 /// What the container of `record` has nothing of, of what `plugins` give.
 std::vector<std::string> LackedBy(const checkpoint::ContainerRecord& record,
                                   const std::vector<PluginInfo>& plugins,
-                                  const AdmissionOptions& options) {
+                                  const placement::AdmissionOptions& options) {
   std::vector<std::string> lacked;
   for (const PluginInfo& plugin : plugins) {
     // What every container uses is not missed of a plugin that may have been switched off.
@@ -183,7 +183,7 @@ void NodeView::KeepPluginValues(std::function<void(const qrm::Status& kept)> don
   parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
 }
 
-const Permissions& NodeView::GetPermissions() const {
+const placement::Permissions& NodeView::GetPermissions() const {
   return parts_.config.admission.permissions;
 }
 

@@ -86,7 +86,7 @@ class NodeView final : public NodeServices {
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override;
-  const Permissions& GetPermissions() const override;
+  const placement::Permissions& GetPermissions() const override;
   std::vector<ClassTypeStatus> Classes() const override;
   void SetClass(const ClassChange& change, ClassDone done) override;
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override;

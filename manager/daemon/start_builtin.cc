@@ -222,7 +222,7 @@ StatusOr<ConfigTrial> TryBuiltins(std::vector<BuiltinPlugin> fresh, const LocalP
 }
 
 void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
-                   const AdmissionOptions& admission) {
+                   const placement::AdmissionOptions& admission) {
   for (const PluginInfo& plugin : plugins.List()) {
     if (plugin.registered_by != RegisteredBy::kBuiltIn) {
       continue;

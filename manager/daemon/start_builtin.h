@@ -8,13 +8,13 @@
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
-#include "manager/admission/admission_options.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/observability/config_trial.h"
 #include "manager/registry/calls/local_plugin.h"
 #include "manager/registry/plugins.h"
 #include "manager/registry/registry.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/admission_options.h"
 
 namespace qrm::manager {
 
@@ -23,7 +23,7 @@ struct BuiltinRecords {
   /// As the checkpoint has it, before it was made to fit the machine: plugins make theirs fit.
   const checkpoint::NodeState& found;
   StateLoop& state;  ///< outlives the plugins
-  const AdmissionOptions& admission;
+  const placement::AdmissionOptions& admission;
   std::string state_dir;
 };
 
@@ -58,6 +58,6 @@ StatusOr<ConfigTrial> TryBuiltins(std::vector<BuiltinPlugin> fresh, const LocalP
 /// Teaches the built-in ones of `plugins` all that `state` records of them, for a checkpoint that
 /// could be read only after their start. Calls that begin later find them taught.
 void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
-                   const AdmissionOptions& admission);
+                   const placement::AdmissionOptions& admission);
 
 }  // namespace qrm::manager

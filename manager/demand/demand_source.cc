@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "plugins/placement/requests.h"
 #include "plugins/rules/pod_priority.h"
 
 namespace qrm::manager {
@@ -169,16 +170,16 @@ std::string QosClassOf(const RuntimePod& pod, const RuntimeContainer& container)
                                                                              : kBestEffort;
 }
 
-CgroupEstimate::CgroupEstimate(PodKeys keys, uint64_t memory_bytes)
+CgroupEstimate::CgroupEstimate(placement::PodKeys keys, uint64_t memory_bytes)
     : keys_(std::move(keys)), memory_bytes_(memory_bytes) {}
 
 std::string CgroupEstimate::MainContainerOf(const checkpoint::PodMeta& pod) const {
-  return ValueOf(pod.annotations, keys_.main_container_annotation);
+  return placement::MainContainerOf(keys_, pod);
 }
 
-StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
-                                                   const RuntimeContainer& container) const {
-  ContainerDemand demand;
+StatusOr<placement::ContainerDemand> CgroupEstimate::Estimate(
+    const RuntimePod& pod, const RuntimeContainer& container) const {
+  placement::ContainerDemand demand;
   demand.runtime_id = container.id;
   demand.container = ContainerNameOf(container);
   if (pod.uid.empty() || demand.container.empty()) {
@@ -190,18 +191,12 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   demand.pod = {.uid = pod.uid,
                 .pod_namespace = pod.pod_namespace,
                 .name = pod.name,
-                .role = FirstOf(ValueOf(pod.labels, keys_.role_label),
-                                ValueOf(pod.annotations, keys_.role_annotation)),
-                .type = FirstOf(ValueOf(pod.annotations, keys_.type_annotation),
-                                ValueOf(pod.annotations, keys_.type_annotation_fallback)),
                 .qos_class = QosClassOf(pod, container),
                 .labels = pod.labels,
                 .annotations = pod.annotations};
   demand.pod.annotations.Edit().erase(
       rules::kPodPriorityAnnotation);  // its spec says it, not itself
-  demand.role_key = !ValueOf(pod.labels, keys_.role_label).empty()
-                        ? "label " + keys_.role_label
-                        : "annotation " + keys_.role_annotation;
+  demand.role_key = placement::ReadRole(keys_, demand.pod);
   const std::string main = MainContainerOf(demand.pod);
   demand.type =
       main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;

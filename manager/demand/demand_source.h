@@ -11,44 +11,14 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "checkpoint/node_state.h"
-#include "manager/demand/pod_keys.h"
 #include "manager/runtime/container.h"
+#include "plugins/placement/demand.h"
+#include "plugins/placement/pod_keys.h"
 
 namespace qrm::manager {
 
 /// The source of requests that were computed from cgroup values.
 inline constexpr char kEstimate[] = "estimate";
-
-/// What one container asks of the node, and as what.
-struct ContainerDemand {
-  checkpoint::PodMeta pod;
-  SharedText container;
-  ContainerType type = ContainerType::kMain;
-  uint64_t index = 0;
-  bool restartable_init = false;  ///< a sidecar among the pod's init containers
-  /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
-  Shared<std::map<std::string, double>> requests;
-  Shared<std::map<std::string, double>> limits;  ///< of those that are known to have one
-  /// Where `requests` came from: "pods-api", "kubelet", "announced" or kEstimate.
-  std::string source;
-  SharedText runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
-  std::string runtime_class;
-  /// The CPUs and memory nodes that the runtime confines it to, as far as it says.
-  CpuSet cpus;
-  NumaMask mems;
-  MadeWith made_with;           ///< of one that exists
-  std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
-  std::string priority_class;   ///< empty when unknown or without
-  std::string role_key;         ///< what names the pod's role: "label KEY"; empty: nobody said
-
-  /// The pod's other containers, in the order in which they start; empty when the pod's spec is not
-  /// known. Theirs are empty.
-  std::vector<ContainerDemand> others;
-  std::size_t place = 0;  ///< how many of `others` start before this one
-
-  ContainerKey key() const { return {pod.uid, container}; }
-};
 
 /// Takes the CPU limit that `told` says; without a quota or a period it says nothing.
 void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limits);
@@ -56,7 +26,7 @@ void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limi
 /// Tells the demand of a container that the runtime is about to create, or has.
 class DemandSource {
  public:
-  using Found = std::function<void(StatusOr<ContainerDemand>)>;
+  using Found = std::function<void(StatusOr<placement::ContainerDemand>)>;
 
   virtual ~DemandSource() = default;
 
@@ -74,7 +44,8 @@ class DemandSource {
 
   /// `recorded`, what a container on record asked for, with what its pod's spec says now; absent
   /// when no spec of the pod is known. Never waits. Threads: any.
-  virtual std::optional<ContainerDemand> FindNow(const ContainerDemand& /*recorded*/) const {
+  virtual std::optional<placement::ContainerDemand> FindNow(
+      const placement::ContainerDemand& /*recorded*/) const {
     return std::nullopt;
   }
   /// Changes whenever FindNow may answer otherwise than before. Threads: any.
@@ -97,11 +68,11 @@ class DemandSource {
 class CgroupEstimate final : public DemandSource {
  public:
   /// `memory_bytes` is the machine's, as kubelet takes it for the node's capacity; 0 when unknown.
-  explicit CgroupEstimate(PodKeys keys = {}, uint64_t memory_bytes = 0);
+  explicit CgroupEstimate(placement::PodKeys keys = {}, uint64_t memory_bytes = 0);
 
   /// Errors: kInvalidArgument as Find.
-  StatusOr<ContainerDemand> Estimate(const RuntimePod& pod,
-                                     const RuntimeContainer& container) const;
+  StatusOr<placement::ContainerDemand> Estimate(const RuntimePod& pod,
+                                                const RuntimeContainer& container) const;
   /// The name of the container that `pod` calls its main one; empty when it names none.
   std::string MainContainerOf(const checkpoint::PodMeta& pod) const;
 
@@ -111,7 +82,7 @@ class CgroupEstimate final : public DemandSource {
   }
 
  private:
-  PodKeys keys_;
+  placement::PodKeys keys_;
   uint64_t memory_bytes_;
 };
 

@@ -38,7 +38,7 @@ void WarnOfOtherPod(const PodSpec& spec, const checkpoint::PodMeta& pod, const S
 
 /// A question for a container's demand: the estimate, and the callback that gets the answer.
 struct Question {
-  ContainerDemand estimate;
+  placement::ContainerDemand estimate;
   DemandSource::Found found;
 };
 
@@ -61,9 +61,11 @@ struct ExactSource::Impl : std::enable_shared_from_this<ExactSource::Impl> {
        std::chrono::milliseconds longest)
       : io(loop), sources(std::move(spec_sources)), estimate(std::move(by)), max_wait(longest) {}
 
-  std::optional<ContainerDemand> Refined(const ContainerDemand& estimated, const PodSpecPtr& spec,
-                                         const SpecSource& source) const;
-  std::optional<ContainerDemand> Known(const ContainerDemand& estimated) const;
+  std::optional<placement::ContainerDemand> Refined(const placement::ContainerDemand& estimated,
+                                                    const PodSpecPtr& spec,
+                                                    const SpecSource& source) const;
+  std::optional<placement::ContainerDemand> Known(
+      const placement::ContainerDemand& estimated) const;
 
   // On the I/O loop.
   void Begin(const std::string& uid, const WaitPtr& wait, Deadline end);
@@ -102,12 +104,12 @@ void ExactSource::Stop() {
 
 void ExactSource::Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
                        Found found) {
-  StatusOr<ContainerDemand> estimated = impl_->estimate.Estimate(pod, container);
+  StatusOr<placement::ContainerDemand> estimated = impl_->estimate.Estimate(pod, container);
   if (!estimated.ok()) {
     found(std::move(estimated));
     return;
   }
-  std::optional<ContainerDemand> exact = impl_->Known(*estimated);
+  std::optional<placement::ContainerDemand> exact = impl_->Known(*estimated);
   if (!exact.has_value() && !impl_->can_look) {
     exact = *estimated;
   }
@@ -154,7 +156,8 @@ void ExactSource::Prefetch(const RuntimePod& pod) {
   }
 }
 
-std::optional<ContainerDemand> ExactSource::FindNow(const ContainerDemand& recorded) const {
+std::optional<placement::ContainerDemand> ExactSource::FindNow(
+    const placement::ContainerDemand& recorded) const {
   return impl_->Known(recorded);
 }
 
@@ -172,15 +175,16 @@ void ExactSource::LookAgain(const std::string& pod_uid) {
   }
 }
 
-std::optional<ContainerDemand> ExactSource::Impl::Refined(const ContainerDemand& estimated,
-                                                          const PodSpecPtr& spec,
-                                                          const SpecSource& source) const {
+std::optional<placement::ContainerDemand> ExactSource::Impl::Refined(
+    const placement::ContainerDemand& estimated, const PodSpecPtr& spec,
+    const SpecSource& source) const {
   return spec == nullptr || !IsOf(*spec, estimated.pod)
              ? std::nullopt
              : Refine(estimated, *spec, estimate.MainContainerOf(estimated.pod), source.name());
 }
 
-std::optional<ContainerDemand> ExactSource::Impl::Known(const ContainerDemand& estimated) const {
+std::optional<placement::ContainerDemand> ExactSource::Impl::Known(
+    const placement::ContainerDemand& estimated) const {
   for (const SpecSource* source : sources) {
     const PodSpecPtr spec = SpecOf(*source, estimated.pod);
     if (auto exact = Refined(estimated, spec, *source)) {
@@ -234,7 +238,7 @@ void ExactSource::Impl::LookWith(std::size_t index, const std::string& uid, cons
 
 // No source that still looks takes precedence over one that has answered.
 bool ExactSource::Impl::IsEnough(const Wait& wait) {
-  ContainerDemand first;
+  placement::ContainerDemand first;
   {
     const MutexLock lock(mutex);
     first = wait.questions.front().estimate;

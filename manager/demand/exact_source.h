@@ -33,7 +33,8 @@ class ExactSource final : public DemandSource {
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
             Found found) override;
   void Prefetch(const RuntimePod& pod) override;
-  std::optional<ContainerDemand> FindNow(const ContainerDemand& recorded) const override;
+  std::optional<placement::ContainerDemand> FindNow(
+      const placement::ContainerDemand& recorded) const override;
   uint64_t revision() const override;
   void LookAgain(const std::string& pod_uid) override;
 

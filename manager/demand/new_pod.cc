@@ -87,8 +87,8 @@ StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {
 }
 
 /// The first container as the runtime would tell of it.
-StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
-                                      const CgroupEstimate& estimate) {
+StatusOr<placement::ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
+                                                 const CgroupEstimate& estimate) {
   const core::ObjectMeta& meta = pod.metadata();
   const RuntimePod sandbox{.uid = meta.uid(),
                            .pod_namespace = meta.namespace_(),
@@ -102,14 +102,15 @@ StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
 
 /// What is known of each container without the pod's spec: its CPUs and memory, and nothing of the
 /// others.
-NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::string& main) {
+NewPod OneByOne(const placement::ContainerDemand& first, const PodSpec& spec,
+                const std::string& main) {
   NewPod pod;
   std::set<std::string> unseen;
-  for (const ContainerSpec& container : spec.containers) {
-    if (container.kind == ContainerSpec::Kind::kEphemeral) {
+  for (const PodContainer& container : spec.containers) {
+    if (container.kind == PodContainer::Kind::kEphemeral) {
       continue;
     }
-    ContainerDemand demand = first;
+    placement::ContainerDemand demand = first;
     demand.container = container.name;
     demand.pod.qos_class = spec.qos_class;
     demand.type =
@@ -135,17 +136,17 @@ NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::st
 
 }  // namespace
 
-StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid, const PodKeys& keys,
-                            SpecsFrom specs) {
+StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid,
+                            const placement::PodKeys& keys, SpecsFrom specs) {
   QRM_ASSIGN_OR_RETURN(const core::Pod pod, Parse(bytes, uid));
   QRM_ASSIGN_OR_RETURN(const PodSpec spec, ParsePodMessage(pod.SerializeAsString()));
   const CgroupEstimate estimate(keys);
-  QRM_ASSIGN_OR_RETURN(const ContainerDemand first, FirstDemand(pod, spec, estimate));
+  QRM_ASSIGN_OR_RETURN(const placement::ContainerDemand first, FirstDemand(pod, spec, estimate));
   const std::string main = estimate.MainContainerOf(first.pod);
   if (specs == SpecsFrom::kCgroups) {
     return OneByOne(first, spec, main);
   }
-  std::optional<ContainerDemand> all = Refine(first, spec, main, kSource);
+  std::optional<placement::ContainerDemand> all = Refine(first, spec, main, kSource);
   QRM_CHECK(all.has_value());  // the first container is one of the spec's
   return NewPod{.admissions = {*std::move(all)}, .unseen = {}};
 }

@@ -14,7 +14,7 @@ enum class SpecsFrom { kKubelet, kCgroups };
 
 struct NewPod {
   /// What DryRun::Run takes: one for all containers, or one each where their spec is not known.
-  std::vector<ContainerDemand> admissions;
+  std::vector<placement::ContainerDemand> admissions;
   /// What the pod requests and its cgroups will not show.
   std::vector<std::string> unseen;
 };
@@ -23,7 +23,7 @@ struct NewPod {
 /// has one, may be that of a pod which is there. Without a namespace it is in "default".
 /// Errors: kInvalidArgument for bytes that are no pod, for one that is too large, and as
 /// ReadManifest.
-StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid, const PodKeys& keys,
-                            SpecsFrom specs);
+StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid,
+                            const placement::PodKeys& keys, SpecsFrom specs);
 
 }  // namespace qrm::manager

@@ -8,12 +8,13 @@
 
 #include "api/base/errorf.h"
 #include "api/quantity.h"
+#include "plugins/placement/requests.h"
 #include "plugins/rules/pod_priority.h"
 
 namespace qrm::manager {
 namespace {
 
-using Kind = ContainerSpec::Kind;
+using Kind = PodContainer::Kind;
 using Amounts = std::map<std::string, double>;
 
 constexpr char kConfigHash[] = "kubernetes.io/config.hash";
@@ -33,14 +34,9 @@ StatusOr<Amounts> ReadAmounts(const StringMap& texts) {
   return amounts;
 }
 
-/// The amounts of one container, or of the pod.
-struct ReadResources {
-  Amounts requests;
-  Amounts limits;
-};
-
-StatusOr<ReadResources> Read(const PodManifest::Resources& resources) {
-  ReadResources read;
+/// A container with its amounts only, or what the pod says of itself as a whole.
+StatusOr<PodContainer> Read(const PodManifest::Resources& resources) {
+  PodContainer read;
   QRM_ASSIGN_OR_RETURN(read.requests, ReadAmounts(resources.requests));
   QRM_ASSIGN_OR_RETURN(read.limits, ReadAmounts(resources.limits));
   for (const auto& [resource, limit] : read.limits) {
@@ -50,33 +46,6 @@ StatusOr<ReadResources> Read(const PodManifest::Resources& resources) {
   }
   return read;
 }
-
-/// Sums up what decides the QoS class: CPUs and memory only.
-class QosSum {
- public:
-  void Add(const ReadResources& resources) {
-    for (const char* resource : {"cpu", "memory"}) {
-      const auto limit = resources.limits.find(resource);
-      const auto request = resources.requests.find(resource);
-      all_limited_ = all_limited_ && limit != resources.limits.end();
-      any_ = any_ || request != resources.requests.end() || limit != resources.limits.end();
-      requests_[resource] += request == resources.requests.end() ? 0 : request->second;
-      limits_[resource] += limit == resources.limits.end() ? 0 : limit->second;
-    }
-  }
-  std::string QosClass() const {
-    if (!any_) {
-      return "BestEffort";
-    }
-    return all_limited_ && requests_ == limits_ ? "Guaranteed" : "Burstable";
-  }
-
- private:
-  bool any_ = false;
-  bool all_limited_ = true;
-  Amounts requests_;
-  Amounts limits_;
-};
 
 /// Reads the containers of one manifest in their order.
 class ContainerReader {
@@ -89,8 +58,7 @@ class ContainerReader {
     return OkStatus();
   }
 
-  std::vector<ContainerSpec> specs;
-  QosSum qos;
+  std::vector<PodContainer> specs;
 
  private:
   Status Add(const PodManifest::Container& container, Kind kind, std::size_t index) {
@@ -101,16 +69,11 @@ class ContainerReader {
     if (specs.size() >= kMaxSpecContainers) {
       return Errorf(StatusCode::kInvalidArgument, "there are more than {}", kMaxSpecContainers);
     }
-    QRM_ASSIGN_OR_RETURN(ReadResources resources, Read(container.resources));
-    if (kind != Kind::kEphemeral) {
-      qos.Add(resources);
-    }
-    const bool restarts = kind == Kind::kInit && container.restart_policy == "Always";
-    specs.push_back({.name = container.name,
-                     .kind = restarts ? Kind::kRestartableInit : kind,
-                     .index = index,
-                     .requests = std::move(resources.requests),
-                     .limits = std::move(resources.limits)});
+    QRM_ASSIGN_OR_RETURN(PodContainer read, Read(container.resources));
+    read.name = container.name;
+    read.kind = kind == Kind::kInit && container.restart_policy == "Always" ? Kind::kSidecar : kind;
+    read.index = index;
+    specs.push_back(std::move(read));
     return OkStatus();
   }
 
@@ -136,27 +99,6 @@ Status CheckIdentity(const PodManifest& manifest) {
   return OkStatus();
 }
 
-bool IsMain(const ContainerSpec& container, const PodSpec& spec, const std::string& main) {
-  const bool named = std::any_of(
-      spec.containers.begin(), spec.containers.end(),
-      [&](const ContainerSpec& other) { return other.kind == Kind::kApp && other.name == main; });
-  return named ? container.name == main : container.index == 0;
-}
-
-ContainerType TypeOf(const ContainerSpec& container, const PodSpec& spec, const std::string& main) {
-  switch (container.kind) {
-    case Kind::kInit:
-      return ContainerType::kInit;
-    case Kind::kRestartableInit:
-      return ContainerType::kSidecar;
-    case Kind::kEphemeral:
-      return ContainerType::kEphemeral;
-    case Kind::kApp:
-      break;
-  }
-  return IsMain(container, spec, main) ? ContainerType::kMain : ContainerType::kSidecar;
-}
-
 /// Kubelet writes the hash on a static pod and on its mirror, and the other one on the mirror only.
 std::string StaticUidOf(const PodManifest& manifest) {
   const auto hash = manifest.annotations.find(kConfigHash);
@@ -179,55 +121,48 @@ StatusOr<PodSpec> ReadManifest(const PodManifest& manifest) {
         std::pair(&manifest.ephemeral_containers, Kind::kEphemeral)}) {
     read = read.ok() ? reader.AddAll(*containers, kind) : read;
   }
-  const StatusOr<ReadResources> whole = Read(manifest.resources);
+  const StatusOr<PodContainer> whole = Read(manifest.resources);
   read = read.ok() ? whole.status() : read;
   if (!read.ok()) {
     return Annotate(read, "cannot use the spec of pod " + NameOf(manifest));
   }
-  if (HasPodLevel(manifest)) {
-    reader.qos = QosSum();
-    reader.qos.Add(*whole);
-  }
-  return PodSpec{.uid = manifest.uid,
-                 .static_uid = StaticUidOf(manifest),
-                 .pod_namespace = manifest.pod_namespace,
-                 .name = manifest.name,
-                 .qos_class = reader.qos.QosClass(),
-                 .controller_kind = manifest.controller_kind,
-                 .priority_class = manifest.priority_class,
-                 .priority = manifest.priority,
-                 .runtime_class = manifest.runtime_class,
-                 .containers = std::move(reader.specs)};
+  return PodSpec{
+      .uid = manifest.uid,
+      .static_uid = StaticUidOf(manifest),
+      .pod_namespace = manifest.pod_namespace,
+      .name = manifest.name,
+      .qos_class = HasPodLevel(manifest) ? QosClassOf({*whole}) : QosClassOf(reader.specs),
+      .controller_kind = manifest.controller_kind,
+      .priority_class = manifest.priority_class,
+      .priority = manifest.priority,
+      .runtime_class = manifest.runtime_class,
+      .containers = std::move(reader.specs)};
 }
 
-std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const PodSpec& spec,
-                                      const std::string& main_container,
-                                      const std::string& source) {
-  std::optional<ContainerDemand> refined;
-  std::vector<ContainerDemand> others;
+std::optional<placement::ContainerDemand> Refine(const placement::ContainerDemand& estimate,
+                                                 const PodSpec& spec,
+                                                 const std::string& main_container,
+                                                 const std::string& source) {
+  placement::ContainerDemand common = estimate;
+  common.pod.qos_class = spec.qos_class;
+  common.source = source;
+  common.controller_kind = spec.controller_kind;
+  common.priority_class = spec.priority_class;
+  if (spec.priority.has_value()) {
+    common.pod.annotations.Edit()[rules::kPodPriorityAnnotation] = std::to_string(*spec.priority);
+  }
+  if (!spec.runtime_class.empty()) {
+    common.runtime_class = spec.runtime_class;
+  }
+  std::optional<placement::ContainerDemand> refined;
+  std::vector<placement::ContainerDemand> others;
   std::size_t place = 0;
-  for (const ContainerSpec& container : spec.containers) {
-    ContainerDemand demand = estimate;
-    demand.container = container.name;
-    demand.pod.qos_class = spec.qos_class;
-    demand.type = TypeOf(container, spec, main_container);
-    demand.index = container.index;
-    demand.restartable_init = container.kind == Kind::kRestartableInit;
-    demand.requests = container.requests;
-    demand.limits = container.limits;
-    demand.source = source;
-    demand.controller_kind = spec.controller_kind;
-    demand.priority_class = spec.priority_class;
-    if (spec.priority.has_value()) {
-      demand.pod.annotations.Edit()[rules::kPodPriorityAnnotation] = std::to_string(*spec.priority);
-    }
-    if (!spec.runtime_class.empty()) {
-      demand.runtime_class = spec.runtime_class;
-    }
-    if (container.name == estimate.container) {
+  for (placement::ContainerDemand& demand :
+       placement::DemandsOf(common, spec.containers, main_container)) {
+    if (demand.container == estimate.container) {
       place = others.size();
       refined = std::move(demand);
-    } else if (container.kind != Kind::kEphemeral) {
+    } else if (demand.type != ContainerType::kEphemeral) {
       demand.runtime_id = {};
       others.push_back(std::move(demand));
     }

@@ -10,25 +10,11 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "api/pod_container.h"
 #include "api/resource.h"
 #include "manager/demand/demand_source.h"
 
 namespace qrm::manager {
-
-/// One container of a spec.
-struct ContainerSpec {
-  enum class Kind { kInit, kRestartableInit, kApp, kEphemeral };
-
-  std::string name;
-  Kind kind = Kind::kApp;
-  uint64_t index = 0;  ///< among the pod's init, app or ephemeral containers
-  /// Amounts above zero; where there is only a limit, it is the request. Units: as in
-  /// ContainerRequest::requests.
-  std::map<std::string, double> requests;
-  std::map<std::string, double> limits;  ///< of those that have one
-
-  bool operator==(const ContainerSpec&) const = default;
-};
 
 /// One pod.
 struct PodSpec {
@@ -43,7 +29,7 @@ struct PodSpec {
   std::string priority_class;
   std::optional<int> priority;
   std::string runtime_class;
-  std::vector<ContainerSpec> containers;  ///< init, then app, then ephemeral ones
+  std::vector<PodContainer> containers;  ///< init, then app, then ephemeral ones
 
   bool operator==(const PodSpec&) const = default;
 };
@@ -87,7 +73,9 @@ StatusOr<PodSpec> ReadManifest(const PodManifest& manifest);
 /// are admitted together with it. A container that kubelet restarts through the pod's life is a
 /// sidecar, also one of the init containers; without a named main container, the first is the main
 /// one. Absent when the spec has no such container.
-std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const PodSpec& spec,
-                                      const std::string& main_container, const std::string& source);
+std::optional<placement::ContainerDemand> Refine(const placement::ContainerDemand& estimate,
+                                                 const PodSpec& spec,
+                                                 const std::string& main_container,
+                                                 const std::string& source);
 
 }  // namespace qrm::manager

@@ -50,7 +50,8 @@ void TakeLimit(const LinuxResources& told, std::map<std::string, double>& limits
 
 }  // namespace
 
-ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told) {
+placement::ContainerDemand ResizedDemand(placement::ContainerDemand demand,
+                                         const LinuxResources& told) {
   if (told.cpu_period_us.value_or(0) == 0 && demand.source != kEstimate) {
     return demand;
   }

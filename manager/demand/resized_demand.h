@@ -11,6 +11,7 @@ namespace qrm::manager {
 /// without a period are not kubelet's where there is a spec, and those of which it gives none stay
 /// as the spec has them; so do those that kubelet would write for the spec.
 /// Source: kubelet 1.36, where only updates of the status notify the Pods API's watches.
-ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told);
+placement::ContainerDemand ResizedDemand(placement::ContainerDemand demand,
+                                         const LinuxResources& told);
 
 }  // namespace qrm::manager

@@ -27,7 +27,8 @@ std::optional<DriverChoice> ByAnnotation(const StringMap& annotations, const std
                       .by = fmt::format("annotation {}={}", key, Quoted(found->second))};
 }
 
-std::optional<DriverChoice> ByDefault(const ContainerDemand& demand, const DriverOptions& options) {
+std::optional<DriverChoice> ByDefault(const placement::ContainerDemand& demand,
+                                      const placement::DriverOptions& options) {
   for (const auto& [name, rules] : options) {
     const auto& classes = rules.runtime_classes;
     if (!demand.runtime_class.empty() &&
@@ -48,8 +49,8 @@ std::optional<DriverChoice> ByDefault(const ContainerDemand& demand, const Drive
   return std::nullopt;
 }
 
-std::string SpecOf(const ContainerDemand& demand, const std::string& driver,
-                   const DriverOptions& options) {
+std::string SpecOf(const placement::ContainerDemand& demand, const std::string& driver,
+                   const placement::DriverOptions& options) {
   for (const std::string& key :
        {std::string(kDriverSpecOfContainer) + demand.container, std::string(kDriverSpec)}) {
     if (const auto found = demand.pod.annotations.find(key);
@@ -63,8 +64,9 @@ std::string SpecOf(const ContainerDemand& demand, const std::string& driver,
 
 }  // namespace
 
-StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand, double cpus,
-                                                   const DriverOptions& options) {
+StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDemand& demand,
+                                                   double cpus,
+                                                   const placement::DriverOptions& options) {
   std::optional<DriverChoice> choice =
       ByAnnotation(demand.pod.annotations, kContainerDriver + demand.container);
   if (choice.has_value() && !choice->name.empty() && cpus == 0) {
@@ -95,7 +97,7 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand
   return choice;
 }
 
-bool IsOpenTo(const DriverOptions& options, const std::string& driver,
+bool IsOpenTo(const placement::DriverOptions& options, const std::string& driver,
               const std::string& pod_namespace) {
   const auto rules = options.find(driver);
   return rules != options.end() && MatchesAnyGlob(rules->second.namespaces, pod_namespace);

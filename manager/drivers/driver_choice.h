@@ -6,7 +6,7 @@
 
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
-#include "manager/drivers/driver_options.h"
+#include "plugins/placement/driver_options.h"
 
 namespace qrm::manager {
 
@@ -28,11 +28,12 @@ struct DriverChoice {
 /// driver is none. Pods' keys and defaults are for main containers that request CPUs.
 /// Errors: kInvalidArgument for an impossible name, a spec that is too long, and a container of its
 /// own key that requests no CPU.
-StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand, double cpus,
-                                                   const DriverOptions& options);
+StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDemand& demand,
+                                                   double cpus,
+                                                   const placement::DriverOptions& options);
 
 /// Whether the rules of `driver` let pods of `pod_namespace` ask for it.
-bool IsOpenTo(const DriverOptions& options, const std::string& driver,
+bool IsOpenTo(const placement::DriverOptions& options, const std::string& driver,
               const std::string& pod_namespace);
 
 /// The driver's record among `allocations`: its resource name; empty when there is none.

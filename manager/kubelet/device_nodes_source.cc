@@ -64,8 +64,8 @@ DeviceNodes NodesOf(const PodList& list, const checkpoint::PodMeta& pod) {
 }
 
 /// Sets the annotation of all containers of the pod; without devices, it has none.
-void SetNodes(ContainerDemand& demand, const DeviceNodes& devices) {
-  const auto set = [&](ContainerDemand& one) {
+void SetNodes(placement::ContainerDemand& demand, const DeviceNodes& devices) {
+  const auto set = [&](placement::ContainerDemand& one) {
     if (devices.empty()) {
       one.pod.annotations.Edit().erase(kDeviceNodesAnnotation);
     } else {
@@ -76,7 +76,7 @@ void SetNodes(ContainerDemand& demand, const DeviceNodes& devices) {
   std::for_each(demand.others.begin(), demand.others.end(), set);
 }
 
-using Answer = StatusOr<ContainerDemand>;
+using Answer = StatusOr<placement::ContainerDemand>;
 
 /// A question that has been passed on, and its answer once that is there.
 struct Turn {
@@ -106,8 +106,8 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
         options(std::move(source_options)),
         stub(Connect(options.kubelet_socket)) {}
 
-  bool MayHaveDevices(const ContainerDemand& demand) const {
-    const auto asks = [this](const ContainerDemand& one) {
+  bool MayHaveDevices(const placement::ContainerDemand& demand) const {
+    const auto asks = [this](const placement::ContainerDemand& one) {
       return std::any_of(one.requests.begin(), one.requests.end(), [&](const auto& request) {
         return request.first.find('/') != std::string::npos && !options.is_served(request.first);
       });
@@ -129,9 +129,10 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     Ask(turn, *std::move(answer), uid, std::min(deadline, DeadlineAfter(options.timeout)));
   }
 
-  void Ask(const TurnPtr& turn, ContainerDemand demand, const std::string& uid, Deadline deadline) {
+  void Ask(const TurnPtr& turn, placement::ContainerDemand demand, const std::string& uid,
+           Deadline deadline) {
     using Async = Lister::StubInterface::async_interface;
-    const auto asked = std::make_shared<ContainerDemand>(std::move(demand));
+    const auto asked = std::make_shared<placement::ContainerDemand>(std::move(demand));
     const auto listed = [self = shared_from_this(), turn, asked,
                          uid](const StatusOr<PodList>& list) {
       self->Note(list.status(), asked->pod);
@@ -248,7 +249,8 @@ void DeviceNodesSource::Prefetch(const RuntimePod& pod) {
   impl_->inner.Prefetch(pod);
 }
 
-std::optional<ContainerDemand> DeviceNodesSource::FindNow(const ContainerDemand& recorded) const {
+std::optional<placement::ContainerDemand> DeviceNodesSource::FindNow(
+    const placement::ContainerDemand& recorded) const {
   return impl_->inner.FindNow(recorded);
 }
 

@@ -39,7 +39,8 @@ class DeviceNodesSource final : public DemandSource {
             Found found) override;
   void Prefetch(const RuntimePod& pod) override;
   /// Keeps the annotation that is on record.
-  std::optional<ContainerDemand> FindNow(const ContainerDemand& recorded) const override;
+  std::optional<placement::ContainerDemand> FindNow(
+      const placement::ContainerDemand& recorded) const override;
   uint64_t revision() const override;
   void LookAgain(const std::string& pod_uid) override;
 

@@ -62,7 +62,7 @@ std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet
 }  // namespace
 
 KubeletSpecs::KubeletSpecs(const Parts& parts, const KubeletOptions& options,
-                           const PodKeys& pod_keys)
+                           const placement::PodKeys& pod_keys)
     : pods_api_(MakePodsApi(parts, options)),
       kubelet_pods_(MakeKubeletPods(parts, options)),
       specs_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get(), &announced_),

@@ -30,7 +30,8 @@ class KubeletSpecs {
     DeviceNodesOptions devices = {};
   };
   /// `parts` outlive the sources.
-  KubeletSpecs(const Parts& parts, const KubeletOptions& options, const PodKeys& pod_keys);
+  KubeletSpecs(const Parts& parts, const KubeletOptions& options,
+               const placement::PodKeys& pod_keys);
 
   void Start();
   /// Threads: the I/O loop, or when it has ended.

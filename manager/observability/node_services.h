@@ -13,10 +13,10 @@
 #include "api/resource.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
-#include "manager/admission/permissions.h"
 #include "manager/classes/class_status.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_status.h"
+#include "plugins/placement/permissions.h"
 
 namespace qrm::manager {
 
@@ -80,7 +80,7 @@ class NodeServices {
   virtual void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) = 0;
 
   /// Who may ask for what; as long as this object.
-  virtual const Permissions& GetPermissions() const = 0;
+  virtual const placement::Permissions& GetPermissions() const = 0;
 
   /// The types of QoS-class resources, by name.
   virtual std::vector<ClassTypeStatus> Classes() const = 0;

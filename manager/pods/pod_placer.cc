@@ -55,11 +55,11 @@ PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission
     : parts_(parts),
       admission_deadline_(admission_deadline),
       unplaced_(
-          parts, [this](const ContainerDemand& demand) { return AdmitRunning(demand); },
+          parts, [this](const placement::ContainerDemand& demand) { return AdmitRunning(demand); },
           admission_deadline, adoption_grace),
       resizes_(
           parts,
-          [this](const ContainerDemand& demand, Resizes::Attempt attempt) {
+          [this](const placement::ContainerDemand& demand, Resizes::Attempt attempt) {
             return PlaceResized(demand, attempt);
           },
           retries) {}
@@ -77,7 +77,7 @@ void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
   }
   parts_.source.Find(
       creation->pod, creation->container, creation->deadline,
-      [this, creation](StatusOr<ContainerDemand> found) {
+      [this, creation](StatusOr<placement::ContainerDemand> found) {
         parts_.state.Post([this, creation, found = std::move(found)] { Answer(*creation, found); });
       });
 }
@@ -170,7 +170,8 @@ void PodPlacer::OnDiskReturned() {
   }
 }
 
-void PodPlacer::Answer(const Creation& creation, const StatusOr<ContainerDemand>& found) {
+void PodPlacer::Answer(const Creation& creation,
+                       const StatusOr<placement::ContainerDemand>& found) {
   StatusOr<ContainerAdjustment> adjustment = Decide(creation, found);
   if (!adjustment.ok()) {
     const auto& [pod, container, deadline, reply] = creation;
@@ -185,7 +186,7 @@ void PodPlacer::Answer(const Creation& creation, const StatusOr<ContainerDemand>
 }
 
 StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
-                                                const StatusOr<ContainerDemand>& found) {
+                                                const StatusOr<placement::ContainerDemand>& found) {
   const auto& [pod, container, deadline, reply] = creation;
   if (found.status().code() == StatusCode::kInvalidArgument) {
     log::Warning("container left alone", {{"error", MessageOf(found.status())}});
@@ -198,7 +199,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
                   "looked for; create it again",
                   container.name, pod.pod_namespace, pod.name);
   }
-  const ContainerDemand demand = WithoutPlaced(*found, parts_.live);
+  const placement::ContainerDemand demand = WithoutPlaced(*found, parts_.live);
   ReleaseEarlierContainers(*found, Admitter::Moment::kAtCreation);
   const bool is_made_anew = parts_.state.Load()->Find(demand.key()) != nullptr;
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
@@ -231,7 +232,7 @@ NodeCpusets PodPlacer::CpusetsOf(const checkpoint::NodeState& state) {
 }
 
 // Before the runtime makes it: its cgroup has its CPUs from then on.
-Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
+Status PodPlacer::MakeRoom(const placement::ContainerDemand& demand) {
   const auto state = parts_.state.Load();
   const Status made = UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
   return made.ok() ? made
@@ -273,8 +274,8 @@ Status PodPlacer::UnlessReadOnly(Status handed_over) {
   return OkStatus();
 }
 
-StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::Moment moment,
-                                      Deadline deadline) {
+StatusOr<RunOptions> PodPlacer::Admit(const placement::ContainerDemand& demand,
+                                      Admitter::Moment moment, Deadline deadline) {
   parts_.releaser.FinishRemovalOf(demand.pod.uid);
   StatusOr<RunOptions> options = parts_.admitter.Admit(demand, moment, deadline);
   if (options.ok() || !MayLackRoom(options.status())) {
@@ -290,7 +291,7 @@ StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::M
 }
 
 // The loop waits for no plugin that has yet to hear of removals: it is tried once more after these.
-Status PodPlacer::PlaceResized(const ContainerDemand& demand, Resizes::Attempt attempt) {
+Status PodPlacer::PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
   constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
   return attempt == Resizes::Attempt::kFirst
@@ -298,7 +299,7 @@ Status PodPlacer::PlaceResized(const ContainerDemand& demand, Resizes::Attempt a
              : parts_.admitter.Admit(demand, kMoment, deadline).status();
 }
 
-Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
+Status PodPlacer::AdmitRunning(const placement::ContainerDemand& demand) {
   constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
   ReleaseEarlierContainers(demand, kMoment);
   QRM_RETURN_IF_ERROR(
@@ -312,7 +313,8 @@ Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
 
 // Init containers that were placed without their pod's spec are on record as main ones. They are
 // released, and not only called INIT, because their plugins know them as what they were.
-void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, AdmissionMoment moment) {
+void PodPlacer::ReleaseEarlierContainers(const placement::ContainerDemand& demand,
+                                         AdmissionMoment moment) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(demand.pod.uid);
   if (pod == nullptr || pod->containers.contains(demand.container)) {
@@ -330,7 +332,7 @@ void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, Admissio
 // The spec tells who is an init container. Without it, they are known by their end: when the next
 // container is made for the first time, or found, those before it have run to their end and were
 // not made again. One that ended while nobody looked is only known not to be there.
-bool PodPlacer::HasEndedBefore(const ContainerDemand& demand, const std::string& other,
+bool PodPlacer::HasEndedBefore(const placement::ContainerDemand& demand, const std::string& other,
                                AdmissionMoment moment) const {
   const ContainerKey key{demand.pod.uid, other};
   if (parts_.live.Find(key).has_value()) {
@@ -338,7 +340,7 @@ bool PodPlacer::HasEndedBefore(const ContainerDemand& demand, const std::string&
   }
   if (demand.source != kEstimate) {
     const auto end = demand.others.begin() + static_cast<std::ptrdiff_t>(demand.place);
-    return std::any_of(demand.others.begin(), end, [&](const ContainerDemand& before) {
+    return std::any_of(demand.others.begin(), end, [&](const placement::ContainerDemand& before) {
       return before.container == other && before.type == ContainerType::kInit;
     });
   }

@@ -83,18 +83,18 @@ class PodPlacer {
   };
 
   // On the state loop.
-  void Answer(const Creation& creation, const StatusOr<ContainerDemand>& found);
+  void Answer(const Creation& creation, const StatusOr<placement::ContainerDemand>& found);
   StatusOr<ContainerAdjustment> Decide(const Creation& creation,
-                                       const StatusOr<ContainerDemand>& found);
-  StatusOr<RunOptions> Admit(const ContainerDemand& demand, AdmissionMoment moment,
+                                       const StatusOr<placement::ContainerDemand>& found);
+  StatusOr<RunOptions> Admit(const placement::ContainerDemand& demand, AdmissionMoment moment,
                              Deadline deadline);
-  Status MakeRoom(const ContainerDemand& demand);
+  Status MakeRoom(const placement::ContainerDemand& demand);
   Status HandOver(const ContainerKey& key);
   Status ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const;
   Status UnlessReadOnly(Status handed_over);
-  Status AdmitRunning(const ContainerDemand& demand);
-  void ReleaseEarlierContainers(const ContainerDemand& demand, AdmissionMoment moment);
-  bool HasEndedBefore(const ContainerDemand& demand, const std::string& other,
+  Status AdmitRunning(const placement::ContainerDemand& demand);
+  void ReleaseEarlierContainers(const placement::ContainerDemand& demand, AdmissionMoment moment);
+  bool HasEndedBefore(const placement::ContainerDemand& demand, const std::string& other,
                       AdmissionMoment moment) const;
   void ReleaseInitContainers(const std::string& pod_uid);
   void Release(const std::vector<ContainerKey>& ended);
@@ -105,7 +105,7 @@ class PodPlacer {
                  const RuntimeContainer& container, const CpuSet& offline,
                  checkpoint::Change& change);
   void CommitDistrust(const checkpoint::Change& change);
-  Status PlaceResized(const ContainerDemand& demand, Resizes::Attempt attempt);
+  Status PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt);
   void RemoveGonePods();
   void RemovePods(const std::vector<std::string>& gone);
   bool OwnsCpusAlone(const ContainerKey& key) const;

@@ -29,7 +29,7 @@ constexpr int kLooksPerJob = 64;
 
 /// Whether the container was left alone: then its record has neither what it requests nor who it
 /// is.
-bool WasLeftAlone(const ContainerDemand& recorded) {
+bool WasLeftAlone(const placement::ContainerDemand& recorded) {
   const bool is_nobody = recorded.pod.labels.empty() && recorded.pod.annotations.empty();
   return recorded.requests.empty() && (recorded.source != kEstimate || is_nobody);
 }
@@ -57,7 +57,7 @@ double AmountIn(const std::map<std::string, double>& amounts, const char* name) 
 }
 
 /// Whether both ask for the same of what a runtime shows.
-bool SameShown(const ContainerDemand& a, const ContainerDemand& b) {
+bool SameShown(const placement::ContainerDemand& a, const placement::ContainerDemand& b) {
   return AmountIn(a.requests, "cpu") == AmountIn(b.requests, "cpu") &&
          AmountIn(a.requests, "memory") == AmountIn(b.requests, "memory") &&
          AmountIn(a.limits, "cpu") == AmountIn(b.limits, "cpu");
@@ -158,7 +158,7 @@ bool Resizes::Look(const ContainerKey& key) {
     Forget(key);
     return false;
   }
-  const std::optional<ContainerDemand> demand = DemandNow(*state, key, *live);
+  const std::optional<placement::ContainerDemand> demand = DemandNow(*state, key, *live);
   if (!demand.has_value()) {
     Forget(key);
     return false;
@@ -183,26 +183,27 @@ bool Resizes::Look(const ContainerKey& key) {
 
 // Of a spec that agrees with the record, and a list of the runtime that does not, the spec counts:
 // CRI-O shows after a restart what containers were created with.
-std::optional<ContainerDemand> Resizes::DemandNow(const NodeState& state, const ContainerKey& key,
-                                                  const LiveContainer& live) {
+std::optional<placement::ContainerDemand> Resizes::DemandNow(const NodeState& state,
+                                                             const ContainerKey& key,
+                                                             const LiveContainer& live) {
   const ContainerRecord& record = *state.Find(key);
-  ContainerDemand recorded =
+  placement::ContainerDemand recorded =
       RecordedDemand(state.FindPod(key.pod_uid)->meta, key.container, record);
   recorded.runtime_id = live.id;
   if (WasLeftAlone(recorded)) {
     return std::nullopt;
   }
-  std::optional<ContainerDemand> by_spec = parts_.source.FindNow(recorded);
+  std::optional<placement::ContainerDemand> by_spec = parts_.source.FindNow(recorded);
   if (!by_spec.has_value() && recorded.source == kEstimate) {
     parts_.source.LookAgain(key.pod_uid);
   }
-  ContainerDemand demand = by_spec.value_or(recorded);
+  placement::ContainerDemand demand = by_spec.value_or(recorded);
   demand.others.clear();
   demand.place = 0;
   if (IsOverruled(record)) {
     return demand;
   }
-  ContainerDemand shown = ResizedDemand(demand, AsResources(live.shown));
+  placement::ContainerDemand shown = ResizedDemand(demand, AsResources(live.shown));
   if (by_spec.has_value() && !live.shown.by_event && SameShown(demand, recorded)) {
     if (!SameShown(shown, demand)) {
       parts_.source.LookAgain(key.pod_uid);
@@ -212,7 +213,7 @@ std::optional<ContainerDemand> Resizes::DemandNow(const NodeState& state, const 
   return shown;
 }
 
-bool Resizes::IsHeldBack(const ContainerKey& key, const ContainerDemand& demand) const {
+bool Resizes::IsHeldBack(const ContainerKey& key, const placement::ContainerDemand& demand) const {
   if (retries_ == ResizeRetries::kOn) {
     return false;
   }
@@ -222,7 +223,7 @@ bool Resizes::IsHeldBack(const ContainerKey& key, const ContainerDemand& demand)
          pending->second.limits == demand.limits;
 }
 
-void Resizes::Place(const ContainerKey& key, const ContainerDemand& demand) {
+void Resizes::Place(const ContainerKey& key, const placement::ContainerDemand& demand) {
   const auto before = parts_.state.Load();
   const Attempt attempt = WhyPending(key).empty() ? Attempt::kFirst : Attempt::kAgain;
   if (const Status placed = admit_(demand, attempt); !placed.ok()) {
@@ -235,7 +236,8 @@ void Resizes::Place(const ContainerKey& key, const ContainerDemand& demand) {
   }
 }
 
-void Resizes::NotePending(const ContainerKey& key, const ContainerDemand& demand, std::string why) {
+void Resizes::NotePending(const ContainerKey& key, const placement::ContainerDemand& demand,
+                          std::string why) {
   if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
       times.has_value()) {
     log::Warning("resized container keeps its place",

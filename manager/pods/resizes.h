@@ -44,7 +44,7 @@ class Resizes {
  public:
   /// kAgain: it was refused before, and nobody waits for it.
   enum class Attempt { kFirst, kAgain };
-  using Admit = std::function<Status(const ContainerDemand&, Attempt)>;
+  using Admit = std::function<Status(const placement::ContainerDemand&, Attempt)>;
   static constexpr std::size_t kRetries = 64;
 
   /// `parts` outlive the object. `admit` admits a container that runs.
@@ -83,11 +83,13 @@ class Resizes {
   void AddPending();
   void Continue();
   bool Look(const ContainerKey& key);
-  std::optional<ContainerDemand> DemandNow(const checkpoint::NodeState& state,
-                                           const ContainerKey& key, const LiveContainer& live);
-  bool IsHeldBack(const ContainerKey& key, const ContainerDemand& demand) const;
-  void Place(const ContainerKey& key, const ContainerDemand& demand);
-  void NotePending(const ContainerKey& key, const ContainerDemand& demand, std::string why);
+  std::optional<placement::ContainerDemand> DemandNow(const checkpoint::NodeState& state,
+                                                      const ContainerKey& key,
+                                                      const LiveContainer& live);
+  bool IsHeldBack(const ContainerKey& key, const placement::ContainerDemand& demand) const;
+  void Place(const ContainerKey& key, const placement::ContainerDemand& demand);
+  void NotePending(const ContainerKey& key, const placement::ContainerDemand& demand,
+                   std::string why);
   void Forget(const ContainerKey& key);
 
   const NodeParts& parts_;

@@ -32,11 +32,12 @@ bool HasCpus(const NodeState& state, const ContainerKey& key) {
 
 }  // namespace
 
-ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live) {
-  std::vector<ContainerDemand> others;
+placement::ContainerDemand WithoutPlaced(placement::ContainerDemand demand,
+                                         const LiveContainers& live) {
+  std::vector<placement::ContainerDemand> others;
   std::size_t place = 0;
   for (std::size_t i = 0; i < demand.others.size(); ++i) {
-    ContainerDemand& other = demand.others[i];
+    placement::ContainerDemand& other = demand.others[i];
     const bool is_before = i < demand.place;
     const bool has_ended = is_before && other.type == ContainerType::kInit;
     if (!has_ended && !live.Find(other.key()).has_value()) {
@@ -122,7 +123,8 @@ void Unplaced::Try(std::vector<ContainerKey> keys) {
   }
   const ContainerKey key = std::move(keys.back());
   keys.pop_back();
-  FindDemand(key, [this, key, rest = std::move(keys)](StatusOr<ContainerDemand> demand) mutable {
+  FindDemand(key, [this, key,
+                   rest = std::move(keys)](StatusOr<placement::ContainerDemand> demand) mutable {
     parts_.state.Post([this, key, demand = std::move(demand), rest = std::move(rest)]() mutable {
       Place(key, demand);
       Try(std::move(rest));
@@ -148,7 +150,7 @@ void Unplaced::FindDemand(const ContainerKey& key, DemandSource::Found found) {
     return;
   }
   const auto state = parts_.state.Load();
-  ContainerDemand demand =
+  placement::ContainerDemand demand =
       RecordedDemand(state->FindPod(key.pod_uid)->meta, key.container, *state->Find(key));
   demand.runtime_id = parts_.live.Find(key).value_or(LiveContainer()).id;
   found(std::move(demand));
@@ -175,7 +177,7 @@ bool Unplaced::IsWaiting(const ContainerKey& key) {
   return is_live;
 }
 
-void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand) {
+void Unplaced::Place(const ContainerKey& key, const StatusOr<placement::ContainerDemand>& demand) {
   if (!IsWaiting(key)) {
     return;  // its spec took a while
   }

@@ -32,7 +32,8 @@ struct UnplacedStatus {
 /// `demand` without those of the pod's other containers that are not to be placed with it: those
 /// that exist, since their values must be applied and not only promised, so that each is placed for
 /// itself; and init containers before it, which have ended.
-ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live);
+placement::ContainerDemand WithoutPlaced(placement::ContainerDemand demand,
+                                         const LiveContainers& live);
 
 /// Remembers such containers and tries to admit them after the fact; so it does with those on
 /// record of which a plugin was not asked because it was not there yet. Until one has its place it
@@ -44,7 +45,7 @@ ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live
 /// Threads: the state loop only, but for GetStatus.
 class Unplaced {
  public:
-  using Admit = std::function<Status(const ContainerDemand&)>;
+  using Admit = std::function<Status(const placement::ContainerDemand&)>;
 
   /// `parts` outlive the object. `admit` admits a container that runs. The grace begins now.
   Unplaced(const NodeParts& parts, Admit admit, std::chrono::milliseconds spec_deadline,
@@ -81,7 +82,7 @@ class Unplaced {
  private:
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
-  void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
+  void Place(const ContainerKey& key, const StatusOr<placement::ContainerDemand>& demand);
   void NoteRefusals();
   void FindDemand(const ContainerKey& key, DemandSource::Found found);
   bool MayUse(const ContainerKey& key, const CpuSet& owned) const;

@@ -118,7 +118,7 @@ StringMap ClassResourcesOf(const OfferedTypes& types) {
   return resources;
 }
 
-std::string ClassesText(const OfferedTypes& types, const Permissions& permissions) {
+std::string ClassesText(const OfferedTypes& types, const placement::Permissions& permissions) {
   json of_pods = json::array();
   json of_containers = json::array();
   for (const OfferedType& offered : types) {
@@ -126,7 +126,7 @@ std::string ClassesText(const OfferedTypes& types, const Permissions& permission
         .push_back(ClassEntry(offered));
   }
   json rules = json::array();
-  for (const PermissionRule& rule : permissions.rules()) {
+  for (const placement::PermissionRule& rule : permissions.rules()) {
     rules.push_back({{"namespaces", rule.namespaces}, {"classes", rule.classes}});
   }
   const json lists = {{"podClassResources", std::move(of_pods)},

@@ -8,8 +8,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "api/resource.h"
-#include "manager/admission/permissions.h"
 #include "manager/classes/class_choice.h"
+#include "plugins/placement/permissions.h"
 
 namespace qrm::manager {
 
@@ -38,7 +38,7 @@ StringMap ClassResourcesOf(const OfferedTypes& types);
 /// The types and those of their classes that can be given.
 /// Source: KEP-3008, NodeStatus. Our additions are `capacity` and `namespaces`, of the classes that
 /// have some, and `permissions`, what the rules say of classes, in their order.
-std::string ClassesText(const OfferedTypes& types, const Permissions& permissions);
+std::string ClassesText(const OfferedTypes& types, const placement::Permissions& permissions);
 
 /// The extended resources that `node` (a v1 Node) says are ours, with their amounts there.
 StringMap OwnedResources(const nlohmann::json& node);

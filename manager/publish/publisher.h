@@ -7,12 +7,12 @@
 
 #include "api/resource.h"
 #include "cluster/access.h"
-#include "manager/admission/permissions.h"
 #include "manager/classes/class_choice.h"
 #include "manager/observability/node_status.h"
 #include "manager/publish/publish_options.h"
 #include "manager/publish/refusal_events.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/permissions.h"
 #include "topology/machine.h"
 #include "topology/merge.h"
 
@@ -37,7 +37,7 @@ class Publisher {
         config;
     /// Whether the state is complete; nothing is published before.
     std::function<bool()> restored;
-    Permissions permissions;
+    placement::Permissions permissions;
     TopologyPolicy policy = TopologyPolicy::kNone;
     TopologyScope scope = TopologyScope::kContainer;
     /// How the API server is reached; asked again until it tells.

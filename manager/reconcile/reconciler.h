@@ -9,7 +9,6 @@
 #include <string>
 
 #include "api/base/io_context.h"
-#include "manager/admission/admission_options.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/moved_memory.h"
 #include "manager/reconcile/reconcile_options.h"
@@ -17,6 +16,7 @@
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/admission_options.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -55,7 +55,7 @@ class Reconciler {
     std::function<void()> on_whole_run = [] {};
     /// Somebody else pins this node's containers: they get no update. Threads: any.
     std::function<bool()> stands_aside = [] { return false; };
-    AdmissionOptions admission = {};  ///< how plugins are asked
+    placement::AdmissionOptions admission = {};  ///< how plugins are asked
   };
   Reconciler(Parts parts, ReconcileOptions options);
   ~Reconciler();

@@ -22,7 +22,7 @@ using Done = std::function<void(Status)>;
 
 /// What the plugin is to be taught of `keys`, as far as it is still recorded.
 sdk::Grants GrantsOf(const NodeState& state, const std::vector<ContainerKey>& keys,
-                     const PluginInfo& plugin, const AdmissionOptions& options) {
+                     const PluginInfo& plugin, const placement::AdmissionOptions& options) {
   sdk::Grants grants;
   for (const ContainerKey& key : keys) {
     const ContainerRecord* record = state.Find(key);

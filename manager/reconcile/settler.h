@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "manager/admission/admission_options.h"
 #include "manager/reconcile/plan.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/admission_options.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -39,7 +39,7 @@ class Settler : public std::enable_shared_from_this<Settler> {
     Plugins& plugins;
     const LiveContainers& live;
     const Machine& machine;
-    AdmissionOptions admission;
+    placement::AdmissionOptions admission;
     /// Called when a plugin has learnt all that it lacked: it may want other values now.
     std::function<void(const std::string& resource)> on_taught;
   };

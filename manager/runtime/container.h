@@ -88,14 +88,6 @@ struct RuntimeContainer {
   bool operator==(const RuntimeContainer&) const = default;
 };
 
-/// What a container was made with, as far as the runtime tells.
-struct MadeWith {
-  std::vector<std::string> env;  ///< "KEY=value"
-  StringMap annotations;
-  std::vector<std::string> mount_paths;
-  std::vector<std::string> device_paths;
-};
-
 /// True for a container whose first process has begun and not ended.
 inline bool Runs(const RuntimeContainer& container) {
   return container.state == RuntimeContainerState::kRunning ||

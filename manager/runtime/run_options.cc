@@ -194,7 +194,7 @@ bool IsForNewOnly(const ResourceAllocation& allocation) {
            allocation.devices.empty());
 }
 
-bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation) {
+bool WasMadeWith(const placement::MadeWith& container, const ResourceAllocation& allocation) {
   return std::all_of(allocation.envs.begin(), allocation.envs.end(),
                      [&](const auto& variable) {
                        return Has(container.env, variable.first + "=" + variable.second);

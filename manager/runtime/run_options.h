@@ -35,7 +35,7 @@ RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet&
 bool IsForNewOnly(const ResourceAllocation& allocation);
 
 /// Whether `container`, as the runtime tells of it, was made with all of these in `allocation`.
-bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation);
+bool WasMadeWith(const placement::MadeWith& container, const ResourceAllocation& allocation);
 
 /// `value`, a CpusetCpus, with the CPUs that `allocations` share. The same text when they share
 /// none.

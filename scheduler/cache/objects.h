@@ -6,23 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "api/pod_container.h"
 #include "api/resource.h"
 
 namespace qrm::scheduler {
 
 /// Amounts by resource name. Units: CPUs for "cpu", bytes for memory, the resource's own elsewhere.
 using Amounts = std::map<std::string, double>;
-
-/// One container of a pod.
-struct PodContainer {
-  enum class Kind { kInit, kSidecar, kApp };  ///< kSidecar: an init container that keeps running
-
-  std::string name;
-  Kind kind = Kind::kApp;
-  Amounts requests;  ///< above zero; where there is only a limit, it is the request
-
-  bool operator==(const PodContainer&) const = default;
-};
 
 /// A pod. Source: Kubernetes, core/v1 Pod.
 struct Pod {
@@ -35,6 +25,8 @@ struct Pod {
   bool refused = false;   ///< kube-scheduler has found no node for it
   std::string qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
   std::string runtime_class;
+  std::string controller_kind;  ///< such as "DaemonSet"; empty without a controller
+  std::string priority_class;
   StringMap labels;
   StringMap annotations;
   std::vector<PodContainer> containers;  ///< init containers and sidecars in their order, then apps

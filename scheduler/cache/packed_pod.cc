@@ -91,12 +91,16 @@ std::string NeedsOf(const Pod& pod) {
   Writer writer;
   writer.Put(pod.qos_class);
   writer.Put(pod.runtime_class);
+  writer.Put(pod.controller_kind);
+  writer.Put(pod.priority_class);
   writer.Put(pod.overhead);
   writer.Put(static_cast<uint32_t>(pod.containers.size()));
   for (const PodContainer& container : pod.containers) {
     writer.Put(container.name);
     writer.Put(static_cast<uint8_t>(container.kind));
+    writer.Put(static_cast<uint32_t>(container.index));
     writer.Put(container.requests);
+    writer.Put(container.limits);
   }
   return writer.Take();
 }
@@ -105,12 +109,16 @@ void ReadNeeds(const std::string& needs, Pod& pod) {
   Reader reader(needs);
   reader.Get(pod.qos_class);
   reader.Get(pod.runtime_class);
+  reader.Get(pod.controller_kind);
+  reader.Get(pod.priority_class);
   reader.Get(pod.overhead);
   pod.containers.resize(reader.Take<uint32_t>());
   for (PodContainer& container : pod.containers) {
     reader.Get(container.name);
     container.kind = static_cast<PodContainer::Kind>(reader.Take<uint8_t>());
+    container.index = reader.Take<uint32_t>();
     reader.Get(container.requests);
+    reader.Get(container.limits);
   }
 }
 

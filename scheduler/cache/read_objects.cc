@@ -22,12 +22,6 @@ using nlohmann::json;
 /// Of a value that is not what it should be. Units: bytes.
 constexpr std::size_t kMostShown = 60;
 
-/// What a QoS class is decided by.
-struct Resources {
-  Amounts requests;
-  Amounts limits;
-};
-
 /// The child `key`, or null JSON. Errors: kInvalidArgument when `object` is neither null nor a
 /// mapping.
 StatusOr<json> Child(const json& object, const char* key) {
@@ -52,11 +46,11 @@ StatusOr<StringMap> ReadTexts(const json& object, const char* key) {
   return read;
 }
 
-StatusOr<Resources> ReadResources(const json& owner) {
+StatusOr<PodContainer> ReadResources(const json& owner) {
   QRM_ASSIGN_OR_RETURN(const json resources, Child(owner, "resources"));
   QRM_ASSIGN_OR_RETURN(const json requests, Child(resources, "requests"));
   QRM_ASSIGN_OR_RETURN(const json limits, Child(resources, "limits"));
-  Resources read;
+  PodContainer read;
   QRM_ASSIGN_OR_RETURN(read.requests, ReadAmounts(requests));
   QRM_ASSIGN_OR_RETURN(read.limits, ReadAmounts(limits));
   for (const auto& [name, limit] : read.limits) {
@@ -64,28 +58,11 @@ StatusOr<Resources> ReadResources(const json& owner) {
       read.requests[name] = limit;
     }
   }
+  for (Amounts* amounts : {&read.requests, &read.limits}) {
+    std::erase_if(*amounts, [](const auto& amount) { return amount.second == 0; });
+  }
   return read;
 }
-
-/// Sums up what decides the QoS class. Source: Kubernetes, "Pod Quality of Service Classes".
-class QosSum {
- public:
-  void Add(const Resources& resources) {
-    for (const char* name : {"cpu", "memory"}) {
-      const auto request = resources.requests.find(name);
-      const auto limit = resources.limits.find(name);
-      const double requested = request == resources.requests.end() ? 0 : request->second;
-      const double limited = limit == resources.limits.end() ? 0 : limit->second;
-      any_ = any_ || requested > 0 || limited > 0;
-      equal_ = equal_ && limited > 0 && requested == limited;
-    }
-  }
-  std::string Class() const { return !any_ ? "BestEffort" : equal_ ? "Guaranteed" : "Burstable"; }
-
- private:
-  bool any_ = false;
-  bool equal_ = true;
-};
 
 StatusOr<PodContainer::Kind> KindOf(const json& container, const char* list) {
   if (std::string_view(list) == "containers") {
@@ -95,37 +72,33 @@ StatusOr<PodContainer::Kind> KindOf(const json& container, const char* list) {
   return policy == "Always" ? PodContainer::Kind::kSidecar : PodContainer::Kind::kInit;
 }
 
-Status ReadContainers(const json& spec, const char* list, Pod& pod, QosSum& qos) {
+Status ReadContainers(const json& spec, const char* list, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json containers, Child(spec, list));
+  uint64_t index = 0;
   for (const json& container : containers) {
-    PodContainer read;
-    QRM_ASSIGN_OR_RETURN(read.name, ReadText(container, "name"));
-    QRM_ASSIGN_OR_RETURN(read.kind, KindOf(container, list));
-    StatusOr<Resources> resources = ReadResources(container);
-    QRM_RETURN_IF_ERROR(Annotate(resources.status(), "container " + read.name));
-    qos.Add(*resources);
-    read.requests = std::move(resources->requests);
-    std::erase_if(read.requests, [](const auto& request) { return request.second == 0; });
-    pod.containers.push_back(std::move(read));
+    QRM_ASSIGN_OR_RETURN(std::string name, ReadText(container, "name"));
+    StatusOr<PodContainer> read = ReadResources(container);
+    QRM_RETURN_IF_ERROR(Annotate(read.status(), "container " + name));
+    read->name = std::move(name);
+    QRM_ASSIGN_OR_RETURN(read->kind, KindOf(container, list));
+    read->index = index++;
+    pod.containers.push_back(*std::move(read));
   }
   return OkStatus();
 }
 
 Status ReadSpec(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json spec, Child(object, "spec"));
-  QosSum qos;
   QRM_ASSIGN_OR_RETURN(pod.node, ReadText(spec, "nodeName"));
   QRM_ASSIGN_OR_RETURN(pod.runtime_class, ReadText(spec, "runtimeClassName"));
-  QRM_RETURN_IF_ERROR(ReadContainers(spec, "initContainers", pod, qos));
-  QRM_RETURN_IF_ERROR(ReadContainers(spec, "containers", pod, qos));
+  QRM_ASSIGN_OR_RETURN(pod.priority_class, ReadText(spec, "priorityClassName"));
+  QRM_RETURN_IF_ERROR(ReadContainers(spec, "initContainers", pod));
+  QRM_RETURN_IF_ERROR(ReadContainers(spec, "containers", pod));
   QRM_ASSIGN_OR_RETURN(const json overhead, Child(spec, "overhead"));
   QRM_ASSIGN_OR_RETURN(pod.overhead, ReadAmounts(overhead));
-  QRM_ASSIGN_OR_RETURN(const Resources whole, ReadResources(spec));
-  if (!whole.requests.empty()) {  // of the pod as a whole: only decides the QoS class
-    qos = QosSum();
-    qos.Add(whole);
-  }
-  pod.qos_class = qos.Class();
+  QRM_ASSIGN_OR_RETURN(const PodContainer whole, ReadResources(spec));
+  // Of the pod as a whole: only decides the QoS class.
+  pod.qos_class = QosClassOf(whole.requests.empty() ? pod.containers : std::vector{whole});
   return OkStatus();
 }
 
@@ -140,6 +113,20 @@ Status ReadStatus(const json& object, Pod& pod) {
                          TextAt(condition, "/reason") == "Unschedulable";
                 });
   return OkStatus();
+}
+
+/// The kind of the owner that controls the pod.
+std::string ControllerOf(const json& meta) {
+  const auto owners = meta.find("ownerReferences");
+  if (owners == meta.end() || !owners->is_array()) {
+    return {};
+  }
+  for (const json& owner : *owners) {
+    if (owner.is_object() && owner.value("controller", json()) == true) {
+      return TextAt(owner, "/kind");
+    }
+  }
+  return {};
 }
 
 /// As a node passes it to its plugins.
@@ -160,6 +147,7 @@ Status ReadPodParts(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const StringMap labels, ReadTexts(meta, "labels"));
   pod.labels = PodsOwn(labels);
   QRM_ASSIGN_OR_RETURN(pod.annotations, ReadTexts(meta, "annotations"));
+  pod.controller_kind = ControllerOf(meta);
   TellPriority(object, pod);
   if (pod.uid.empty() || pod.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.{} is missing; add it",

@@ -7,6 +7,7 @@
 #include "api/base/errorf.h"
 #include "plugins/cpu/state.h"
 #include "scheduler/topology/numa_resource.h"
+#include "scheduler/topology/pod_demands.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -41,14 +42,14 @@ double AmountOf(const Amounts& amounts, const std::string& name) {
 Status NodeJudge::AddNode(const Node& node) {
   Judged judged{.allocatable = node.allocatable};
   if (const auto config = node.annotations.find(kNodeConfig); config != node.annotations.end()) {
-    NodeModelPtr& model = models_[config->second];
+    placement::NodeModelPtr& model = models_[config->second];
     if (model == nullptr) {
       QRM_ASSIGN_OR_RETURN(
-          model, ReadNodeModel(config->second,
-                               fmt::format("annotation {} of node {}", kNodeConfig, node.name)));
+          model, placement::ReadNodeModel(config->second, fmt::format("annotation {} of node {}",
+                                                                      kNodeConfig, node.name)));
     }
     judged.model = model;
-    judged.held = NothingHeld(*model);
+    judged.held = placement::NothingHeld(*model);
     judged.free = FreeOf(judged);
   }
   nodes_[node.name] = std::move(judged);
@@ -80,7 +81,9 @@ Status NodeJudge::Admit(const std::string& node, const Pod& pod) {
   }
   Judged& judged = found->second;
   if (judged.model != nullptr) {
-    QRM_ASSIGN_OR_RETURN(PlacedPod placed, PlacePod(*judged.model, pod, judged.held));
+    QRM_ASSIGN_OR_RETURN(
+        placement::PlacedPod placed,
+        placement::PlacePod(*judged.model, DemandsOf(*judged.model, pod), judged.held));
     judged.held = std::move(placed.after);
     judged.free = FreeOf(judged);
   }
@@ -92,7 +95,7 @@ Status NodeJudge::Admit(const std::string& node, const Pod& pod) {
 
 void NodeJudge::Remove(const std::string& node, const Pod& pod) {
   Judged& judged = nodes_.at(node);
-  DropPod(pod.uid, judged.held);
+  placement::DropPod(pod.uid, judged.held);
   if (judged.model != nullptr) {
     judged.free = FreeOf(judged);
   }

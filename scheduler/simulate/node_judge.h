@@ -5,8 +5,8 @@
 #include <string>
 
 #include "api/base/status.h"
+#include "plugins/placement/walk.h"
 #include "scheduler/cache/objects.h"
-#include "scheduler/topology/numa_plan.h"
 
 namespace qrm::scheduler {
 
@@ -40,14 +40,14 @@ class NodeJudge {
   struct Judged {
     Amounts allocatable;
     Amounts requested;
-    NodeModelPtr model;  // null: takes every pod
-    NodeHoldings held;
+    placement::NodeModelPtr model;  // null: takes every pod
+    placement::NodeHoldings held;
     FreeCpus free;  // of held
   };
   static FreeCpus FreeOf(const Judged& node);
 
   std::map<std::string, Judged> nodes_;
-  std::map<std::string, NodeModelPtr> models_;  // by configuration
+  std::map<std::string, placement::NodeModelPtr> models_;  // by configuration
 };
 
 }  // namespace qrm::scheduler

@@ -16,12 +16,13 @@
 #include "api/base/rejected.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
+#include "plugins/placement/node_model.h"
+#include "plugins/placement/walk.h"
 #include "plugins/rules/pod_priority.h"
 #include "plugins/rules/qos_annotations.h"
-#include "scheduler/topology/node_model.h"
-#include "scheduler/topology/numa_plan.h"
 #include "scheduler/topology/numa_verdicts.h"
 #include "scheduler/topology/placement_note.h"
+#include "scheduler/topology/pod_demands.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -34,13 +35,13 @@ struct FreeParts {
   std::map<int, double> memory;
 };
 
-using HoldingsPtr = std::shared_ptr<const NodeHoldings>;
+using HoldingsPtr = std::shared_ptr<const placement::NodeHoldings>;
 
 /// Nodes of one configuration, and what they have in common.
 struct NodeKind {
-  std::string text;     // the configuration
-  NodeModelPtr model;   // null: it cannot be read
-  HoldingsPtr nothing;  // held
+  std::string text;               // the configuration
+  placement::NodeModelPtr model;  // null: it cannot be read
+  HoldingsPtr nothing;            // held
   VerdictsByHoldings verdicts;
 };
 using NodeKindPtr = std::shared_ptr<NodeKind>;
@@ -55,9 +56,9 @@ class NumaResource final : public ExtendedResource {
   }
 
   void AddPod(const Pod& pod) override {
-    if (const std::optional<PodPlacement> decided = ReadPlacement(model(), pod)) {
-      AddDecided(HoldingsOf(model(), *decided));
-    } else if (MayHold(model(), pod)) {
+    if (const std::optional<placement::PodPlacement> decided = ReadPlacement(model(), pod)) {
+      AddDecided(placement::HoldingsOf(model(), *decided));
+    } else if (placement::MayHold(model(), DemandsOf(model(), pod))) {
       undecided_.emplace(pod.uid, std::make_shared<const Pod>(pod));
     } else {
       return;
@@ -65,8 +66,8 @@ class NumaResource final : public ExtendedResource {
     Settle();
   }
   void RemovePod(const Pod& pod) override {
-    NodeHoldings left = *decided_;
-    if (DropPod(pod.uid, left)) {
+    placement::NodeHoldings left = *decided_;
+    if (placement::DropPod(pod.uid, left)) {
       Decided(std::move(left));
     } else if (undecided_.erase(pod.uid) == 0) {
       return;
@@ -78,7 +79,8 @@ class NumaResource final : public ExtendedResource {
   std::optional<int> Score(const Pod& pod) const override { return Judge(pod).score; }
 
   StatusOr<StringMap> Decide(const Pod& pod) const override {
-    QRM_ASSIGN_OR_RETURN(const PlacedPod placed, PlacePod(model(), pod, *held_));
+    QRM_ASSIGN_OR_RETURN(const placement::PlacedPod placed,
+                         placement::PlacePod(model(), DemandsOf(model(), pod), *held_));
     const std::string note = WritePlacement(placed.placement);
     return note.empty() ? StringMap() : StringMap{{kPlacement, note}};
   }
@@ -104,26 +106,28 @@ class NumaResource final : public ExtendedResource {
   }
 
  private:
-  const NodeModel& model() const { return *kind_->model; }
+  const placement::NodeModel& model() const { return *kind_->model; }
 
-  void AddDecided(NodeHoldings more) {
-    NodeHoldings all = *decided_;
+  void AddDecided(placement::NodeHoldings more) {
+    placement::NodeHoldings all = *decided_;
     all.cpu.exclusive.merge(more.cpu.exclusive);
     all.cpu.shared.merge(more.cpu.shared);
     all.memory.merge(more.memory);
     all.nic.Merge(more.nic);
     Decided(std::move(all));
   }
-  void Decided(NodeHoldings holdings) {
-    SettlePools(model(), holdings);
-    decided_ = std::make_shared<const NodeHoldings>(std::move(holdings));
+  void Decided(placement::NodeHoldings holdings) {
+    placement::SettlePools(model(), holdings);
+    decided_ = std::make_shared<const placement::NodeHoldings>(std::move(holdings));
   }
   void Settle() {
     held_ = decided_;
     for (const auto& [uid, pod] : undecided_) {
       // A pod that the node cannot place holds nothing there: it is rejected.
-      if (StatusOr<PlacedPod> placed = PlacePod(model(), *pod, *held_); placed.ok()) {
-        held_ = std::make_shared<const NodeHoldings>(std::move(placed->after));
+      if (StatusOr<placement::PlacedPod> placed =
+              placement::PlacePod(model(), DemandsOf(model(), *pod), *held_);
+          placed.ok()) {
+        held_ = std::make_shared<const placement::NodeHoldings>(std::move(placed->after));
       }
     }
     verdicts_ = kind_->verdicts.Of(*held_);
@@ -131,7 +135,8 @@ class NumaResource final : public ExtendedResource {
 
   Verdict Judge(const Pod& pod) const {
     const auto judge = [&]() -> Verdict {
-      const StatusOr<PlacedPod> placed = PlacePod(model(), pod, *held_);
+      const StatusOr<placement::PlacedPod> placed =
+          placement::PlacePod(model(), DemandsOf(model(), pod), *held_);
       if (!placed.ok()) {
         return {.refusal = MessageOf(placed.status())};
       }
@@ -142,7 +147,7 @@ class NumaResource final : public ExtendedResource {
   }
 
   // Fuller NUMA nodes first: those that are free stay whole for pods that need all of one.
-  std::optional<int> ScoreOf(const NodeHoldings& after) const {
+  std::optional<int> ScoreOf(const placement::NodeHoldings& after) const {
     const FreeParts before = FreeOf(*held_);
     const FreeParts left = FreeOf(after);
     double taken = 0;
@@ -159,7 +164,7 @@ class NumaResource final : public ExtendedResource {
                       : std::optional(static_cast<int>(std::lround(100 * (1 - weighted / taken))));
   }
 
-  FreeParts FreeOf(const NodeHoldings& held) const {
+  FreeParts FreeOf(const placement::NodeHoldings& held) const {
     FreeParts parts;
     const CpuSet all = model().machine.cpu_set() - model().cpu.reserved - model().offline;
     const CpuSet free = all - cpu::ExclusiveCpus(held.cpu);
@@ -246,11 +251,12 @@ class NumaHandle final : public Handle {
     }
     const auto kind = std::make_shared<NodeKind>();
     kind->text = text;
-    StatusOr<NodeModelPtr> read =
-        ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
+    StatusOr<placement::NodeModelPtr> read =
+        placement::ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
     if (read.ok()) {
       kind->model = *std::move(read);
-      kind->nothing = std::make_shared<const NodeHoldings>(NothingHeld(*kind->model));
+      kind->nothing =
+          std::make_shared<const placement::NodeHoldings>(placement::NothingHeld(*kind->model));
     } else {
       Reject(Rejected::kNodeAnnotation, MessageOf(read.status()));
     }

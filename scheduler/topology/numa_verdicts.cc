@@ -38,7 +38,7 @@ std::string BindingText(const memory::Binding& binding) {
 /// Equal for holdings that differ in whose they are only: a pod that has nothing there can share
 /// and reuse with none of them in particular. What the containers of one pod use of pools and NICs
 /// does not simply add up.
-std::string ShapeOf(const NodeHoldings& holdings) {
+std::string ShapeOf(const placement::NodeHoldings& holdings) {
   std::vector<std::string> parts;
   parts.reserve(holdings.cpu.exclusive.size() + holdings.cpu.shared.size() +
                 holdings.memory.size() + holdings.nic.uses().size());
@@ -99,7 +99,7 @@ Verdict Verdicts::Of(const Question& question, const std::function<Verdict()>& j
   return verdict;
 }
 
-std::shared_ptr<Verdicts> VerdictsByHoldings::Of(const NodeHoldings& holdings) {
+std::shared_ptr<Verdicts> VerdictsByHoldings::Of(const placement::NodeHoldings& holdings) {
   std::string shape = ShapeOf(holdings);
   const MutexLock lock(mutex_);
   if (by_shape_.size() >= sweep_at_) {

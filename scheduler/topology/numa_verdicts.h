@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "api/base/mutex.h"
+#include "plugins/placement/walk.h"
 #include "scheduler/cache/objects.h"
-#include "scheduler/topology/numa_plan.h"
 
 namespace qrm::scheduler {
 
@@ -57,7 +57,7 @@ class VerdictsByHoldings {
  public:
   /// The same object for holdings that a pod of neither of them cannot tell apart.
   /// Cost: O(holdings).
-  std::shared_ptr<Verdicts> Of(const NodeHoldings& holdings);
+  std::shared_ptr<Verdicts> Of(const placement::NodeHoldings& holdings);
 
  private:
   Mutex mutex_;

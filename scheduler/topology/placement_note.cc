@@ -17,6 +17,7 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/state.h"
+#include "scheduler/topology/pod_demands.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -84,11 +85,14 @@ ResourceAllocation FromNote(const std::string& resource, const json& note) {
   return allocation;
 }
 
-/// Throws what json throws.
-PodPlacement FromNotes(const NodeModel& model, const Pod& pod, const json& notes) {
-  PodPlacement placement;
+/// Throws what json throws. Errors: as RequestsOf.
+StatusOr<placement::PodPlacement> FromNotes(const placement::NodeModel& model, const Pod& pod,
+                                            const json& notes) {
+  placement::PodPlacement placement;
   const json& containers = notes.at("containers");
-  for (const auto& requests : RequestsOf(model, pod)) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<placement::Requests> asked,
+                       placement::RequestsOf(model, DemandsOf(model, pod)));
+  for (const placement::Requests& requests : asked) {
     for (const ContainerRequest& request : requests) {
       const json container = containers.value(request.key.container, json::object());
       placement.grants[request.resource][request.key] = {
@@ -129,7 +133,7 @@ bool IsWithinRequest(const Pod& pod, const std::string& init, const MemoryBytes&
          });
 }
 
-bool IsWithinRequests(const Pod& pod, const PodPlacement& placement) {
+bool IsWithinRequests(const Pod& pod, const placement::PodPlacement& placement) {
   for (const auto& [resource, grants] : placement.grants) {
     for (const auto& [key, grant] : grants) {
       if (!IsWithinRequest(grant.request, *grant.allocation)) {
@@ -142,8 +146,8 @@ bool IsWithinRequests(const Pod& pod, const PodPlacement& placement) {
   });
 }
 
-StatusOr<PodPlacement> ParsePlacement(const NodeModel& model, const Pod& pod,
-                                      const std::string& text) {
+StatusOr<placement::PodPlacement> ParsePlacement(const placement::NodeModel& model, const Pod& pod,
+                                                 const std::string& text) {
   const auto refuse = [&](std::string_view cause) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot count annotation {} of pod {}/{}: it {}; see who may bind pods with it",
@@ -154,7 +158,7 @@ StatusOr<PodPlacement> ParsePlacement(const NodeModel& model, const Pod& pod,
     return refuse(MessageOf(notes.status()));
   }
   try {
-    PodPlacement placement = FromNotes(model, pod, *notes);
+    QRM_ASSIGN_OR_RETURN(placement::PodPlacement placement, FromNotes(model, pod, *notes));
     if (!IsWithinRequests(pod, placement)) {
       return refuse("gives more than the pod requests");
     }
@@ -166,7 +170,7 @@ StatusOr<PodPlacement> ParsePlacement(const NodeModel& model, const Pod& pod,
 
 }  // namespace
 
-std::string WritePlacement(const PodPlacement& placement) {
+std::string WritePlacement(const placement::PodPlacement& placement) {
   json containers = json::object();
   for (const auto& [resource, grants] : placement.grants) {
     for (const auto& [key, grant] : grants) {
@@ -185,12 +189,13 @@ std::string WritePlacement(const PodPlacement& placement) {
   return notes.dump();
 }
 
-std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod) {
+std::optional<placement::PodPlacement> ReadPlacement(const placement::NodeModel& model,
+                                                     const Pod& pod) {
   const auto text = pod.annotations.find(kPlacement);
   if (text == pod.annotations.end()) {
     return std::nullopt;
   }
-  StatusOr<PodPlacement> placement = ParsePlacement(model, pod, text->second);
+  StatusOr<placement::PodPlacement> placement = ParsePlacement(model, pod, text->second);
   if (!placement.ok()) {
     Reject(Rejected::kPlacement, MessageOf(placement.status()));
     return std::nullopt;

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "plugins/placement/node_model.h"
+#include "plugins/placement/walk.h"
 #include "scheduler/cache/objects.h"
-#include "scheduler/topology/node_model.h"
-#include "scheduler/topology/numa_plan.h"
 
 namespace qrm::scheduler {
 
@@ -15,10 +15,11 @@ inline constexpr char kPlacement[] = "qrm.io/placement";
 
 /// What `placement` gives containers of their own: CPUs, memory nodes, NICs. JSON, the same for the
 /// same placement; empty when there is nothing.
-std::string WritePlacement(const PodPlacement& placement);
+std::string WritePlacement(const placement::PodPlacement& placement);
 
 /// The placement of `pod` as its annotation says; absent without one, when it cannot be read, and
 /// when it gives a container more than that requests.
-std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod);
+std::optional<placement::PodPlacement> ReadPlacement(const placement::NodeModel& model,
+                                                     const Pod& pod);
 
 }  // namespace qrm::scheduler

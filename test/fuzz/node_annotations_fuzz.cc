@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <string>
 
+#include "plugins/placement/node_model.h"
 #include "scheduler/topology/class_offer.h"
-#include "scheduler/topology/node_model.h"
 #include "test/fuzz/sentence.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto model = qrm::scheduler::ReadNodeModel(text, "n1"); !model.ok()) {
+  if (const auto model = qrm::placement::ReadNodeModel(text, "n1"); !model.ok()) {
     qrm::fuzz::CheckSentence(model.status());
   }
   if (const auto offer = qrm::scheduler::ReadClassOffer(text); !offer.ok()) {

@@ -12,8 +12,8 @@
 #include "api/base/log.h"
 #include "checkpoint/peer_json.h"
 #include "manager/kubelet/pod_list.h"
+#include "plugins/placement/node_model.h"
 #include "scheduler/cache/read_objects.h"
-#include "scheduler/topology/node_model.h"
 #include "scheduler/topology/placement_note.h"
 #include "test/fuzz/sentence.h"
 
@@ -26,8 +26,8 @@ void Check(const Read& read) {
   }
 }
 
-const qrm::scheduler::NodeModel& Model() {
-  static const auto model = qrm::scheduler::ReadNodeModel(
+const qrm::placement::NodeModel& Model() {
+  static const auto model = qrm::placement::ReadNodeModel(
                                 R"({machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1",
                                     plugins: {cpu: {static: true, reserved-cpus: "0"}}})",
                                 "n1")

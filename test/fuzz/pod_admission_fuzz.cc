@@ -37,7 +37,7 @@
 namespace {
 
 using namespace qrm;  // NOLINT(google-build-using-namespace): a program of one file
-using manager::ContainerDemand;
+using placement::ContainerDemand;
 
 constexpr char kUid[] = "uid";
 constexpr std::size_t kLongestSentence = 4096;
@@ -218,12 +218,12 @@ constexpr std::string_view kNamespaces[] = {"default", "kube-system", "listed"};
   return pod;
 }
 
-manager::AdmissionOptions Options() {
-  manager::AdmissionOptions options;
+placement::AdmissionOptions Options() {
+  placement::AdmissionOptions options;
   const config::Section section = SectionOf(
       "permissions: [{namespaces: [listed], allow: [reserved-cpus, opt-out], roles: [\"o*\"]}]");
-  const Status read =
-      manager::PermissionsKey("permissions", options.permissions, "").read(section, "permissions");
+  const Status read = placement::PermissionsKey("permissions", options.permissions, "")
+                          .read(section, "permissions");
   QRM_CHECK(read.ok());
   return options;
 }
@@ -252,8 +252,8 @@ void CheckSentence(const std::string& sentence) {
   QRM_CHECK(Escaped(sentence) == sentence);
 }
 
-void AdmitAll(Node& node, const std::vector<ContainerDemand>& demands) {
-  for (const ContainerDemand& demand : demands) {
+void AdmitAll(Node& node, const std::vector<placement::ContainerDemand>& demands) {
+  for (const placement::ContainerDemand& demand : demands) {
     const StatusOr<manager::RunOptions> admitted = node.admitter.Admit(
         demand, manager::Admitter::Moment::kAtCreation, DeadlineAfter(std::chrono::seconds(60)));
     if (!admitted.ok()) {

@@ -28,7 +28,7 @@ class FakeNodeServices final : public manager::NodeServices {
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
   qrm::Status kept;  ///< what comes of keeping plugins' values
   std::vector<std::string> stalled_loops;
-  manager::Permissions permissions;
+  placement::Permissions permissions;
   std::vector<manager::ClassTypeStatus> classes;
   std::vector<manager::ClassChange> class_changes;      ///< read it when the answer is there
   StatusOr<std::string> class_changed = std::string();  ///< what comes of a change
@@ -70,7 +70,7 @@ class FakeNodeServices final : public manager::NodeServices {
     done(records);
   }
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
-  const manager::Permissions& GetPermissions() const override { return permissions; }
+  const placement::Permissions& GetPermissions() const override { return permissions; }
   std::vector<manager::ClassTypeStatus> Classes() const override { return classes; }
   void SetClass(const manager::ClassChange& change, manager::ClassDone done) override {
     class_changes.push_back(change);

@@ -25,12 +25,13 @@ class AbsentPluginsTest : public AdmitterTest {
   void Lose(const std::string& resource, RegisteredBy by) {
     plugins_.Set(resource, {.registered_by = by, .live = false, .problem = "it is gone; start it"});
   }
-  static ContainerDemand DemandOf(const std::string& resource) {
-    ContainerDemand demand = Demand();
+  static placement::ContainerDemand DemandOf(const std::string& resource) {
+    placement::ContainerDemand demand = Demand();
     demand.requests.Edit()[resource] = 1;
     return demand;
   }
-  static ContainerDemand In(const std::string& pod_namespace, ContainerDemand demand) {
+  static placement::ContainerDemand In(const std::string& pod_namespace,
+                                       placement::ContainerDemand demand) {
     demand.pod.pod_namespace = pod_namespace;
     return demand;
   }
@@ -39,7 +40,7 @@ class AbsentPluginsTest : public AdmitterTest {
 TEST_F(AbsentPluginsTest, RefusesOnlyWhoRequestsAPluginThatOnlyTheCheckpointKnows) {
   Lose(kWidget, RegisteredBy::kCheckpoint);
   EXPECT_TRUE(Admit(Demand()).ok());
-  ContainerDemand asking = DemandOf(kWidget);
+  placement::ContainerDemand asking = DemandOf(kWidget);
   asking.pod = SamplePod("asking");
   EXPECT_EQ(Rejection(asking),
             "cannot admit container main of pod default/asking: resource example.com/widget: no "
@@ -60,7 +61,7 @@ TEST_F(AbsentPluginsTest, AsksNoCpusOfAPluginThatOnlyTheCheckpointKnows) {
 
 TEST_F(AbsentPluginsTest, KeepsNewContainersOffTheCpusOfOwnersOnRecord) {
   plugins_.Set("cpu", Gives("cpu", OwnCpus("0-1")));
-  ContainerDemand owner = Demand();
+  placement::ContainerDemand owner = Demand();
   owner.pod = SamplePod("owner");
   ASSERT_TRUE(Admit(owner).ok());
   Lose("cpu", RegisteredBy::kCheckpoint);
@@ -71,7 +72,7 @@ TEST_F(AbsentPluginsTest, KeepsNewContainersOffTheCpusOfOwnersOnRecord) {
   EXPECT_EQ(Admit(owner)->properties.at("CpusetCpus"), "0-1");
 
   plugins_.Drop("memory");
-  ContainerDemand unserved = Demand();
+  placement::ContainerDemand unserved = Demand();
   unserved.pod = SamplePod("unserved");
   const auto skipped = Admit(unserved);
   ASSERT_TRUE(skipped.ok()) << skipped.status();
@@ -87,7 +88,7 @@ TEST_F(AbsentPluginsTest, RepeatsTheRecordOfAPluginThatOnlyTheCheckpointKnows) {
 }
 
 TEST_F(AbsentPluginsTest, RefusesEveryContainerWhileARequiredPluginIsAway) {
-  const AdmissionOptions options{.required_plugins = {kWidget}};
+  const placement::AdmissionOptions options{.required_plugins = {kWidget}};
   const std::string never_there = Rejection(Demand(), options);
   EXPECT_THAT(never_there,
               AllOf(HasSubstr("resource example.com/widget: no plugin of example.com/widget has "
@@ -103,7 +104,7 @@ TEST_F(AbsentPluginsTest, RefusesEveryContainerWhileARequiredPluginIsAway) {
 
 TEST_F(AbsentPluginsTest, RefusesContainersWithoutRequestsWhileARequiredNativePluginIsAway) {
   plugins_.Drop("cpu");
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests.Edit().clear();
   EXPECT_THAT(Rejection(demand, {.required_plugins = {"cpu"}}), HasSubstr("resource cpu"));
 }
@@ -116,9 +117,9 @@ TEST_F(AbsentPluginsTest, RepeatsARecordWhileARequiredPluginIsAway) {
 TEST_F(AbsentPluginsTest, AdmitsPluginsOwnPodsWithoutThePluginsThatAreAway) {
   Lose("cpu", RegisteredBy::kRegister);
   Lose(kWidget, RegisteredBy::kCheckpoint);
-  const AdmissionOptions options{.required_plugins = {"cpu", "NIC"},
-                                 .plugin_namespaces = {"plugins"},
-                                 .skipped_namespaces = {}};
+  const placement::AdmissionOptions options{.required_plugins = {"cpu", "NIC"},
+                                            .plugin_namespaces = {"plugins"},
+                                            .skipped_namespaces = {}};
   const auto admitted = Admit(In("plugins", DemandOf(kWidget)), options);
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_EQ(admitted->properties.at("CpusetMems"), "0");
@@ -129,8 +130,8 @@ TEST_F(AbsentPluginsTest, AdmitsPluginsOwnPodsWithoutThePluginsThatAreAway) {
 
 TEST_F(AbsentPluginsTest, PlacesPluginsOwnPodsWhenThePluginsAreBack) {
   Lose("cpu", RegisteredBy::kRegister);
-  const ContainerDemand demand = In("kube-system", Demand());
-  const AdmissionOptions options{.skipped_namespaces = {}};
+  const placement::ContainerDemand demand = In("kube-system", Demand());
+  const placement::AdmissionOptions options{.skipped_namespaces = {}};
   ASSERT_TRUE(Admit(demand, options).ok());
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-1")));
   ASSERT_TRUE(Admit(demand, options, Admitter::Moment::kAfterTheFact).ok());
@@ -140,7 +141,7 @@ TEST_F(AbsentPluginsTest, PlacesPluginsOwnPodsWhenThePluginsAreBack) {
 TEST_F(AbsentPluginsTest, SaysWhyAPluginsOwnPodIsNotPlacedYet) {
   Lose("cpu", RegisteredBy::kRegister);
   Lose("memory", RegisteredBy::kRegister);
-  const ContainerDemand demand = In("kube-system", Demand());
+  const placement::ContainerDemand demand = In("kube-system", Demand());
   ASSERT_TRUE(Admit(demand, {.skipped_namespaces = {}}).ok());
   EXPECT_EQ(Record(demand), nullptr);
   EXPECT_EQ(LastTrace()["result"], "skipped");

@@ -20,12 +20,12 @@
 namespace qrm::test {
 
 using manager::AdmissionEvent;
-using manager::AdmissionOptions;
 using manager::Admitter;
-using manager::ContainerDemand;
 using manager::Releaser;
 using manager::RunOptions;
 using manager::StateLoop;
+using placement::AdmissionOptions;
+using placement::ContainerDemand;
 
 inline ResourceAllocation Pin(std::string_view property, const std::string& value) {
   return {.oci_property = std::string(property),
@@ -40,8 +40,8 @@ inline PluginScript Gives(const std::string& resource, ResourceAllocation alloca
   return script;
 }
 
-inline ContainerDemand Demand(const std::string& pod = "web",
-                              const std::string& container = "main") {
+inline placement::ContainerDemand Demand(const std::string& pod = "web",
+                                         const std::string& container = "main") {
   return {.pod = SamplePod(pod),
           .container = container,
           .requests = {{"cpu", 2}, {"memory", 1 << 20}},
@@ -56,7 +56,7 @@ class AdmitterTest : public testing::Test {
     plugins_.Set("memory", Gives("memory", Pin(kCpusetMems, "0")));
   }
 
-  Admitter MakeAdmitter(AdmissionOptions options = {}) {
+  Admitter MakeAdmitter(placement::AdmissionOptions options = {}) {
     return Admitter({.state = state_,
                      .decisions = decisions_.log,
                      .plugins = plugins_,
@@ -66,7 +66,8 @@ class AdmitterTest : public testing::Test {
                      .listener = [this](const AdmissionEvent& event) { events_.push_back(event); }},
                     std::move(options));
   }
-  StatusOr<RunOptions> Admit(const ContainerDemand& demand, AdmissionOptions options = {},
+  StatusOr<RunOptions> Admit(const placement::ContainerDemand& demand,
+                             placement::AdmissionOptions options = {},
                              Admitter::Moment moment = Admitter::Moment::kAtCreation) {
     Admitter admitter = MakeAdmitter(std::move(options));
     auto admitted = RunOn(state_, [&] {
@@ -75,10 +76,11 @@ class AdmitterTest : public testing::Test {
     Settle(state_);
     return admitted;
   }
-  std::string Rejection(const ContainerDemand& demand, AdmissionOptions options = {}) {
+  std::string Rejection(const placement::ContainerDemand& demand,
+                        placement::AdmissionOptions options = {}) {
     return MessageOf(Admit(demand, std::move(options)).status());
   }
-  const checkpoint::ContainerRecord* Record(const ContainerDemand& demand) {
+  const checkpoint::ContainerRecord* Record(const placement::ContainerDemand& demand) {
     snapshot_ = state_.Load();
     return snapshot_->Find(demand.key());
   }

@@ -100,7 +100,7 @@ TEST_F(AdmitterTest, AnswersARepeatedRequestFromTheState) {
 TEST_F(AdmitterTest, AsksAgainOnlyForWhatTheRecordDoesNotCover) {
   ASSERT_TRUE(Admit(Demand()).ok());
   plugins_.ForgetCalls();
-  ContainerDemand more = Demand();
+  placement::ContainerDemand more = Demand();
   more.requests.Edit()["memory"] = 2 << 20;
   ASSERT_TRUE(Admit(more).ok());
   EXPECT_THAT(plugins_.calls(), ElementsAre("hints memory", "allocate memory"));
@@ -108,7 +108,7 @@ TEST_F(AdmitterTest, AsksAgainOnlyForWhatTheRecordDoesNotCover) {
 }
 
 TEST_F(AdmitterTest, LeavesContainersThatNoPluginServesWithoutARecord) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests = {{"example.com/gpu", 1}};
   const auto admitted = Admit(demand, {.native_resources = {}});
   ASSERT_TRUE(admitted.ok());
@@ -119,7 +119,7 @@ TEST_F(AdmitterTest, LeavesContainersThatNoPluginServesWithoutARecord) {
 
 TEST_F(AdmitterTest, AsksForNativeResourcesThatAContainerDoesNotRequest) {
   plugins_.Set("NIC", {});
-  ContainerDemand best_effort = Demand();
+  placement::ContainerDemand best_effort = Demand();
   best_effort.requests.Edit().clear();
   const auto admitted = Admit(best_effort);
   ASSERT_TRUE(admitted.ok()) << admitted.status();
@@ -131,7 +131,7 @@ TEST_F(AdmitterTest, AsksForNativeResourcesThatAContainerDoesNotRequest) {
 }
 
 TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};
   ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", {"cpu"}}}}).ok());
   EXPECT_THAT(*plugins_.allocated("cpu").requests,
@@ -139,7 +139,7 @@ TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
 }
 
 TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};
   ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", {"cpu"}}}}).ok());
   EXPECT_THAT(*plugins_.allocated("cpu").requests,
@@ -150,10 +150,10 @@ TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
 
 // A plugin of others knows the name, and what one of it is.
 TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch_millicpu", 4000}};
   demand.limits = {{"example.com/batch_millicpu", 5000}};
-  const AdmissionOptions options = {
+  const placement::AdmissionOptions options = {
       .resource_names = {{"example.com/batch_millicpu", {"cpu", 0.001}}}};
   ASSERT_TRUE(Admit(demand, options).ok());
   const ContainerRequest asked = plugins_.allocated("cpu");
@@ -164,7 +164,7 @@ TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
 }
 
 TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests.Edit()["hugepages-2Mi"] = 1 << 21;
   ASSERT_TRUE(Admit(demand).ok());
   EXPECT_THAT(*plugins_.allocated("memory").requests,
@@ -177,7 +177,7 @@ TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
 }
 
 TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.requests.Edit()["example.com/batch-cpu"] = 2000;
   EXPECT_THAT(Rejection(demand, {.resource_names = {{"example.com/batch-cpu", {"cpu"}}}}),
               HasSubstr("requests cpu under two names"));
@@ -185,15 +185,15 @@ TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {
 
 TEST_F(AdmitterTest, AddsImplicitResourcesForRolesAndAnnotations) {
   plugins_.Set("NIC", Gives("NIC", {.envs = {{"NIC_ADDR", "10.0.0.1"}}}));
-  const AdmissionOptions options{
+  const placement::AdmissionOptions options{
       .implicit_resources = {{.resource = "NIC", .roles = {"net"}, .annotation = "want/nic"}}};
   ASSERT_TRUE(Admit(Demand("none"), options).ok());
   EXPECT_THAT(plugins_.calls(), Not(Contains("allocate NIC")));
-  ContainerDemand by_role = Demand("role");
+  placement::ContainerDemand by_role = Demand("role");
   by_role.pod.role = "net";
   EXPECT_EQ(Admit(by_role, options)->envs.at("NIC_ADDR"), "10.0.0.1");
   EXPECT_EQ(plugins_.allocated("NIC").quantity(), 1);
-  ContainerDemand by_annotation = Demand("annotation");
+  placement::ContainerDemand by_annotation = Demand("annotation");
   by_annotation.pod.annotations.Edit()["want/nic"] = "true";
   EXPECT_EQ(Admit(by_annotation, options)->envs.at("NIC_ADDR"), "10.0.0.1");
 }
@@ -249,7 +249,7 @@ TEST_F(AdmitterTest, AContainerIsMadeAnewWithWhatItHasWhenALargerRequestFails) {
   full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
   plugins_.Set("memory", full);
   plugins_.ForgetCalls();
-  ContainerDemand more = Demand();
+  placement::ContainerDemand more = Demand();
   more.requests.Edit()["memory"] = 2 << 20;
   const auto again = Admit(more);
   ASSERT_TRUE(again.ok()) << again.status();

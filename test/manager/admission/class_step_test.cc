@@ -22,8 +22,8 @@ using testing::Pair;
 
 constexpr char kKey[] = "blockio.resources.beta.kubernetes.io/pod";
 
-ContainerDemand Asking(const std::string& name, const std::string& pod = "web") {
-  ContainerDemand demand = Demand(pod);
+placement::ContainerDemand Asking(const std::string& name, const std::string& pod = "web") {
+  placement::ContainerDemand demand = Demand(pod);
   demand.pod.annotations.Edit()[kKey] = name;
   return demand;
 }
@@ -42,8 +42,8 @@ class ClassStepTest : public AdmitterTest {
     book_ = std::make_unique<ClassBook>(std::move(options), std::move(providers));
   }
 
-  StatusOr<RunOptions> AdmitWithClasses(const ContainerDemand& demand,
-                                        AdmissionOptions options = {},
+  StatusOr<RunOptions> AdmitWithClasses(const placement::ContainerDemand& demand,
+                                        placement::AdmissionOptions options = {},
                                         Admitter::Moment moment = Admitter::Moment::kAtCreation) {
     Admitter admitter({.state = state_,
                        .decisions = decisions_.log,
@@ -108,9 +108,9 @@ TEST_F(ClassStepTest, AFullClassRefusesAndOneThatIsFreedAdmitsOneMore) {
 }
 
 TEST_F(ClassStepTest, ContainersOfOneAdmissionCountEachOther) {
-  ContainerDemand pod = Asking("fast", "a");
+  placement::ContainerDemand pod = Asking("fast", "a");
   for (const char* name : {"second", "third"}) {
-    ContainerDemand other = Asking("fast", "a");
+    placement::ContainerDemand other = Asking("fast", "a");
     other.container = name;
     pod.others.push_back(other);
   }
@@ -127,7 +127,7 @@ TEST_F(ClassStepTest, ARestartedContainerKeepsTheClassOfItsRecord) {
 }
 
 TEST_F(ClassStepTest, AContainerThatNoPluginServesGetsItsClass) {
-  ContainerDemand demand = Asking("slow");
+  placement::ContainerDemand demand = Asking("slow");
   demand.requests.Edit().clear();
   const auto admitted = AdmitWithClasses(demand, {.native_resources = {}});
   ASSERT_TRUE(admitted.ok()) << admitted.status();

@@ -32,10 +32,10 @@
 namespace qrm::test::driver_model_test {
 namespace {
 
-using manager::AdmissionOptions;
 using manager::Admitter;
-using manager::ContainerDemand;
 using manager::RunOptions;
+using placement::AdmissionOptions;
+using placement::ContainerDemand;
 
 /// How a container gets CPUs.
 enum class Kind : uint8_t { kFirstDriver, kSecondDriver, kOwner, kShares };
@@ -92,7 +92,7 @@ class DriverModel {
 
  private:
   struct Pod {
-    ContainerDemand demand;
+    placement::ContainerDemand demand;
     Kind kind = Kind::kShares;
     int cpus = 0;
     CpuSet runs_on;  ///< as it was answered; empty until then
@@ -331,7 +331,7 @@ class DriverModel {
   }
 
   Random random_;
-  AdmissionOptions options_;
+  placement::AdmissionOptions options_;
   const Machine machine_ = SampleMachine(2, 8);
   ManualClock clock_;
   TempDecisions decisions_;

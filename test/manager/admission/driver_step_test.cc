@@ -10,7 +10,7 @@
 namespace qrm::test::driver_step_test {
 namespace {
 
-using manager::WhenMissing;
+using placement::WhenMissing;
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
@@ -29,8 +29,8 @@ class DriverStepTest : public AdmitterTest {
     plugins_.Set(kFast, driver);
   }
 
-  static ContainerDemand Asking() {
-    ContainerDemand demand = Demand();
+  static placement::ContainerDemand Asking() {
+    placement::ContainerDemand demand = Demand();
     demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "fast";
     return demand;
   }
@@ -49,7 +49,7 @@ class DriverStepTest : public AdmitterTest {
     return done;
   }
 
-  AdmissionOptions options_;
+  placement::AdmissionOptions options_;
 };
 
 TEST_F(DriverStepTest, ADriverIsAskedInPlaceOfTheCpuPluginWhichWithholdsWhatItGives) {
@@ -115,13 +115,13 @@ TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRefuses) {
 TEST_F(DriverStepTest, AMissingDriverRefusesUnlessItsPodsMayFallBack) {
   plugins_.Drop(kFast);
   EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("compute driver fast is not registered"));
-  options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
+  options_.drivers["fast"].when_missing = placement::WhenMissing::kFallBack;
   EXPECT_EQ(Admit(Asking(), options_)->properties.at("CpusetCpus"), "0-1");
   EXPECT_THAT(LastTrace()["driver"]["fallback"], HasSubstr("is not registered"));
 }
 
 TEST_F(DriverStepTest, ARefusalNeverFallsBack) {
-  options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
+  options_.drivers["fast"].when_missing = placement::WhenMissing::kFallBack;
   Change([](PluginScript& driver) { driver.computes = Status(StatusCode::kUnavailable, "no"); });
   EXPECT_FALSE(Admit(Asking(), options_).ok());
 }
@@ -133,7 +133,7 @@ TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRefused) {
 }
 
 TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWithout) {
-  ContainerDemand running = Asking();
+  placement::ContainerDemand running = Asking();
   running.runtime_id = "4f3c2b1a";
   ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("variables of cci.qrm.io/fast"));
@@ -142,7 +142,7 @@ TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWit
 }
 
 TEST_F(DriverStepTest, ARunningContainerThatWasMadeWithItsDriversVariablesHasThem) {
-  ContainerDemand running = Asking();
+  placement::ContainerDemand running = Asking();
   running.runtime_id = "4f3c2b1a";
   running.made_with.env = {"FAST=yes"};
   ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));

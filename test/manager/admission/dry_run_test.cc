@@ -43,22 +43,23 @@ Status Full() {
 }
 
 /// Container main, then container logger.
-ContainerDemand TwoContainers() {
-  ContainerDemand demand = Demand();
+placement::ContainerDemand TwoContainers() {
+  placement::ContainerDemand demand = Demand();
   demand.others = {Demand("web", "logger")};
   demand.others[0].type = ContainerType::kSidecar;
   return demand;
 }
 
-AdmissionOptions PodScope() {
-  AdmissionOptions options;
+placement::AdmissionOptions PodScope() {
+  placement::AdmissionOptions options;
   options.scope = TopologyScope::kPod;
   return options;
 }
 
 class DryRunTest : public AdmitterTest {
  protected:
-  DryRunReport Run(const std::vector<ContainerDemand>& admissions, AdmissionOptions options = {}) {
+  DryRunReport Run(const std::vector<placement::ContainerDemand>& admissions,
+                   placement::AdmissionOptions options = {}) {
     return DryRun({.plugins = plugins_, .machine = machine_, .clock = clock_}, std::move(options))
         .Run(admissions, DeadlineAfter(std::chrono::seconds(10)));
   }
@@ -107,7 +108,7 @@ TEST_F(DryRunTest, RejectsWithTheSentenceOfTheAdmissionThatFollows) {
 TEST_F(DryRunTest, SaysWhatTheMergeExcluded) {
   plugins_.Set("cpu", Hints(OnNode(0)));
   plugins_.Set("memory", Hints(OnNode(1)));
-  AdmissionOptions strict;
+  placement::AdmissionOptions strict;
   strict.merge.policy = TopologyPolicy::kRestricted;
   const DryRunReport report = Run({Demand()}, strict);
   EXPECT_EQ(report.result, Result::kRejected);
@@ -146,7 +147,7 @@ TEST_F(DryRunTest, RejectsThePodWhenItsContainersDoNotFitTogether) {
 }
 
 TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
-  AdmissionOptions options;
+  placement::AdmissionOptions options;
   options.skipped_namespaces = {"default"};
   const DryRunReport skipped = Run({TwoContainers()}, options);
   EXPECT_EQ(skipped.result, Result::kSkipped);
@@ -191,7 +192,7 @@ TEST_F(DryRunTest, GoesOnWithContainersThatArePlacedWithoutTheRest) {
 /// 16 CPUs of 8 cores on two nodes, and kubelet's static policy that gives whole cores only.
 class WholeCoresNode {
  public:
-  explicit WholeCoresNode(const AdmissionOptions& options)
+  explicit WholeCoresNode(const placement::AdmissionOptions& options)
       : admitter_({.state = state_,
                    .decisions = decisions_.log,
                    .plugins = plugins_,
@@ -209,10 +210,10 @@ class WholeCoresNode {
   }
 
   /// Empty: it would be admitted.
-  std::string Foretell(const ContainerDemand& demand) {
+  std::string Foretell(const placement::ContainerDemand& demand) {
     return dry_run_.Run({demand}, DeadlineAfter(std::chrono::seconds(10))).message;
   }
-  std::string Admit(const ContainerDemand& demand) {
+  std::string Admit(const placement::ContainerDemand& demand) {
     return MessageOf(test::RunOn(state_, [&] {
       return admitter_
           .Admit(demand, Admitter::Moment::kAtCreation, DeadlineAfter(std::chrono::seconds(10)))
@@ -248,11 +249,11 @@ TEST(DryRunAgreementTest, ForetellsWhatAnAdmissionDecidesUnderWholeCoresOnly) {
        {TopologyPolicy::kNone, TopologyPolicy::kBestEffort, TopologyPolicy::kRestricted,
         TopologyPolicy::kSingleNumaNode}) {
     for (const TopologyScope scope : {TopologyScope::kContainer, TopologyScope::kPod}) {
-      AdmissionOptions options{.merge = {.policy = policy}, .scope = scope};
+      placement::AdmissionOptions options{.merge = {.policy = policy}, .scope = scope};
       options.native_resources = {"cpu"};
       WholeCoresNode node(options);
       for (int pod = 0; pod < 20; ++pod) {
-        ContainerDemand demand = Demand("pod" + std::to_string(pod));
+        placement::ContainerDemand demand = Demand("pod" + std::to_string(pod));
         demand.requests = {{"cpu", test::Pick(random, 1, 7) / (pod % 5 == 0 ? 2.0 : 1.0)}};
         const bool with_half = pod % 3 == 0;  // beside it: no more CPUs of its own
         if (with_half) {

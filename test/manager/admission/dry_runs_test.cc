@@ -42,13 +42,13 @@ class DryRunsTest : public testing::Test {
   DryRunsTest() { plugins_.Set("cpu", {}); }
 
   void Make(SpecsFrom specs) {
-    runs_ = std::make_unique<DryRuns>(DryRuns::Parts{.plugins = plugins_,
-                                                     .machine = machine_,
-                                                     .clock = clock_,
-                                                     .conflicts = [this] { return conflicts_; },
-                                                     .specs_from = [specs] { return specs; }},
-                                      AdmissionOptions{.deadline = std::chrono::seconds(10)},
-                                      PodKeys());
+    runs_ = std::make_unique<DryRuns>(
+        DryRuns::Parts{.plugins = plugins_,
+                       .machine = machine_,
+                       .clock = clock_,
+                       .conflicts = [this] { return conflicts_; },
+                       .specs_from = [specs] { return specs; }},
+        placement::AdmissionOptions{.deadline = std::chrono::seconds(10)}, placement::PodKeys());
   }
   std::future<Answer> Ask(const std::string& pod = PodBytes()) {
     const auto answer = std::make_shared<std::promise<Answer>>();
@@ -132,7 +132,7 @@ TEST_F(DryRunsTest, HoldsUpNoAdmissionWhileAPluginKeepsItWaiting) {
                      .clock = clock_,
                      .listener = {}},
                     {});
-  const ContainerDemand demand{
+  const placement::ContainerDemand demand{
       .pod = test::SamplePod("db"), .container = "main", .requests = {{"cpu", 2}}};
   const auto admitted = test::RunOn(state, [&] {
     return admitter.Admit(demand, Admitter::Moment::kAtCreation,

@@ -7,8 +7,8 @@
 namespace qrm::test::left_alone_test {
 namespace {
 
-using manager::Feature;
-using manager::Permissions;
+using placement::Feature;
+using placement::Permissions;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -21,12 +21,14 @@ constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
 class LeftAloneTest : public AdmitterTest {
  protected:
   /// Options by which pods in namespace default may opt out.
-  static AdmissionOptions MayOptOut() {
-    return {.permissions = Permissions({{.title = "a rule",
-                                         .namespaces = {"default"},
-                                         .allowed = {Feature::kOptOut, Feature::kReservedCpus}}})};
+  static placement::AdmissionOptions MayOptOut() {
+    return {.permissions = placement::Permissions(
+                {{.title = "a rule",
+                  .namespaces = {"default"},
+                  .allowed = {placement::Feature::kOptOut, placement::Feature::kReservedCpus}}})};
   }
-  std::string MessageFor(const ContainerDemand& demand, AdmissionOptions options) {
+  std::string MessageFor(const placement::ContainerDemand& demand,
+                         placement::AdmissionOptions options) {
     const auto admitted = Admit(demand, std::move(options));
     EXPECT_TRUE(admitted.ok()) << admitted.status();
     return LastTrace().value("message", "");
@@ -40,23 +42,23 @@ TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_THAT(MessageFor(Demand(), {.skipped_namespaces = {"default"}}),
               StartsWith("namespace default is in skip-namespaces"));
   EXPECT_TRUE(AskedForNothing());
-  ContainerDemand annotated = Demand("annotated");
+  placement::ContainerDemand annotated = Demand("annotated");
   annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_THAT(MessageFor(annotated, MayOptOut()),
               StartsWith("annotation katalyst.kubewharf.io/skip_qrm_admit is set"));
   EXPECT_TRUE(AskedForNothing());
-  ContainerDemand critical = Demand("critical");
+  placement::ContainerDemand critical = Demand("critical");
   critical.priority_class = "system-node-critical";
   EXPECT_THAT(MessageFor(critical, MayOptOut()),
               StartsWith("priority class system-node-critical is in skip-priority-classes"));
-  ContainerDemand daemon = Demand("daemon");
+  placement::ContainerDemand daemon = Demand("daemon");
   daemon.controller_kind = "DaemonSet";
   EXPECT_THAT(MessageFor(daemon, MayOptOut()), HasSubstr("skip-daemonset-pods is on"));
   EXPECT_TRUE(AskedForNothing());
 }
 
 TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
-  ContainerDemand forged = Demand();
+  placement::ContainerDemand forged = Demand();
   forged.controller_kind = "DaemonSet";
   forged.priority_class = "system-node-critical";
   EXPECT_EQ(MessageFor(forged, {}), "");
@@ -64,7 +66,7 @@ TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
 }
 
 TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
-  ContainerDemand annotated = Demand();
+  placement::ContainerDemand annotated = Demand();
   annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_EQ(Rejection(annotated),
             "cannot admit container main of pod default/web: the default rule of permissions does "
@@ -75,7 +77,7 @@ TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
 }
 
 TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.pod.role = "database";
   demand.pod.annotations = {{kSkip, "true"}, {kQosLevel, "dedicated_cores"}};
   demand.pod.labels = {{"a", "b"}};
@@ -105,9 +107,9 @@ TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
 }
 
 TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
-  ContainerDemand daemon = Demand();
+  placement::ContainerDemand daemon = Demand();
   daemon.controller_kind = "DaemonSet";
-  AdmissionOptions options = MayOptOut();
+  placement::AdmissionOptions options = MayOptOut();
   options.skip_daemonset_pods = false;
   EXPECT_EQ(MessageFor(daemon, options), "");
   daemon = Demand("system");
@@ -119,9 +121,9 @@ TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
 }
 
 TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
-  ContainerDemand first = Demand("web", "first");
+  placement::ContainerDemand first = Demand("web", "first");
   ASSERT_TRUE(Admit(first).ok());
-  ContainerDemand second = Demand("web", "second");
+  placement::ContainerDemand second = Demand("web", "second");
   second.controller_kind = "DaemonSet";
   ASSERT_TRUE(Admit(second, MayOptOut()).ok());
   EXPECT_EQ(snapshot_ = state_.Load(), snapshot_);

@@ -22,7 +22,7 @@ using testing::Not;
 
 TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerOne) {
   ASSERT_TRUE(Admit(Demand()).ok());
-  ContainerDemand more = Demand();
+  placement::ContainerDemand more = Demand();
   more.requests.Edit()["cpu"] = 4;
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-3")));
   plugins_.ForgetCalls();
@@ -49,7 +49,7 @@ TEST_F(AdmitterTest, RestoresWhatAResizedContainerHasWhenAnotherPluginFails) {
   full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
   plugins_.Set("memory", full);
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-3")));
-  ContainerDemand more = Demand();
+  placement::ContainerDemand more = Demand();
   more.requests.Edit()["cpu"] = 4;
   more.requests.Edit()["memory"] = 2 << 20;
   plugins_.ForgetCalls();
@@ -60,7 +60,7 @@ TEST_F(AdmitterTest, RestoresWhatAResizedContainerHasWhenAnotherPluginFails) {
 
 TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
-  ContainerDemand with_nic = Demand();
+  placement::ContainerDemand with_nic = Demand();
   with_nic.requests.Edit()["nic"] = 100;
   ASSERT_TRUE(Admit(with_nic).ok());
   plugins_.ForgetCalls();
@@ -73,8 +73,8 @@ TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
 }
 
 // One that ran before the plugin of "nic", which gives a variable, was there.
-ContainerDemand RunsWithoutNic() {
-  ContainerDemand demand = Demand();
+placement::ContainerDemand RunsWithoutNic() {
+  placement::ContainerDemand demand = Demand();
   demand.requests.Edit()["nic"] = 1;
   demand.runtime_id = "4f3c2b1a";
   return demand;
@@ -94,8 +94,8 @@ TEST_F(AdmitterTest, ClaimsNothingThatARunningContainerWasMadeWithout) {
 
 TEST_F(AdmitterTest, KeepsForAContainerThatIsYetToComeWhatItWillBeMadeWith) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
-  ContainerDemand demand = RunsWithoutNic();
-  ContainerDemand next = RunsWithoutNic();
+  placement::ContainerDemand demand = RunsWithoutNic();
+  placement::ContainerDemand next = RunsWithoutNic();
   next.container = "next";
   next.runtime_id = {};
   demand.others = {next};
@@ -106,7 +106,7 @@ TEST_F(AdmitterTest, KeepsForAContainerThatIsYetToComeWhatItWillBeMadeWith) {
 
 TEST_F(AdmitterTest, ClaimsWhatTheRuntimeSaysThatARunningContainerWasMadeWith) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
-  ContainerDemand demand = RunsWithoutNic();
+  placement::ContainerDemand demand = RunsWithoutNic();
   demand.made_with.env = {"PATH=/bin", "NIC=eth0"};
   ASSERT_TRUE(Admit(demand, {}, Admitter::Moment::kAfterTheFact).ok());
   EXPECT_TRUE(Record(demand)->allocations.contains("nic"));

@@ -1,5 +1,5 @@
 // Who may ask for what: every feature for every kind of asker, and the rules themselves.
-#include "manager/admission/permissions.h"
+#include "plugins/placement/permissions.h"
 
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/section.h"
-#include "manager/admission/wishes.h"
+#include "plugins/placement/wishes.h"
 
 namespace qrm::manager::permissions_test {
 namespace {
@@ -26,11 +26,12 @@ constexpr char kMemory[] = "katalyst.kubewharf.io/memory_enhancement";
 constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kNetns[] = "kubernetes.io/host-netns-path";
 
-StatusOr<Permissions> Read(const std::string& rules) {
+StatusOr<placement::Permissions> Read(const std::string& rules) {
   const auto section = config::Section::Parse("permissions: " + rules, "qrmd.yaml");
-  Permissions permissions;
+  placement::Permissions permissions;
   QRM_RETURN_IF_ERROR(section.status());
-  QRM_RETURN_IF_ERROR(PermissionsKey("permissions", permissions, "").read(*section, "permissions"));
+  QRM_RETURN_IF_ERROR(
+      placement::PermissionsKey("permissions", permissions, "").read(*section, "permissions"));
   return permissions;
 }
 
@@ -44,20 +45,20 @@ struct FeatureCase {
   std::string word;  ///< as refusals say it
   std::string key;   ///< what asks for it
   bool usual;        ///< whether everybody may have it without a rule
-  ContainerDemand demand;
+  placement::ContainerDemand demand;
   std::map<std::string, double> requests;
   AllocationByResource given;
 };
 
-ContainerDemand Annotated(StringMap annotations) {
-  ContainerDemand demand;
+placement::ContainerDemand Annotated(StringMap annotations) {
+  placement::ContainerDemand demand;
   demand.pod.annotations = std::move(annotations);
   demand.pod.qos_class = "Guaranteed";
   return demand;
 }
 
-ContainerDemand OfRole(const std::string& role) {
-  ContainerDemand demand;
+placement::ContainerDemand OfRole(const std::string& role) {
+  placement::ContainerDemand demand;
   demand.pod.role = role;
   demand.role_key = "label katalyst.kubewharf.io/pod_role";
   return demand;
@@ -127,8 +128,8 @@ class FeatureTest : public testing::TestWithParam<FeatureCase> {
   std::string Refusal(const std::string& pod_namespace, const std::string& owner = "",
                       const std::string& priority_class = "") const {
     const FeatureCase& param = GetParam();
-    const AdmissionOptions options{.permissions = *Read(kRules)};
-    ContainerDemand demand = param.demand;
+    const placement::AdmissionOptions options{.permissions = *Read(kRules)};
+    placement::ContainerDemand demand = param.demand;
     demand.pod.pod_namespace = pod_namespace;
     demand.controller_kind = owner;
     demand.priority_class = priority_class;
@@ -173,16 +174,16 @@ INSTANTIATE_TEST_SUITE_P(All, FeatureTest, testing::ValuesIn(kFeatures),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST(WishesTest, AskForNothingIsNeverRefused) {
-  AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
-  ContainerDemand demand = Annotated({{"example.com/other", "{{{"}});
+  placement::AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
+  placement::ContainerDemand demand = Annotated({{"example.com/other", "{{{"}});
   demand.pod.pod_namespace = "default";
   demand.controller_kind = "DaemonSet";
   EXPECT_TRUE(CheckWishes(demand, {{"cpu", 2}, {"memory", 1}}, options).ok());
 }
 
 TEST(WishesTest, QuoteOnlyTheBeginningOfANameAndNoControlCharacter) {
-  const AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
-  ContainerDemand demand = OfRole("\x1b[2J" + std::string(250'000, 'x'));
+  const placement::AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
+  placement::ContainerDemand demand = OfRole("\x1b[2J" + std::string(250'000, 'x'));
   const std::string refusal = MessageOf(CheckWishes(demand, {}, options));
   EXPECT_THAT(refusal, HasSubstr("role \\x1b[2Jxxx"));
   EXPECT_THAT(refusal, HasSubstr("... (250004 bytes)"));
@@ -220,8 +221,9 @@ TEST(PermissionsTest, StarsStandForAnyText) {
 }
 
 TEST(PermissionsTest, NetworkNamespacesCountUnderAllNamesThatAreConfigured) {
-  const AdmissionOptions options{.permissions = *Read(R"([{namespaces: ["*"]}])"),
-                                 .netns_annotations = {"example.com/netns", "example.com/other"}};
+  const placement::AdmissionOptions options{
+      .permissions = *Read(R"([{namespaces: ["*"]}])"),
+      .netns_annotations = {"example.com/netns", "example.com/other"}};
   const auto refused = [&](const char* annotation) {
     return !CheckGiven({},
                        {{"NIC", ResourceAllocation{.annotations = {{annotation, "/run/netns/a"}}}}},
@@ -237,21 +239,21 @@ TEST(PermissionsTest, ARuleAllowsOnlyWhatItLists) {
   const auto permissions = Read(
       R"([{namespaces: [a], allow: [own-cpus, opt-out], pools: ["web-*"], resources: [NIC]}])");
   ASSERT_TRUE(permissions.ok()) << permissions.status();
-  const PermissionRule& rule = permissions->RuleFor("a");
-  EXPECT_THAT(AllowedWords(rule), ElementsAre("opt-out", "own-cpus"));
+  const placement::PermissionRule& rule = permissions->RuleFor("a");
+  EXPECT_THAT(placement::AllowedWords(rule), ElementsAre("opt-out", "own-cpus"));
   EXPECT_THAT(rule.roles, IsEmpty());
-  EXPECT_TRUE(permissions->Allows("a", {Feature::kPool, "web-1", ""}));
-  EXPECT_FALSE(permissions->Allows("a", {Feature::kPool, "batch", ""}));
-  EXPECT_FALSE(permissions->Allows("a", {Feature::kRole, "web-1", ""}));
-  EXPECT_TRUE(permissions->Allows("a", {Feature::kResource, "NIC", ""}));
+  EXPECT_TRUE(permissions->Allows("a", {placement::Feature::kPool, "web-1", ""}));
+  EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kPool, "batch", ""}));
+  EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kRole, "web-1", ""}));
+  EXPECT_TRUE(permissions->Allows("a", {placement::Feature::kResource, "NIC", ""}));
 }
 
 TEST(PermissionsTest, EverythingIncludesNamesUnlessTheyAreListed) {
   const auto permissions = Read("[{namespaces: [a], allow: [everything], roles: [web]}]");
   ASSERT_TRUE(permissions.ok()) << permissions.status();
-  EXPECT_THAT(AllowedWords(permissions->RuleFor("a")), SizeIs(5));
-  EXPECT_TRUE(permissions->Allows("a", {Feature::kPool, "batch", ""}));
-  EXPECT_FALSE(permissions->Allows("a", {Feature::kRole, "other", ""}));
+  EXPECT_THAT(placement::AllowedWords(permissions->RuleFor("a")), SizeIs(5));
+  EXPECT_TRUE(permissions->Allows("a", {placement::Feature::kPool, "batch", ""}));
+  EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kRole, "other", ""}));
 }
 
 TEST(PermissionsTest, RefusesMistakesWithPlaceAndCure) {

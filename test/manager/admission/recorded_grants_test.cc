@@ -31,7 +31,7 @@ NodeState StateWith(const ContainerRecord& record) {
 }
 
 sdk::Grants GrantsOf(const ContainerRecord& record, const PluginInfo& plugin,
-                     const AdmissionOptions& options = {}) {
+                     const placement::AdmissionOptions& options = {}) {
   return RecordedGrants(StateWith(record), plugin, options);
 }
 

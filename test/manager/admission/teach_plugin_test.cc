@@ -61,7 +61,7 @@ TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
           .With(Admit(SamplePod("gone"), "main", {{"cpu", OwnCpus("0-1")}}))
           .With(Admit(SamplePod("lives"), "main", {{"cpu", OwnCpus("2-3")}})));
   const auto client = std::make_shared<ServedPlugin>();
-  const AdmissionOptions options;
+  const placement::AdmissionOptions options;
   bool ready = false;
 
   TeachPlugin({.resource = "cpu", .registered_by = RegisteredBy::kWatcher}, client,
@@ -76,7 +76,7 @@ TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
 
 TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsTaught) {
   const auto client = std::make_shared<ServedPlugin>();
-  const AdmissionOptions options;
+  const placement::AdmissionOptions options;
   bool ready = false;
 
   TeachPlugin({.resource = "cpu", .registered_by = RegisteredBy::kWatcher}, client,
@@ -93,7 +93,7 @@ TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
   const auto state = std::make_shared<const checkpoint::NodeState>(checkpoint::NodeState().With(
       Admit(SamplePod("recorded"), "main", {{"cpu", OwnCpus("0-1")}})));
   const auto client = std::make_shared<ServedPlugin>();
-  const AdmissionOptions options;
+  const placement::AdmissionOptions options;
   bool ready = false;
 
   TeachPlugin({.resource = "cpu", .registered_by = RegisteredBy::kWatcher}, client,
@@ -141,7 +141,7 @@ class TeachPluginWithOrphanTest : public testing::Test {
   }
 
   const PluginInfo cpu_{.resource = "cpu", .registered_by = RegisteredBy::kWatcher};
-  const AdmissionOptions options_;
+  const placement::AdmissionOptions options_;
   const std::shared_ptr<ServedPlugin> client_ = std::make_shared<ServedPlugin>();
 };
 

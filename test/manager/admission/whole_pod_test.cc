@@ -25,13 +25,13 @@ using testing::Optional;
 using testing::Pair;
 
 // Containers setup (init), main and logger of one pod; the runtime creates `asked`.
-ContainerDemand WholePod(const std::string& asked) {
-  ContainerDemand setup = Demand("web", "setup");
+placement::ContainerDemand WholePod(const std::string& asked) {
+  placement::ContainerDemand setup = Demand("web", "setup");
   setup.type = ContainerType::kInit;
-  ContainerDemand logger = Demand("web", "logger");
+  placement::ContainerDemand logger = Demand("web", "logger");
   logger.type = ContainerType::kSidecar;
-  std::vector<ContainerDemand> all = {setup, Demand("web", "main"), logger};
-  ContainerDemand demand;
+  std::vector<placement::ContainerDemand> all = {setup, Demand("web", "main"), logger};
+  placement::ContainerDemand demand;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].container == asked) {
       demand = all[i];
@@ -86,14 +86,14 @@ TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedPlace) {
 }
 
 TEST_F(WholePodTest, NotesAppliedValuesOfEachContainerWhenItIsCreated) {
-  ContainerDemand setup = WholePod("setup");
+  placement::ContainerDemand setup = WholePod("setup");
   setup.runtime_id = "id-setup";
   ASSERT_TRUE(Admit(setup).ok());
   EXPECT_THAT(Record(Demand("web", "setup"))->AppliedTo("id-setup"),
               Contains(Pair("CpusetCpus", "0-1")));
   EXPECT_THAT(Record(Demand("web", "logger"))->applied, IsEmpty()) << "it does not exist yet";
 
-  ContainerDemand logger = WholePod("logger");
+  placement::ContainerDemand logger = WholePod("logger");
   logger.runtime_id = "id-logger";
   ASSERT_TRUE(Admit(logger).ok());
   EXPECT_THAT(Record(Demand("web", "logger"))->AppliedTo("id-logger"),
@@ -157,7 +157,7 @@ TEST_F(WholePodTest, DoesNotRiskARestartForContainersThatWereNeverPlaced) {
 TEST_F(WholePodTest, AsksAgainForTheCreatedContainerOnlyWhenTheSpecHasGrown) {
   ASSERT_TRUE(Admit(WholePod("setup")).ok());
   plugins_.ForgetCalls();
-  ContainerDemand resized = WholePod("main");
+  placement::ContainerDemand resized = WholePod("main");
   resized.requests.Edit()["cpu"] = 3;
   resized.others[0].requests.Edit()["cpu"] = 3;
   ASSERT_TRUE(Admit(resized).ok());
@@ -178,7 +178,7 @@ TEST_F(WholePodTest, LetsTheMainContainerHaveTheCpusOfAnInitContainer) {
   ResourceAllocation own = Pin(kCpusetCpus, "0-1");
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
-  ContainerDemand pod = WholePod("setup");
+  placement::ContainerDemand pod = WholePod("setup");
   pod.others.pop_back();
   ASSERT_TRUE(Admit(pod).ok());
   EXPECT_THAT(Placed(), ElementsAre("main", "setup"));
@@ -192,8 +192,8 @@ TEST_F(WholePodTest, SaysWhichContainersWerePlacedTogether) {
 
 // Scope pod.
 
-const AdmissionOptions kPodScope{.merge = {.policy = TopologyPolicy::kRestricted},
-                                 .scope = TopologyScope::kPod};
+const placement::AdmissionOptions kPodScope{.merge = {.policy = TopologyPolicy::kRestricted},
+                                            .scope = TopologyScope::kPod};
 
 PluginScript OnNode(int node, const std::string& cpus) {
   PluginScript script = Gives("cpu", Pin(kCpusetCpus, cpus));

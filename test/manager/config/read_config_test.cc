@@ -53,7 +53,7 @@ TEST_F(ReadConfigTest, ReadsEveryKindOfKey) {
   EXPECT_EQ(config->admission.merge.policy, TopologyPolicy::kSingleNumaNode);
   EXPECT_EQ(config->admission.scope, TopologyScope::kPod);
   EXPECT_THAT(config->admission.resource_names,
-              ElementsAre(Pair("example.com/batch", MappedResource{"cpu"})));
+              ElementsAre(Pair("example.com/batch", placement::MappedResource{"cpu"})));
   ASSERT_EQ(config->admission.implicit_resources.size(), 1u);
   EXPECT_THAT(config->admission.implicit_resources[0].roles, ElementsAre("a", "b"));
   EXPECT_THAT(config->machine.node_memory, ElementsAre(Pair(0, 1 << 30)));
@@ -118,7 +118,8 @@ TEST_F(ReadConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
                                 {"machine", "synthetic:package:2 [numa] core:4 pu:2"},
                                 {"metrics-address", ":1234"}});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("a", MappedResource{"cpu"})));
+  EXPECT_THAT(config->admission.resource_names,
+              ElementsAre(Pair("a", placement::MappedResource{"cpu"})));
   EXPECT_EQ(config->machine.source, "synthetic:package:2 [numa] core:4 pu:2");
   EXPECT_EQ(config->http.metrics_address, ":1234");
 }
@@ -133,11 +134,12 @@ TEST_F(ReadConfigTest, CountsThousandthsOfCpusWhereANameSaysSoOrAScaleDoes) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(
       config->admission.resource_names,
-      UnorderedElementsAre(
-          Pair("resource.katalyst.kubewharf.io/reclaimed_millicpu", MappedResource{"cpu", 0.001}),
-          Pair("resource.katalyst.kubewharf.io/reclaimed_memory", MappedResource{"memory"}),
-          Pair("kubernetes.io/batch-cpu", MappedResource{"cpu", 0.001}),
-          Pair("example.com/whole_millicpu", MappedResource{"cpu"})));
+      UnorderedElementsAre(Pair("resource.katalyst.kubewharf.io/reclaimed_millicpu",
+                                placement::MappedResource{"cpu", 0.001}),
+                           Pair("resource.katalyst.kubewharf.io/reclaimed_memory",
+                                placement::MappedResource{"memory"}),
+                           Pair("kubernetes.io/batch-cpu", placement::MappedResource{"cpu", 0.001}),
+                           Pair("example.com/whole_millicpu", placement::MappedResource{"cpu"})));
 }
 
 TEST_F(ReadConfigTest, RefusesWhatNobodyCanListenAt) {

@@ -30,8 +30,8 @@ class NodeConfigTest : public testing::Test {
   const Machine machine_ = *Discover(
       {.kind = MachineSource::Kind::kSynthetic, .argument = "package:1 [numa] core:4 pu:1"});
   BuiltinOptions builtin_{.plugins = {"cpu", "memory"}};
-  AdmissionOptions admission_;
-  PodKeys pod_keys_;
+  placement::AdmissionOptions admission_;
+  placement::PodKeys pod_keys_;
 };
 
 TEST_F(NodeConfigTest, DescribesTheMachineAndLeavesOutWhatIsUsual) {

@@ -43,7 +43,7 @@ class StartBuiltinTest : public testing::Test {
   }
 
   const test::TempDir dir_;
-  const AdmissionOptions admission_;
+  const placement::AdmissionOptions admission_;
   test::Journal journal_;
   StateLoop state_{test::OpenMemoryStore(journal_)};
   test::LoopThread loop_;

@@ -27,7 +27,7 @@ RuntimeContainer Container() {
   return container;
 }
 
-ContainerDemand Find(const RuntimePod& pod, const RuntimeContainer& container) {
+placement::ContainerDemand Find(const RuntimePod& pod, const RuntimeContainer& container) {
   const CgroupEstimate source;
   return *source.Estimate(pod, container);
 }
@@ -109,7 +109,7 @@ TEST(CgroupEstimateTest, TakesTheLeastSharesForNoRequest) {
 }
 
 TEST(CgroupEstimateTest, RequestsTheMemoryLimit) {
-  const ContainerDemand demand = Find(Pod(), Container());
+  const placement::ContainerDemand demand = Find(Pod(), Container());
   EXPECT_EQ(demand.requests.at("cpu"), 1.5);
   EXPECT_EQ(demand.requests.at("memory"), 1 << 30);
   EXPECT_EQ(demand.source, "estimate");

@@ -54,7 +54,7 @@ TEST(PodListTest, ReadsPodsAsKubeletListsThem) {
   EXPECT_EQ(spec.runtime_class, "kata");
   EXPECT_EQ(spec.qos_class, "Burstable");
   ASSERT_EQ(spec.containers.size(), 3u);
-  EXPECT_EQ(spec.containers[0].kind, ContainerSpec::Kind::kRestartableInit);
+  EXPECT_EQ(spec.containers[0].kind, PodContainer::Kind::kSidecar);
   EXPECT_THAT(spec.containers[1].requests,
               ElementsAre(Pair("cpu", 0.5), Pair("example.com/nic", 2), Pair("memory", 1 << 30)));
 }
@@ -340,7 +340,7 @@ class ExactSourceTest : public testing::Test {
   FakeSpecSource pods_api_{"pods-api"};
   FakeSpecSource kubelet_{"kubelet"};
   std::vector<std::string> answered_;
-  ContainerDemand latest_;
+  placement::ContainerDemand latest_;
   ExactSource source_{io_, {&pods_api_, &kubelet_}, CgroupEstimate(), std::chrono::hours(1)};
 };
 

@@ -41,11 +41,11 @@ Pod SamplePod() {
 }
 
 StatusOr<NewPod> Read(const Pod& pod, SpecsFrom specs = SpecsFrom::kKubelet) {
-  return ReadNewPod(pod.SerializeAsString(), "dry-run-1", PodKeys(), specs);
+  return ReadNewPod(pod.SerializeAsString(), "dry-run-1", placement::PodKeys(), specs);
 }
 
 std::string Problem(const std::string& bytes) {
-  const auto pod = ReadNewPod(bytes, "dry-run-1", PodKeys(), SpecsFrom::kKubelet);
+  const auto pod = ReadNewPod(bytes, "dry-run-1", placement::PodKeys(), SpecsFrom::kKubelet);
   EXPECT_EQ(pod.status().code(), StatusCode::kInvalidArgument);
   return MessageOf(pod.status());
 }
@@ -54,7 +54,7 @@ TEST(NewPodTest, IsOneAdmissionOfAllContainersWhereSpecsAreKnown) {
   const auto pod = Read(SamplePod());
   ASSERT_TRUE(pod.ok()) << pod.status();
   ASSERT_THAT(pod->admissions, SizeIs(1));
-  const ContainerDemand& first = pod->admissions[0];
+  const placement::ContainerDemand& first = pod->admissions[0];
   EXPECT_EQ(first.container, "setup");
   EXPECT_EQ(first.type, ContainerType::kInit);
   EXPECT_EQ(first.place, 0u);
@@ -75,7 +75,7 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
   const auto pod = Read(SamplePod(), SpecsFrom::kCgroups);
   ASSERT_TRUE(pod.ok()) << pod.status();
   ASSERT_THAT(pod->admissions, SizeIs(4));
-  const ContainerDemand& main = pod->admissions[2];
+  const placement::ContainerDemand& main = pod->admissions[2];
   EXPECT_EQ(main.container, "main");
   EXPECT_THAT(*main.requests, ElementsAre(Pair("cpu", 1.5)));
   EXPECT_EQ(main.pod.qos_class, "Burstable");

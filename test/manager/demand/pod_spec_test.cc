@@ -104,11 +104,11 @@ TEST(PodSpecTest, OrdersContainersAsTheyStart) {
   const StatusOr<PodSpec> spec = ReadManifest(manifest);
   ASSERT_TRUE(spec.ok()) << spec.status();
   std::vector<std::string> names;
-  for (const ContainerSpec& container : spec->containers) {
+  for (const PodContainer& container : spec->containers) {
     names.push_back(container.name);
   }
   EXPECT_THAT(names, ElementsAre("setup", "proxy", "main", "logger", "debug"));
-  EXPECT_EQ(spec->containers[1].kind, ContainerSpec::Kind::kRestartableInit);
+  EXPECT_EQ(spec->containers[1].kind, PodContainer::Kind::kSidecar);
   EXPECT_EQ(spec->containers[1].index, 1u);
   EXPECT_EQ(spec->containers[2].index, 0u);
 }
@@ -189,10 +189,12 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   manifest.controller_kind = "DaemonSet";
   manifest.priority_class = "system-node-critical";
   manifest.priority = 2000001000;
-  ContainerDemand estimate{.pod = {.uid = "uid", .qos_class = "Burstable"}, .container = "main"};
+  placement::ContainerDemand estimate{.pod = {.uid = "uid", .qos_class = "Burstable"},
+                                      .container = "main"};
   estimate.requests = {{"cpu", 1}};
-  const ContainerDemand demand =
-      Refine(estimate, *ReadManifest(manifest), "", "pods-api").value_or(ContainerDemand());
+  const placement::ContainerDemand demand =
+      Refine(estimate, *ReadManifest(manifest), "", "pods-api")
+          .value_or(placement::ContainerDemand());
   EXPECT_THAT(*demand.requests, ElementsAre(Pair("cpu", 2), Pair("memory", 1 << 30)));
   EXPECT_EQ(demand.source, "pods-api");
   EXPECT_EQ(demand.runtime_class, "kata");
@@ -210,20 +212,20 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   EXPECT_FALSE(demand.others[2].restartable_init);
 }
 
-std::optional<ContainerType> TypeIn(const std::optional<ContainerDemand>& demand) {
+std::optional<ContainerType> TypeIn(const std::optional<placement::ContainerDemand>& demand) {
   return demand.has_value() ? std::optional(demand->type) : std::nullopt;
 }
 
 TEST(RefineTest, FollowsTheNamedMainContainerWhereThereIsOne) {
   const PodSpec spec = *ReadManifest(Manifest());
-  const ContainerDemand estimate{.container = "logger"};
+  const placement::ContainerDemand estimate{.container = "logger"};
   EXPECT_EQ(TypeIn(Refine(estimate, spec, "logger", "x")), ContainerType::kMain);
   EXPECT_EQ(TypeIn(Refine(estimate, spec, "main", "x")), ContainerType::kSidecar);
   EXPECT_EQ(TypeIn(Refine(estimate, spec, "unknown", "x")), ContainerType::kSidecar);
 }
 
 TEST(RefineTest, LeavesContainersOutsideTheSpecToTheEstimate) {
-  const ContainerDemand estimate{.container = "injected"};
+  const placement::ContainerDemand estimate{.container = "injected"};
   EXPECT_FALSE(Refine(estimate, *ReadManifest(Manifest()), "", "x").has_value());
 }
 
@@ -231,18 +233,18 @@ TEST(RefineTest, TakesTheLimitsOfTheSpec) {
   PodManifest manifest = Manifest();
   manifest.containers = {
       {.name = "main", .resources = {.requests = {{"cpu", "500m"}}, .limits = {{"cpu", "2"}}}}};
-  const ContainerDemand estimate{.container = "main", .limits = {{"cpu", 7}}};
-  const ContainerDemand demand =
-      Refine(estimate, *ReadManifest(manifest), "", "x").value_or(ContainerDemand());
+  const placement::ContainerDemand estimate{.container = "main", .limits = {{"cpu", 7}}};
+  const placement::ContainerDemand demand =
+      Refine(estimate, *ReadManifest(manifest), "", "x").value_or(placement::ContainerDemand());
   EXPECT_THAT(*demand.limits, ElementsAre(Pair("cpu", 2)));
 }
 
 TEST(RefineTest, PlacesAnEphemeralContainerAlone) {
   PodManifest manifest = Manifest();
   manifest.ephemeral_containers = {{.name = "debug"}};
-  const ContainerDemand estimate{.container = "debug"};
-  const ContainerDemand demand =
-      Refine(estimate, *ReadManifest(manifest), "", "x").value_or(ContainerDemand());
+  const placement::ContainerDemand estimate{.container = "debug"};
+  const placement::ContainerDemand demand =
+      Refine(estimate, *ReadManifest(manifest), "", "x").value_or(placement::ContainerDemand());
   EXPECT_EQ(demand.type, ContainerType::kEphemeral);
   EXPECT_THAT(demand.others, IsEmpty());
 }

@@ -13,7 +13,7 @@ using Requests = std::map<std::string, double>;
 
 Requests After(const Requests& requests, const LinuxResources& told,
                const std::string& qos_class = "Burstable") {
-  ContainerDemand demand;
+  placement::ContainerDemand demand;
   demand.pod.qos_class = qos_class;
   demand.requests = requests;
   return ResizedDemand(demand, told).requests;
@@ -42,7 +42,7 @@ TEST(ResizedDemandTest, MemoryOfAGuaranteedPodIsTheLimit) {
 }
 
 TEST(ResizedDemandTest, LimitIsTheQuotaThatItNowHas) {
-  ContainerDemand demand;
+  placement::ContainerDemand demand;
   demand.limits = {{"cpu", 4}, {"nic", 1}};
   EXPECT_EQ(ResizedDemand(demand, Shares(1024)).limits, (Requests{{"cpu", 0.5}, {"nic", 1}}));
   EXPECT_EQ(ResizedDemand(demand, {.cpu_quota_us = -1, .cpu_period_us = 100000}).limits,
@@ -51,7 +51,7 @@ TEST(ResizedDemandTest, LimitIsTheQuotaThatItNowHas) {
 }
 
 TEST(ResizedDemandTest, ALimitForWhichKubeletWritesTheQuotaStays) {
-  ContainerDemand demand;
+  placement::ContainerDemand demand;
   demand.limits = {{"cpu", 0.005}};
   EXPECT_EQ(ResizedDemand(demand, {.cpu_quota_us = 1000, .cpu_period_us = 100000}).limits,
             (Requests{{"cpu", 0.005}}))

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Optional;
 
 // A node whose operator gives driver fast to namespaces game-* and to a runtime class.
-const DriverOptions kOptions = {
+const placement::DriverOptions kOptions = {
     {"fast",
      {.namespaces = {"db"},
       .default_namespaces = {"game-*"},
@@ -25,13 +25,15 @@ const DriverOptions kOptions = {
       .spec = "from the node"}},
 };
 
-ContainerDemand Demand(const StringMap& annotations, const std::string& pod_namespace = "db") {
-  ContainerDemand demand{.pod = test::SamplePod("web", pod_namespace), .container = "main"};
+placement::ContainerDemand Demand(const StringMap& annotations,
+                                  const std::string& pod_namespace = "db") {
+  placement::ContainerDemand demand{.pod = test::SamplePod("web", pod_namespace),
+                                    .container = "main"};
   demand.pod.annotations = annotations;
   return demand;
 }
 
-std::optional<DriverChoice> Choose(const ContainerDemand& demand, double cpus = 2) {
+std::optional<DriverChoice> Choose(const placement::ContainerDemand& demand, double cpus = 2) {
   return ChooseDriver(demand, cpus, kOptions).value_or(std::nullopt);
 }
 
@@ -60,7 +62,7 @@ TEST(DriverChoiceTest, ANamespaceHasADefaultWithTheNodesSpec) {
 }
 
 TEST(DriverChoiceTest, ARuntimeClassHasADefault) {
-  ContainerDemand demand = Demand({});
+  placement::ContainerDemand demand = Demand({});
   demand.runtime_class = "gold";
   EXPECT_THAT(Choose(demand), Optional(Field(&DriverChoice::by, "runtime class gold")));
 }
@@ -71,7 +73,7 @@ TEST(DriverChoiceTest, AnEmptyAnnotationIsForNoDriver) {
 
 TEST(DriverChoiceTest, APodsDriverIsForMainContainersThatRequestCpus) {
   EXPECT_EQ(Choose(Demand({{"cci.qrm.io/driver", "fast"}}), 0), std::nullopt);
-  ContainerDemand init = Demand({{"cci.qrm.io/driver", "fast"}});
+  placement::ContainerDemand init = Demand({{"cci.qrm.io/driver", "fast"}});
   init.type = ContainerType::kInit;
   EXPECT_EQ(Choose(init), std::nullopt);
   init.pod.annotations.Edit()["driver.cci.qrm.io/container.main"] = "fast";

@@ -28,8 +28,8 @@ using test::FakeKubelet;
 using testing::ElementsAre;
 using testing::Pair;
 
-ContainerDemand Demand(const std::string& container, const std::string& resource) {
-  ContainerDemand demand;
+placement::ContainerDemand Demand(const std::string& container, const std::string& resource) {
+  placement::ContainerDemand demand;
   demand.pod.uid = "uid-engine";
   demand.pod.pod_namespace = "ml";
   demand.pod.name = "engine";
@@ -45,7 +45,7 @@ class KnownDemands final : public DemandSource {
     found(demands.at(container.name));
   }
 
-  std::map<std::string, StatusOr<ContainerDemand>> demands;
+  std::map<std::string, StatusOr<placement::ContainerDemand>> demands;
 };
 
 class DeviceNodesSourceTest : public testing::Test {
@@ -76,7 +76,7 @@ class DeviceNodesSourceTest : public testing::Test {
     RuntimeContainer made;
     made.name = container;
     source_->Find(pod, made, DeadlineAfter(std::chrono::seconds(30)),
-                  [this, container](StatusOr<ContainerDemand> answer) {
+                  [this, container](StatusOr<placement::ContainerDemand> answer) {
                     const MutexLock lock(mutex_);
                     order_.push_back(container);
                     answers_.insert_or_assign(container, std::move(answer));
@@ -89,12 +89,12 @@ class DeviceNodesSourceTest : public testing::Test {
   }
 
   /// The answer to the question about `demand`, which is asked here.
-  ContainerDemand AnswerTo(const ContainerDemand& demand) {
+  placement::ContainerDemand AnswerTo(const placement::ContainerDemand& demand) {
     inner_.demands.insert_or_assign(demand.container, demand);
     Ask(demand.container);
     EXPECT_TRUE(Await([&] { return !Order().empty(); }));
     const MutexLock lock(mutex_);
-    return answers_.at(demand.container).value_or(ContainerDemand());
+    return answers_.at(demand.container).value_or(placement::ContainerDemand());
   }
 
   test::TempDir dir_;
@@ -105,7 +105,7 @@ class DeviceNodesSourceTest : public testing::Test {
   std::unique_ptr<DeviceNodesSource> source_;
   Mutex mutex_;
   std::vector<std::string> order_ QRM_GUARDED_BY(mutex_);
-  std::map<std::string, StatusOr<ContainerDemand>> answers_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, StatusOr<placement::ContainerDemand>> answers_ QRM_GUARDED_BY(mutex_);
 };
 
 TEST_F(DeviceNodesSourceTest, TellsEachContainerWhereThePodsDevicesAre) {
@@ -116,9 +116,9 @@ TEST_F(DeviceNodesSourceTest, TellsEachContainerWhereThePodsDevicesAre) {
   kubelet_.AddDevice({"ml", "engine", "helper"}, {"intel.com/qat", "q", {0, 1}});
   kubelet_.AddDevice({"ml", "engine", "helper"}, {"a.io/unknown", "x"});
   Start();
-  ContainerDemand demand = Demand("main", "nvidia.com/gpu");
+  placement::ContainerDemand demand = Demand("main", "nvidia.com/gpu");
   demand.others = {Demand("helper", "intel.com/qat")};
-  const ContainerDemand answer = AnswerTo(demand);
+  const placement::ContainerDemand answer = AnswerTo(demand);
   const DeviceNodes devices = rules::ReadDeviceNodes(answer.pod.annotations);
   EXPECT_THAT(devices, ElementsAre(Pair("helper", NodesByResource{{"intel.com/qat", {0, 1}}}),
                                    Pair("main", NodesByResource{{"nvidia.com/gpu", {1, 2}}})));
@@ -129,11 +129,11 @@ TEST_F(DeviceNodesSourceTest, TellsEachContainerWhereThePodsDevicesAre) {
 TEST_F(DeviceNodesSourceTest, WhatAPodSaysOfItselfIsDropped) {
   Start();
   for (const char* resource : {"memory", "nvidia.com/gpu"}) {
-    ContainerDemand demand = Demand("main", resource);
+    placement::ContainerDemand demand = Demand("main", resource);
     demand.pod.annotations = {{kDeviceNodesAnnotation, R"({"main":{"nvidia.com/gpu":"0"}})"},
                               {"a", "b"}};
     demand.others = {demand};
-    const ContainerDemand answer = AnswerTo(demand);
+    const placement::ContainerDemand answer = AnswerTo(demand);
     EXPECT_THAT(*answer.pod.annotations, ElementsAre(Pair("a", "b"))) << resource;
     EXPECT_THAT(*answer.others.at(0).pod.annotations, ElementsAre(Pair("a", "b"))) << resource;
   }
@@ -144,7 +144,7 @@ TEST_F(DeviceNodesSourceTest, KubeletIsAskedOnlyForWhatItHandsOut) {
   AnswerTo(Demand("main", "memory"));
   AnswerTo(Demand("main", "a.io/nic"));
   EXPECT_EQ(kubelet_.lists(), 0);
-  ContainerDemand demand = Demand("main", "memory");
+  placement::ContainerDemand demand = Demand("main", "memory");
   demand.others = {Demand("helper", "nvidia.com/gpu")};
   Ask("main");
   inner_.demands.insert_or_assign("main", demand);
@@ -157,7 +157,7 @@ TEST_F(DeviceNodesSourceTest, AKubeletThatHangsDelaysTheAnswerByItsTimeoutOnly) 
   kubelet_.AddDevice({"ml", "engine", "main"}, {"nvidia.com/gpu", "gpu-0", {1}});
   kubelet_.Hang();
   Start(std::chrono::milliseconds(50));
-  const ContainerDemand answer = AnswerTo(Demand("main", "nvidia.com/gpu"));
+  const placement::ContainerDemand answer = AnswerTo(Demand("main", "nvidia.com/gpu"));
   EXPECT_EQ(answer.container, "main");
   EXPECT_TRUE(answer.pod.annotations.empty());
 }

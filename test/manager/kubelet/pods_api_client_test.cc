@@ -65,13 +65,14 @@ class PodsApiTest : public testing::Test {
   bool AwaitCpus(const std::string& pod, double cpus) {
     return Await([&] { return CpusOf(pod) == cpus; });
   }
-  ContainerDemand DemandOf(const std::string& pod,
-                           std::chrono::milliseconds wait = std::chrono::seconds(10)) {
-    std::promise<StatusOr<ContainerDemand>> told;
+  placement::ContainerDemand DemandOf(const std::string& pod,
+                                      std::chrono::milliseconds wait = std::chrono::seconds(10)) {
+    std::promise<StatusOr<placement::ContainerDemand>> told;
     ExactSource source(loop_.io(), {&client_}, CgroupEstimate(), wait);
-    source.Find(Pod(pod), Container(), DeadlineAfter(std::chrono::seconds(20)),
-                [&](StatusOr<ContainerDemand> demand) { told.set_value(std::move(demand)); });
-    ContainerDemand demand = *told.get_future().get();
+    source.Find(
+        Pod(pod), Container(), DeadlineAfter(std::chrono::seconds(20)),
+        [&](StatusOr<placement::ContainerDemand> demand) { told.set_value(std::move(demand)); });
+    placement::ContainerDemand demand = *told.get_future().get();
     loop_.Run([&] { source.Stop(); });
     return demand;
   }
@@ -90,7 +91,7 @@ class PodsApiTest : public testing::Test {
 TEST_F(PodsApiTest, KnowsWhatTheInitialSyncTells) {
   StartWith("web", "1500m");
   ASSERT_TRUE(AwaitSync());
-  const ContainerDemand demand = DemandOf("web");
+  const placement::ContainerDemand demand = DemandOf("web");
   EXPECT_THAT(*demand.requests, ElementsAre(Pair("cpu", 1.5)));
   EXPECT_EQ(demand.source, "pods-api");
   EXPECT_EQ(kubelet_->lookups(), 0) << "what is known is answered without a call";

@@ -27,14 +27,14 @@ class SpecSource final : public DemandSource {
  public:
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
             Found found) override {
-    const ContainerDemand estimate = *estimate_.Estimate(pod, container);
+    const placement::ContainerDemand estimate = *estimate_.Estimate(pod, container);
     PodManifest manifest{.uid = pod.uid, .pod_namespace = pod.pod_namespace, .name = pod.name};
     manifest.init_containers = {{.name = "setup"}};
     manifest.containers = {
         {.name = "main", .resources = {.requests = {{"cpu", "1"}}, .limits = {}}},
         {.name = "logger"}};
-    ContainerDemand demand =
-        Refine(estimate, *ReadManifest(manifest), "", "test").value_or(ContainerDemand());
+    placement::ContainerDemand demand = Refine(estimate, *ReadManifest(manifest), "", "test")
+                                            .value_or(placement::ContainerDemand());
     if (slow_pods.contains(pod.uid)) {
       waiting.push_back([found = std::move(found), demand = std::move(demand)] { found(demand); });
       return;

@@ -38,7 +38,8 @@ class LateSpecs final : public DemandSource {
             Found found) override {
     found(estimate_.Estimate(pod, container));
   }
-  std::optional<ContainerDemand> FindNow(const ContainerDemand& recorded) const override {
+  std::optional<placement::ContainerDemand> FindNow(
+      const placement::ContainerDemand& recorded) const override {
     const auto known = specs_.find(recorded.pod.uid);
     return known == specs_.end() ? std::nullopt : Refine(recorded, known->second, "", "test");
   }

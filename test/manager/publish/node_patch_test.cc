@@ -55,7 +55,8 @@ TEST(ClassResourcesTest, AreTheClassesOfLimitedNumber) {
 }
 
 TEST(ClassesTextTest, HasTheFormOfTheProposalsNodeStatus) {
-  const Permissions permissions({{.namespaces = {"web-*"}, .classes = {"blockio/slow"}}});
+  const placement::Permissions permissions(
+      {{.namespaces = {"web-*"}, .classes = {"blockio/slow"}}});
   EXPECT_EQ(json::parse(ClassesText(Types(), permissions)), json::parse(R"({
     "podClassResources": [{"name": "lanes.example.com", "classes": ["left"], "immutable": true,
                            "capacity": {"left": 1}}],

@@ -49,7 +49,7 @@ TEST(RunOptionsTest, ReportsConflictsOfEveryKindAndLetsTheFirstWin) {
 
 struct MadeWithCase {
   std::string name;
-  MadeWith container;
+  placement::MadeWith container;
 };
 class MadeWithTest : public testing::TestWithParam<MadeWithCase> {};
 
@@ -57,10 +57,10 @@ const ResourceAllocation kDevice = {.envs = {{"LANE", "0"}},
                                     .annotations = {{"lane", "0"}},
                                     .mounts = {{"/etc/lane", "/run/lane", true}},
                                     .devices = {{"/dev/lane", "/dev/lane0", "rw"}}};
-const MadeWith kMadeWithAll = {.env = {"A=b", "LANE=0"},
-                               .annotations = {{"lane", "0"}},
-                               .mount_paths = {"/proc", "/etc/lane"},
-                               .device_paths = {"/dev/lane"}};
+const placement::MadeWith kMadeWithAll = {.env = {"A=b", "LANE=0"},
+                                          .annotations = {{"lane", "0"}},
+                                          .mount_paths = {"/proc", "/etc/lane"},
+                                          .device_paths = {"/dev/lane"}};
 
 TEST(RunOptionsTest, ContainerWasMadeWithWhatTheRuntimeTellsOfIt) {
   EXPECT_TRUE(IsForNewOnly(kDevice));
@@ -78,16 +78,16 @@ TEST_P(MadeWithTest, ContainerThatLacksAnyPartWasMadeWithout) {
   EXPECT_FALSE(WasMadeWith(GetParam().container, kDevice));
 }
 
-MadeWith Without(void (*take)(MadeWith&)) {
-  MadeWith container = kMadeWithAll;
+placement::MadeWith Without(void (*take)(placement::MadeWith&)) {
+  placement::MadeWith container = kMadeWithAll;
   take(container);
   return container;
 }
 const MadeWithCase kLacking[] = {
-    {"Variable", Without([](MadeWith& container) { container.env = {"LANE=1"}; })},
-    {"Annotation", Without([](MadeWith& container) { container.annotations.clear(); })},
-    {"Mount", Without([](MadeWith& container) { container.mount_paths.clear(); })},
-    {"Device", Without([](MadeWith& container) { container.device_paths.clear(); })},
+    {"Variable", Without([](placement::MadeWith& container) { container.env = {"LANE=1"}; })},
+    {"Annotation", Without([](placement::MadeWith& container) { container.annotations.clear(); })},
+    {"Mount", Without([](placement::MadeWith& container) { container.mount_paths.clear(); })},
+    {"Device", Without([](placement::MadeWith& container) { container.device_paths.clear(); })},
 };
 INSTANTIATE_TEST_SUITE_P(Parts, MadeWithTest, testing::ValuesIn(kLacking),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -50,8 +50,8 @@ OfferedTypes Offered() {
   return {blockio, lanes};
 }
 
-manager::Permissions Rules() {
-  return manager::Permissions(
+placement::Permissions Rules() {
+  return placement::Permissions(
       {{.title = "spies", .namespaces = {"db-spies"}, .classes = {"blockio/secret"}}});
 }
 
@@ -163,7 +163,7 @@ class NodeClasses {
                                    .pod_namespace = pod.pod_namespace,
                                    .name = pod.name,
                                    .annotations = pod.annotations};
-    const manager::Permissions rules = Rules();
+    const placement::Permissions rules = Rules();
     checkpoint::NodeState after = state_;
     for (const PodContainer& container : pod.containers) {
       const bool starts_first = container.kind != Kind::kApp;
@@ -178,7 +178,7 @@ class NodeClasses {
            .restartable_init = record.restartable_init},
           after, [&](const std::string& name) {
             return rules.Allows(pod.pod_namespace,
-                                {.feature = manager::Feature::kClass, .name = name});
+                                {.feature = placement::Feature::kClass, .name = name});
           });
       if (!chosen.ok()) {
         return false;

@@ -61,7 +61,7 @@ const char* const kConfigs[] = {
 
 /// A node, and what the scheduler is told of it.
 struct AgreedNode {
-  NodeModelPtr model;
+  placement::NodeModelPtr model;
   std::string told;
 };
 
@@ -199,7 +199,7 @@ class Agreement {
   std::mt19937 random_;
   HandleRegistry handles_;
   std::unique_ptr<ClusterCache> cache_;
-  std::map<std::string, NodeModelPtr> models_;
+  std::map<std::string, placement::NodeModelPtr> models_;
   std::map<std::string, std::unique_ptr<NodeCore>> cores_;
   std::map<std::string, std::string> where_;  // UID -> node
   std::map<std::string, Pod> pods_;
@@ -211,7 +211,7 @@ std::vector<AgreedNode> DescribedNodes(int count) {
   std::vector<AgreedNode> nodes;
   for (int i = 0; i < count; ++i) {
     const std::string config = kConfigs[static_cast<std::size_t>(i) % std::size(kConfigs)];
-    const auto model = ReadNodeModel(config, "kConfigs");
+    const auto model = placement::ReadNodeModel(config, "kConfigs");
     EXPECT_TRUE(model.ok()) << model.status();
     nodes.push_back({*model, config});
   }
@@ -242,14 +242,13 @@ AgreedNode PublishingNode(const Machine& machine, TopologyPolicy policy, Topolog
   for (const auto& name : sections->Keys()) {
     builtin.sections.emplace(name, *sections->Child(name));
   }
-  manager::AdmissionOptions admission;
+  placement::AdmissionOptions admission;
   admission.merge.policy = policy;
   admission.scope = scope;
 
-  auto model = std::make_shared<NodeModel>();
+  auto model = std::make_shared<placement::NodeModel>();
   model->machine = machine;
-  model->merge = admission.merge;
-  model->scope = admission.scope;
+  model->options = admission;
   model->cpu = cpu::FitCpuConfig(machine, *cpu::ParseCpuConfig(builtin.sections.at("cpu")))->config;
   model->memory = *memory::ParseMemoryConfig(builtin.sections.at("memory"));
   model->nic = *nic::ParseNicConfig(builtin.sections.at("nic"));

@@ -17,9 +17,9 @@
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/nic_plugin.h"
+#include "plugins/placement/node_model.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "scheduler/cache/objects.h"
-#include "scheduler/topology/node_model.h"
 #include "test/support/memory_store.h"
 #include "test/support/temp_decisions.h"
 
@@ -79,7 +79,7 @@ class CorePlugins final : public manager::Plugins {
 /// One node.
 class NodeCore {
  public:
-  explicit NodeCore(const NodeModel& model) : model_(model) {
+  explicit NodeCore(const placement::NodeModel& model) : model_(model) {
     plugins_.Add(cpu::kResource, cpu::MakeCpuPlugin(model.cpu, model.machine),
                  model.machine.node_mask());
     plugins_.Add(memory::kResource, memory::MakeMemoryPlugin(model.memory, model.machine),
@@ -91,7 +91,7 @@ class NodeCore {
   /// Errors: the refusal.
   Status Admit(const Pod& pod) {
     const manager::PodSpec spec = *manager::ReadManifest(ManifestOf(pod));
-    manager::ContainerDemand estimate;
+    placement::ContainerDemand estimate;
     estimate.pod = {.uid = pod.uid,
                     .pod_namespace = pod.pod_namespace,
                     .name = pod.name,
@@ -100,7 +100,7 @@ class NodeCore {
                     .labels = pod.labels,
                     .annotations = pod.annotations};
     estimate.container = pod.containers.front().name;
-    const std::optional<manager::ContainerDemand> demand =
+    const std::optional<placement::ContainerDemand> demand =
         manager::Refine(estimate, spec, "", "test");
     if (!demand.has_value()) {
       return {StatusCode::kInternal, "the spec lacks its own container"};
@@ -161,16 +161,8 @@ class NodeCore {
     }
     return manifest;
   }
-  static manager::AdmissionOptions OptionsOf(const NodeModel& model) {
-    manager::AdmissionOptions options;
-    options.merge = model.merge;
-    options.scope = model.scope;
-    options.skipped_namespaces = model.skipped_namespaces;
-    return options;
-  }
-
-  const NodeModel& model_;
-  const manager::AdmissionOptions options_ = OptionsOf(model_);
+  const placement::NodeModel& model_;
+  const placement::AdmissionOptions& options_ = model_.options;
   qrm::test::Journal journal_;
   CorePlugins plugins_;
   qrm::test::TempDecisions decisions_;

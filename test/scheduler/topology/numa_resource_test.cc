@@ -12,6 +12,7 @@
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/placement_note.h"
+#include "scheduler/topology/pod_demands.h"
 
 namespace qrm::scheduler::numa_resource_test {
 namespace {
@@ -282,7 +283,7 @@ TEST_F(NumaResourceTest, NonsenseOfOneNodeCostsThatNodeOnly) {
 }
 
 TEST(ReadNodeModelTest, TakesNoFileOfTheNodes) {
-  const Status read = ReadNodeModel("machine: \"xml:/etc/passwd\"", "n1").status();
+  const Status read = placement::ReadNodeModel("machine: \"xml:/etc/passwd\"", "n1").status();
   EXPECT_THAT(MessageOf(read), HasSubstr("which only the node can read"));
 }
 
@@ -296,38 +297,41 @@ TEST_F(NumaResourceTest, KeepsPodsOffCpusThatAreOffline) {
 }
 
 TEST(ReadNodeModelTest, KnowsRolesByTheKeysOfTheNode) {
-  const auto model = ReadNodeModel(
+  const auto model = placement::ReadNodeModel(
       R"({machine: "synthetic:package:1 [numa] core:4 pu:1", pod-role-label: example.com/role,
           plugins: {cpu: {roles: {db: {}}}}})",
       "n1");
   ASSERT_TRUE(model.ok()) << model.status();
   Pod pod = Guaranteed("a", 1);
-  EXPECT_FALSE(MayHold(**model, pod));
+  EXPECT_FALSE(placement::MayHold(**model, DemandsOf(**model, pod)));
   pod.labels["example.com/role"] = "db";
-  EXPECT_TRUE(MayHold(**model, pod));
+  EXPECT_TRUE(placement::MayHold(**model, DemandsOf(**model, pod)));
 }
 
 TEST(ReadNodeModelTest, AsksOnlyPluginsThatRunInsideQrmd) {
-  const auto model = ReadNodeModel(
+  const auto model = placement::ReadNodeModel(
       R"({machine: "synthetic:package:1 [numa] core:4 pu:1", builtin-plugins: [memory],
           plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {}}})",
       "n1");
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_TRUE(PlacePod(**model, Guaranteed("a", 40), NothingHeld(**model)).ok());
+  EXPECT_TRUE(placement::PlacePod(**model, DemandsOf(**model, Guaranteed("a", 40)),
+                                  placement::NothingHeld(**model))
+                  .ok());
 }
 
 TEST(ReadNodeModelTest, TakesTheSizesOfPoolsThatWereResized) {
   const std::string keys =
       R"(machine: "synthetic:package:1 [numa] core:4 pu:1", plugins: {cpu: {pools: {p: {cpus: "1"}}}})";
-  const auto model = ReadNodeModel("{" + keys + ", pool-cpus: {p: 1-2}}", "n1");
+  const auto model = placement::ReadNodeModel("{" + keys + ", pool-cpus: {p: 1-2}}", "n1");
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(NothingHeld(**model).cpu.pools.at("p"), (CpuSet{1, 2}));
-  EXPECT_THAT(MessageOf(ReadNodeModel("{" + keys + ", pool-cpus: {q: 1-2}}", "n1").status()),
-              HasSubstr("q is not a pool"));
+  EXPECT_EQ(placement::NothingHeld(**model).cpu.pools.at("p"), (CpuSet{1, 2}));
+  EXPECT_THAT(
+      MessageOf(placement::ReadNodeModel("{" + keys + ", pool-cpus: {q: 1-2}}", "n1").status()),
+      HasSubstr("q is not a pool"));
 }
 
 TEST(ReadNodeModelTest, NamesKeysThatItDoesNotKnow) {
-  EXPECT_THAT(MessageOf(ReadNodeModel("machin: x", "annotation a of node n1").status()),
+  EXPECT_THAT(MessageOf(placement::ReadNodeModel("machin: x", "annotation a of node n1").status()),
               HasSubstr("annotation a of node n1:1: machin"));
 }
 

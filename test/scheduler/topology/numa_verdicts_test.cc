@@ -32,8 +32,8 @@ TEST(VerdictsTest, AreAskedForOnce) {
 }
 
 /// A container of pod `uid` with CPUs 1 and 2 and a MiB of node 0.
-NodeHoldings HeldBy(const std::string& uid) {
-  NodeHoldings held;
+placement::NodeHoldings HeldBy(const std::string& uid) {
+  placement::NodeHoldings held;
   held.cpu.exclusive[{uid, "c"}] = {.cpus = {1, 2}, .tenant = {.pod_uid = uid, .role = "db"}};
   held.memory[{uid, "c"}] = {.bytes_by_node = {{0, 1 << 20}}, .tenant = {.pod_uid = uid}};
   held.nic.Put({uid, "c"}, {.nic = {.interface = "eth0"}, .mbps = 10});
@@ -46,7 +46,7 @@ TEST(VerdictsByHoldingsTest, AreTheSameWhoeverHoldsTheSame) {
   EXPECT_EQ(verdicts.Of(HeldBy("u2")), of_one);
   EXPECT_NE(verdicts.Of({}), of_one);
 
-  NodeHoldings other = HeldBy("u1");
+  placement::NodeHoldings other = HeldBy("u1");
   other.cpu.exclusive.begin()->second.cpus = {1, 3};
   EXPECT_NE(verdicts.Of(other), of_one);
   other = HeldBy("u1");

@@ -5,15 +5,17 @@
 #include <array>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "plugins/cpu/state.h"
 #include "plugins/memory/state.h"
 #include "plugins/nic/state.h"
-#include "scheduler/cache/objects.h"
-#include "scheduler/topology/node_model.h"
+#include "plugins/placement/demand.h"
+#include "plugins/placement/node_model.h"
+#include "plugins/placement/requests.h"
 
-namespace qrm::scheduler {
+namespace qrm::placement {
 
 /// What a node's plugins have allocated exclusively. Users of pools are noted for pools that follow
 /// their containers.
@@ -39,13 +41,19 @@ NodeHoldings NothingHeld(const NodeModel& model);
 /// node's; which CPUs they are of, only for those that no one request changes.
 void SettlePools(const NodeModel& model, NodeHoldings& held);
 
-/// What each container of `pod` asks of each plugin, in the order in which they start; none for a
-/// pod of a skipped namespace. Source: qrmd's admission, manager/admission.
-std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod);
+/// A pod's containers, in the order in which they start.
+using PodDemands = std::vector<ContainerDemand>;
+/// What one container asks of each plugin.
+using Requests = std::vector<ContainerRequest>;
+
+/// What each container of `pod` asks of each plugin. Errors: kPermissionDenied for what the pod's
+/// namespace may not ask for; kInvalidArgument for annotations that cannot be read, and for one
+/// resource that is requested under two names.
+StatusOr<std::vector<Requests>> RequestsOf(const NodeModel& model, const PodDemands& pod);
 
 /// Whether `pod` may get something exclusive on the node, however full that is, or a part of a pool
 /// that follows it. Other pods hold nothing, and change nothing for any other pod.
-bool MayHold(const NodeModel& model, const Pod& pod);
+bool MayHold(const NodeModel& model, const PodDemands& pod);
 
 /// What `placement` gives; pools are left as they are.
 NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement);
@@ -62,6 +70,7 @@ struct PlacedPod {
 
 /// Places all containers of `pod` beside `held`. Errors: a sentence without numbers, naming the
 /// resource that is short or the policy.
-StatusOr<PlacedPod> PlacePod(const NodeModel& model, const Pod& pod, const NodeHoldings& held);
+StatusOr<PlacedPod> PlacePod(const NodeModel& model, const PodDemands& pod,
+                             const NodeHoldings& held);
 
-}  // namespace qrm::scheduler
+}  // namespace qrm::placement

@@ -1,5 +1,5 @@
 // Reads a container's demand as a list of wishes.
-#include "manager/admission/wishes.h"
+#include "plugins/placement/wishes.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
-#include "manager/admission/request_rules.h"
+#include "plugins/placement/requests.h"
 #include "plugins/rules/qos_annotations.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 namespace {
 
 using rules::QosLevel;
@@ -125,4 +125,4 @@ Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& all
   return OkStatus();
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

@@ -1,5 +1,5 @@
 // Reads the keys that decide about a place, by the readers of the plugins themselves.
-#include "scheduler/topology/node_model.h"
+#include "plugins/placement/node_model.h"
 
 #include <algorithm>
 #include <string_view>
@@ -10,7 +10,7 @@
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/fit_config.h"
 
-namespace qrm::scheduler {
+namespace qrm::placement {
 namespace {
 
 using config::Section;
@@ -23,38 +23,6 @@ StatusOr<Machine> ReadMachine(const Section& section) {
                          "write synthetic:DESCRIPTION or described:TEXT");
   }
   return config::LoadMachine(machine);
-}
-
-Status ReadPodKeys(const Section& section, PodRoleKeys& keys) {
-  const std::pair<const char*, std::string*> places[] = {
-      {"pod-role-label", &keys.role_label},
-      {"pod-role-annotation", &keys.role_annotation},
-      {"pod-type-annotation", &keys.type_annotation},
-      {"pod-type-annotation-fallback", &keys.type_annotation_fallback},
-      {"main-container-annotation", &keys.main_container_annotation}};
-  for (const auto& [key, place] : places) {
-    QRM_ASSIGN_OR_RETURN(*place, section.Text(key, *place));
-  }
-  return OkStatus();
-}
-
-Status ReadMerge(const Section& section, NodeModel& model) {
-  QRM_ASSIGN_OR_RETURN(const std::string policy,
-                       section.Text("topology-policy", std::string(ToString(model.merge.policy))));
-  QRM_ASSIGN_OR_RETURN(model.merge.policy, ParseTopologyPolicy(policy));
-  QRM_ASSIGN_OR_RETURN(const std::string scope,
-                       section.Text("topology-scope", std::string(ToString(model.scope))));
-  QRM_ASSIGN_OR_RETURN(model.scope, ParseTopologyScope(scope));
-  QRM_ASSIGN_OR_RETURN(
-      model.merge.prefer_closest_numa_nodes,
-      section.Flag("prefer-closest-numa-nodes", model.merge.prefer_closest_numa_nodes));
-  if (section.Has("numeric-align-resources")) {
-    QRM_ASSIGN_OR_RETURN(model.merge.align_resources, section.Words("numeric-align-resources"));
-  }
-  if (section.Has("skip-namespaces")) {
-    QRM_ASSIGN_OR_RETURN(model.skipped_namespaces, section.Words("skip-namespaces"));
-  }
-  return OkStatus();
 }
 
 /// Which devices a pod gets, kubelet decides once the pod is on the node: until then they, and what
@@ -97,9 +65,13 @@ void NoteAnnotations(const std::vector<Rule>& rules, NodeModel& model) {
 }
 
 void NoteAnnotations(NodeModel& model) {
-  const PodRoleKeys& keys = model.pod_keys;
+  const PodKeys& keys = model.pod_keys;
   model.pod_annotations = {keys.role_annotation, keys.type_annotation,
-                           keys.type_annotation_fallback, keys.main_container_annotation};
+                           keys.type_annotation_fallback, keys.main_container_annotation,
+                           model.options.skip_annotation};
+  for (const ImplicitResource& implicit : model.options.implicit_resources) {
+    model.pod_annotations.insert(implicit.annotation);
+  }
   NoteAnnotations(model.cpu.rules, model);
   NoteAnnotations(model.memory.rules, model);
   NoteAnnotations(model.nic.rules, model);
@@ -121,18 +93,32 @@ Status ReadPresent(const Section& section, NodeModel& model) {
 
 }  // namespace
 
+std::vector<config::ConfigKey> NodeKeys(AdmissionOptions& options, PodKeys& pod_keys) {
+  std::vector<config::ConfigKey> keys;
+  for (auto& more : {PlacementKeys(options), RequestKeys(options), SkipKeys(options),
+                     RuleKeys(options), RoleAndTypeKeys(pod_keys)}) {
+    keys.insert(keys.end(), more.begin(), more.end());
+  }
+  return keys;
+}
+
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name) {
   QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name, config::kForeignYaml));
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"machine", "numa-memory", "memory-kinds", "topology-policy", "topology-scope",
-       "prefer-closest-numa-nodes", "numeric-align-resources", "skip-namespaces", "pod-role-label",
-       "pod-role-annotation", "pod-type-annotation", "pod-type-annotation-fallback",
-       "main-container-annotation", "builtin-plugins", "plugins", "offline-cpus", "pool-cpus"}));
   auto model = std::make_shared<NodeModel>();
+  std::vector<std::string> allowed = {"machine", "numa-memory",  "memory-kinds", "builtin-plugins",
+                                      "plugins", "offline-cpus", "pool-cpus"};
+  const std::vector<config::ConfigKey> keys = NodeKeys(model->options, model->pod_keys);
+  for (const config::ConfigKey& key : keys) {
+    allowed.push_back(key.name);
+  }
+  QRM_RETURN_IF_ERROR(section.AllowKeys(allowed));
+  for (const config::ConfigKey& key : keys) {
+    if (section.Has(key.name)) {
+      QRM_RETURN_IF_ERROR(key.read(section, key.name));
+    }
+  }
   QRM_ASSIGN_OR_RETURN(model->machine, ReadMachine(section));
   model->layout.emplace(model->machine);
-  QRM_RETURN_IF_ERROR(Annotate(ReadMerge(section, *model), "cannot read " + name));
-  QRM_RETURN_IF_ERROR(ReadPodKeys(section, model->pod_keys));
   if (section.Has("builtin-plugins")) {
     QRM_ASSIGN_OR_RETURN(model->plugins, section.Words("builtin-plugins"));
   }
@@ -143,4 +129,4 @@ StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string&
   return NodeModelPtr(std::move(model));
 }
 
-}  // namespace qrm::scheduler
+}  // namespace qrm::placement

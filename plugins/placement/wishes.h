@@ -7,10 +7,10 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "manager/admission/admission_options.h"
-#include "manager/demand/demand_source.h"
+#include "plugins/placement/admission_options.h"
+#include "plugins/placement/demand.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 
 /// The wish to be left alone, when the pod has the annotation for it.
 bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& options);
@@ -26,4 +26,4 @@ Status CheckWishes(const ContainerDemand& demand, const std::map<std::string, do
 Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& allocations,
                   const AdmissionOptions& options);
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

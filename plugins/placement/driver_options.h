@@ -8,7 +8,7 @@
 
 #include "api/base/config_key.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 
 /// What becomes of a driver's containers while it is not there.
 enum class WhenMissing {
@@ -30,4 +30,4 @@ using DriverOptions = std::map<std::string, DriverRules>;
 
 std::vector<config::ConfigKey> DriverKeys(DriverOptions& options);
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

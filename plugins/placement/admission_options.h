@@ -9,11 +9,11 @@
 
 #include "api/base/config_key.h"
 #include "api/resource.h"
-#include "manager/admission/permissions.h"
-#include "manager/drivers/driver_options.h"
+#include "plugins/placement/driver_options.h"
+#include "plugins/placement/permissions.h"
 #include "topology/merge.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 
 /// A resource that containers get without asking for it in their spec: CRI and NRI do not carry
 /// extended resources.
@@ -161,4 +161,4 @@ inline std::vector<config::ConfigKey> DeadlineKeys(AdmissionOptions& options) {
   };
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

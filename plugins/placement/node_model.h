@@ -14,22 +14,13 @@
 #include "plugins/memory/config.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/state.h"
+#include "plugins/placement/admission_options.h"
+#include "plugins/placement/pod_keys.h"
 #include "topology/cpu_layout.h"
 #include "topology/machine.h"
-#include "topology/merge.h"
 #include "topology/static_cpu_policy.h"
 
-namespace qrm::scheduler {
-
-/// Where a pod says its role and type; empty: not read. Source: qrmd's defaults,
-/// manager/demand/pod_keys.h.
-struct PodRoleKeys {
-  std::string role_label = "katalyst.kubewharf.io/pod_role";
-  std::string role_annotation = "kubernetes.io/pod-role";
-  std::string type_annotation = "katalyst.kubewharf.io/pod_type";
-  std::string type_annotation_fallback = "kubernetes.io/resource-type";
-  std::string main_container_annotation = "kubernetes.io/main-container-name";
-};
+namespace qrm::placement {
 
 /// A node as qrmd sees its own. It does not move: the policy refers to the machine.
 ///
@@ -43,10 +34,8 @@ struct NodeModel {
   Machine machine;
   std::optional<CpuLayout> layout;  ///< of the machine
   CpuSet offline;                   ///< CPUs of the machine that are not there now
-  MergeOptions merge;
-  TopologyScope scope = TopologyScope::kContainer;
-  std::vector<std::string> skipped_namespaces = {"kube-system"};
-  PodRoleKeys pod_keys;
+  AdmissionOptions options;         ///< the keys of NodeKeys
+  PodKeys pod_keys;
   /// The plugins that run inside qrmd; what others decide is not known.
   std::vector<std::string> plugins = {"cpu", "memory", "nic"};
   cpu::CpuPluginConfig cpu;      ///< cut down to the machine
@@ -61,10 +50,13 @@ struct NodeModel {
 
 using NodeModelPtr = std::shared_ptr<const NodeModel>;
 
-/// The model of a node whose configuration is `text`: those keys of qrmd's configuration file that
-/// decide about places, with its defaults; `machine` is synthetic:DESCRIPTION, or described: and a
+/// The keys of qrmd's configuration file that decide about allocations beside the plugins' own.
+std::vector<config::ConfigKey> NodeKeys(AdmissionOptions& options, PodKeys& pod_keys);
+
+/// The model of a node whose configuration is `text`: `NodeKeys` and the keys of the built-in
+/// plugins, with qrmd's defaults; `machine` is synthetic:DESCRIPTION, or described: and a
 /// machine's text. Beside them `offline-cpus`, and by their names in `pool-cpus` the pools that
 /// were resized. `name` stands for the text in errors. Errors: kInvalidArgument with line and key.
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name);
 
-}  // namespace qrm::scheduler
+}  // namespace qrm::placement

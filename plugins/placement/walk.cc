@@ -1,5 +1,5 @@
 // The steps of an admission without the daemon: nothing is committed, no process is called.
-#include "scheduler/topology/numa_plan.h"
+#include "plugins/placement/walk.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,69 +14,12 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/memory/policy.h"
 #include "plugins/nic/policy.h"
-#include "topology/pod_request.h"
+#include "plugins/placement/wishes.h"
 
-namespace qrm::scheduler {
+namespace qrm::placement {
 namespace {
 
-constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
-constexpr char kHugepages[] = "hugepages-";
-
-using Requests = std::vector<ContainerRequest>;
 using HintByResource = std::map<std::string, TopologyHint>;
-
-std::string TextOf(const StringMap& texts, const std::string& key) {
-  const auto found = texts.find(key);
-  return found == texts.end() ? std::string() : found->second;
-}
-
-std::string FirstOf(const std::string& first, const std::string& second) {
-  return first.empty() ? second : first;
-}
-
-/// Containers in the order in which they start, each with its type and place in its list.
-std::vector<ContainerRequest> Frames(const PodRoleKeys& keys, const Pod& pod) {
-  const std::string main = TextOf(pod.annotations, keys.main_container_annotation);
-  const bool named = std::any_of(
-      pod.containers.begin(), pod.containers.end(),
-      [&](const PodContainer& c) { return c.kind == PodContainer::Kind::kApp && c.name == main; });
-  std::vector<ContainerRequest> frames;
-  uint64_t apps = 0;
-  uint64_t inits = 0;
-  for (const PodContainer& container : pod.containers) {
-    ContainerRequest frame{
-        .key = {pod.uid, container.name},
-        .pod_namespace = pod.pod_namespace,
-        .pod_name = pod.name,
-        .pod_role = FirstOf(TextOf(pod.labels, keys.role_label),
-                            TextOf(pod.annotations, keys.role_annotation)),
-        .pod_type = FirstOf(TextOf(pod.annotations, keys.type_annotation),
-                            TextOf(pod.annotations, keys.type_annotation_fallback)),
-        .labels = pod.labels,
-        .annotations = pod.annotations,
-        .native_qos_class = pod.qos_class,
-        .runtime_class = pod.runtime_class};
-    if (container.kind == PodContainer::Kind::kApp) {
-      const bool is_main = named ? container.name == main : apps == 0;
-      frame.type = is_main ? ContainerType::kMain : ContainerType::kSidecar;
-      frame.index = apps++;
-    } else {
-      frame.type = container.kind == PodContainer::Kind::kInit ? ContainerType::kInit
-                                                               : ContainerType::kSidecar;
-      frame.index = inits++;
-    }
-    frames.push_back(std::move(frame));
-  }
-  return frames;
-}
-
-/// What the container asks for, and nothing of what every container uses.
-Amounts AllRequests(const Amounts& asked) {
-  Amounts all = asked;
-  all.emplace(cpu::kResource, 0);
-  all.emplace(memory::kResource, 0);
-  return all;
-}
 
 /// Whether a plugin that runs inside the node's qrmd places `resource`.
 bool IsPlaced(const NodeModel& model, const std::string& resource) {
@@ -88,43 +31,60 @@ bool IsPlaced(const NodeModel& model, const std::string& resource) {
          (resource == model.nic.resource && runs("nic"));
 }
 
-/// A request to each plugin, by the plugins' names.
-Requests Split(const NodeModel& model, const ContainerRequest& frame, const Amounts& amounts) {
+/// The resources that every container uses and that the node places.
+std::vector<std::string> NativesOf(const NodeModel& model) {
+  std::vector<std::string> natives = model.options.native_resources;
+  std::erase_if(natives, [&](const std::string& resource) { return !IsPlaced(model, resource); });
+  return natives;
+}
+
+/// One request for each plugin. Errors: as RequestsOf.
+StatusOr<Requests> RequestsOfOne(const NodeModel& model, const ContainerDemand& demand,
+                                 const std::vector<std::string>& natives) {
+  const std::map<std::string, double> amounts = AllRequests(demand, model.options, natives);
+  QRM_RETURN_IF_ERROR(CheckWishes(demand, amounts, model.options));
   Requests requests;
   for (const auto& [name, amount] : amounts) {
-    if (!IsPlaced(model, name)) {
+    const std::string& resource = PluginNameOf(name, model.options);
+    if (!IsPlaced(model, resource)) {
       continue;
     }
-    ContainerRequest request = frame;
-    request.resource = name;
-    request.requests = {{name, amount}};
-    if (name == memory::kResource) {
-      std::copy_if(amounts.begin(), amounts.end(),
-                   std::inserter(request.requests.Edit(), request.requests.Edit().end()),
-                   [](const auto& other) { return other.first.rfind(kHugepages, 0) == 0; });
+    if (std::any_of(requests.begin(), requests.end(),
+                    [&](const ContainerRequest& other) { return other.resource == resource; })) {
+      return Errorf(StatusCode::kInvalidArgument, "the pod requests {} under two names", resource);
     }
-    requests.push_back(std::move(request));
+    requests.push_back(
+        MakeRequest(demand, resource, Hugepages::kWithMemory, name, amount, model.options));
   }
   return requests;
 }
 
-bool IsSkipped(const NodeModel& model, const Pod& pod) {
-  const auto& skipped = model.skipped_namespaces;
-  return std::find(skipped.begin(), skipped.end(), pod.pod_namespace) != skipped.end() &&
-         TextOf(pod.annotations, kQosLevel) != "system_cores";
+/// The pod as the node asks its plugins about it: a pod that is skipped asks for nothing.
+PodDemands AskedOf(const NodeModel& model, const PodDemands& pod) {
+  PodDemands asked;
+  for (const ContainerDemand& demand : pod) {
+    asked.push_back(
+        ReasonToSkip(demand, model.options).empty() ? demand : AskingForNothing(demand, nullptr));
+  }
+  return asked;
 }
 
 /// Scope pod: what the containers need together, asked as the main one of them.
-Requests Together(const NodeModel& model, const Pod& pod) {
-  std::vector<ContainerAmounts> amounts;
-  std::vector<ContainerRequest> frames = Frames(model.pod_keys, pod);
-  ContainerRequest main = frames.front();
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    amounts.push_back({.type = frames[i].type, .amounts = AllRequests(pod.containers[i].requests)});
-    main = frames[i].type == ContainerType::kMain ? frames[i] : main;
+StatusOr<Requests> Together(const NodeModel& model, const PodDemands& pod) {
+  const std::vector<std::string> natives = NativesOf(model);
+  std::vector<const ContainerDemand*> demands;
+  const ContainerDemand* main = &pod.front();
+  for (const ContainerDemand& demand : pod) {
+    demands.push_back(&demand);
+    main = demand.type == ContainerType::kMain ? &demand : main;
   }
-  main.for_whole_pod = true;
-  return Split(model, main, PodRequest(amounts));
+  ContainerDemand whole = *main;
+  whole.requests = TotalRequests(demands, model.options, natives);
+  QRM_ASSIGN_OR_RETURN(Requests requests, RequestsOfOne(model, whole, natives));
+  for (ContainerRequest& request : requests) {
+    request.for_whole_pod = true;
+  }
+  return requests;
 }
 
 cpu::View CpuViewOf(const NodeModel& model, const NodeHoldings& held) {
@@ -141,7 +101,7 @@ class Walk {
   StatusOr<HintByResource> Align(const Requests& requests) const {
     HintByResource merged;
     HintsByResource hints;
-    if (model_.merge.policy == TopologyPolicy::kNone) {
+    if (model_.options.merge.policy == TopologyPolicy::kNone) {
       for (const ContainerRequest& request : requests) {
         merged[request.resource] = {.nodes = model_.machine.node_mask(), .preferred = true};
       }
@@ -154,27 +114,32 @@ class Walk {
       }
       hints[request.resource] = *std::move(answer);
     }
-    MergeResult result = MergeHints(model_.machine, hints, model_.merge);
+    MergeResult result = MergeHints(model_.machine, hints, model_.options.merge);
     if (!result.admit) {
       return Errorf(StatusCode::kResourceExhausted,
                     "no NUMA placement fits under topology-policy {}",
-                    ToString(model_.merge.policy));
+                    ToString(model_.options.merge.policy));
     }
     return std::move(result.hints);
   }
 
-  Status Take(Requests requests, const HintByResource& hints, PodPlacement& placement) {
-    for (ContainerRequest& request : requests) {
+  /// Gives the container of `demand` what it asks for, within `hints`. Errors: kPermissionDenied
+  /// where the pod's namespace may not have what the plugins give.
+  Status Allocate(const ContainerDemand& demand, const Requests& requests,
+                  const HintByResource& hints, PodPlacement& placement) {
+    AllocationByResource given;
+    for (ContainerRequest request : requests) {
       const auto merged = hints.find(request.resource);
       const TopologyHint hint = merged == hints.end() ? TopologyHint() : merged->second;
       request.hint = hint;
-      StatusOr<ResourceAllocation> given = Allocate(request, hint);
-      if (!given.ok()) {
-        return Refusal(given.status(), request);
+      StatusOr<ResourceAllocation> allocation = Give(request, hint);
+      if (!allocation.ok()) {
+        return Refusal(allocation.status(), request);
       }
-      placement.grants[request.resource][request.key] = {request, *std::move(given)};
+      given.emplace(request.resource, *allocation);
+      placement.grants[request.resource][request.key] = {request, *std::move(allocation)};
     }
-    return OkStatus();
+    return CheckGiven(demand, given, model_.options);
   }
 
  private:
@@ -191,7 +156,7 @@ class Walk {
   }
 
   // As the plugins themselves keep their decisions.
-  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request, const TopologyHint& hint) {
+  StatusOr<ResourceAllocation> Give(const ContainerRequest& request, const TopologyHint& hint) {
     if (request.resource == cpu::kResource) {
       QRM_ASSIGN_OR_RETURN(cpu::Decision decision, cpu::PlaceContainer(CpuView(), request, hint));
       ResourceAllocation allocation = std::move(decision.allocation);
@@ -224,10 +189,10 @@ class Walk {
 };
 
 /// What the pod's ended init containers still hold of memory.
-memory::SavedInits InitsOf(const Pod& pod, const memory::Bindings& bindings) {
+memory::SavedInits InitsOf(const SharedText& uid, const memory::Bindings& bindings) {
   memory::SavedInits inits;
-  for (auto binding = bindings.lower_bound({.pod_uid = pod.uid});
-       binding != bindings.end() && binding->first.pod_uid == pod.uid; ++binding) {
+  for (auto binding = bindings.lower_bound({.pod_uid = uid});
+       binding != bindings.end() && binding->first.pod_uid == uid; ++binding) {
     if (binding->second.type == ContainerType::kInit) {
       MemoryBytes& bytes = inits[binding->first];
       for (const MemoryBlock& block : binding->second.blocks) {
@@ -268,18 +233,17 @@ void SettlePools(const NodeModel& model, NodeHoldings& held) {
   held.cpu.pools = cpu::SizedPools(CpuViewOf(model, held));
 }
 
-std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod) {
+StatusOr<std::vector<Requests>> RequestsOf(const NodeModel& model, const PodDemands& pod) {
+  const std::vector<std::string> natives = NativesOf(model);
   std::vector<Requests> all;
-  if (!IsSkipped(model, pod)) {
-    std::vector<ContainerRequest> frames = Frames(model.pod_keys, pod);
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-      all.push_back(Split(model, frames[i], AllRequests(pod.containers[i].requests)));
-    }
+  for (const ContainerDemand& demand : AskedOf(model, pod)) {
+    QRM_ASSIGN_OR_RETURN(Requests requests, RequestsOfOne(model, demand, natives));
+    all.push_back(std::move(requests));
   }
   return all;
 }
 
-bool MayHold(const NodeModel& model, const Pod& pod) {
+bool MayHold(const NodeModel& model, const PodDemands& pod) {
   const auto may_hold = [&model](const ContainerRequest& request) {
     if (request.resource == cpu::kResource) {
       const auto placement = cpu::Classify(model.cpu, request);
@@ -292,10 +256,11 @@ bool MayHold(const NodeModel& model, const Pod& pod) {
     }
     return true;
   };
-  const std::vector<Requests> containers = RequestsOf(model, pod);
-  return std::any_of(containers.begin(), containers.end(), [&](const Requests& requests) {
-    return std::any_of(requests.begin(), requests.end(), may_hold);
-  });
+  const StatusOr<std::vector<Requests>> containers = RequestsOf(model, pod);
+  return containers.ok() &&
+         std::any_of(containers->begin(), containers->end(), [&](const Requests& requests) {
+           return std::any_of(requests.begin(), requests.end(), may_hold);
+         });
 }
 
 NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement) {
@@ -322,23 +287,26 @@ bool DropPod(const std::string& uid, NodeHoldings& held) {
   return had_cpus || had_part || had_memory || had_nic;
 }
 
-StatusOr<PlacedPod> PlacePod(const NodeModel& model, const Pod& pod, const NodeHoldings& held) {
+StatusOr<PlacedPod> PlacePod(const NodeModel& model, const PodDemands& pod,
+                             const NodeHoldings& held) {
   PlacedPod placed{.after = held};
   Walk walk(model, placed.after);
-  const std::vector<Requests> containers = RequestsOf(model, pod);
-  const bool together = model.scope == TopologyScope::kPod && containers.size() > 1;
+  const PodDemands asked = AskedOf(model, pod);
+  QRM_ASSIGN_OR_RETURN(const std::vector<Requests> containers, RequestsOf(model, pod));
+  const bool together = model.options.scope == TopologyScope::kPod && containers.size() > 1;
   HintByResource hints;
   if (together) {
-    QRM_ASSIGN_OR_RETURN(hints, walk.Align(Together(model, pod)));
+    QRM_ASSIGN_OR_RETURN(const Requests whole, Together(model, asked));
+    QRM_ASSIGN_OR_RETURN(hints, walk.Align(whole));
   }
-  for (const Requests& requests : containers) {
+  for (std::size_t i = 0; i < containers.size(); ++i) {
     if (!together) {
-      QRM_ASSIGN_OR_RETURN(hints, walk.Align(requests));
+      QRM_ASSIGN_OR_RETURN(hints, walk.Align(containers[i]));
     }
-    QRM_RETURN_IF_ERROR(walk.Take(requests, hints, placed.placement));
+    QRM_RETURN_IF_ERROR(walk.Allocate(asked[i], containers[i], hints, placed.placement));
   }
-  placed.placement.inits = InitsOf(pod, placed.after.memory);
+  placed.placement.inits = InitsOf(pod.front().pod.uid, placed.after.memory);
   return placed;
 }
 
-}  // namespace qrm::scheduler
+}  // namespace qrm::placement

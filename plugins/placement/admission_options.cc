@@ -1,5 +1,5 @@
 // The keys of admissions whose values are lists and mappings of several words.
-#include "manager/admission/admission_options.h"
+#include "plugins/placement/admission_options.h"
 
 #include <utility>
 
@@ -9,7 +9,7 @@
 #include "api/base/section.h"
 #include "api/quantity.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 namespace {
 
 using config::ConfigKey;
@@ -85,9 +85,10 @@ StatusOr<ImplicitResource> ReadImplicitResource(const Section& item) {
 
 std::string Show(const ImplicitResource& implicit) {
   const std::string annotation =
-      implicit.annotation.empty() ? "" : ", annotation: " + implicit.annotation;
-  return fmt::format("{{resource: {}, roles: [{}]{}}}", implicit.resource,
-                     fmt::join(implicit.roles, ", "), annotation);
+      implicit.annotation.empty() ? ""
+                                  : ", annotation: " + config::PlainOrQuoted(implicit.annotation);
+  return fmt::format("{{resource: {}, roles: {}{}}}", implicit.resource,
+                     config::WordsText({implicit.roles.begin(), implicit.roles.end()}), annotation);
 }
 
 }  // namespace
@@ -138,4 +139,4 @@ ConfigKey ImplicitResourcesKey(std::string name, std::vector<ImplicitResource>& 
               }};
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

@@ -1,5 +1,5 @@
 // Reads the key of compute drivers.
-#include "manager/drivers/driver_options.h"
+#include "plugins/placement/driver_options.h"
 
 #include <utility>
 
@@ -9,7 +9,7 @@
 #include "api/base/section.h"
 #include "plugins/sdk/compute_driver.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 namespace {
 
 using config::KeyShape;
@@ -39,8 +39,8 @@ std::string Show(const DriverRules& rules) {
   return fmt::format(
       "{{namespaces: {}, default-namespaces: {}, runtime-classes: {}, spec: \"{}\", "
       "when-missing: {}}}",
-      config::ListText(rules.namespaces), config::ListText(rules.default_namespaces),
-      config::ListText(rules.runtime_classes), rules.spec,
+      config::WordsText(rules.namespaces), config::WordsText(rules.default_namespaces),
+      config::WordsText(rules.runtime_classes), rules.spec,
       rules.when_missing == WhenMissing::kRefuse ? kRefuse : kFallBack);
 }
 
@@ -78,4 +78,4 @@ std::vector<config::ConfigKey> DriverKeys(DriverOptions& options) {
            .show = [&options] { return ShowAll(options); }}};
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

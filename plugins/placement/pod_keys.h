@@ -6,7 +6,7 @@
 
 #include "api/base/config_key.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 
 /// Where a pod says its role and type. A label or annotation that is missing or empty is skipped.
 struct PodKeys {
@@ -33,4 +33,4 @@ inline std::vector<config::ConfigKey> RoleAndTypeKeys(PodKeys& keys) {
   };
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

@@ -9,7 +9,7 @@
 #include "api/base/config_key.h"
 #include "api/base/status.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 
 /// What a pod may want beyond its part of what all have.
 enum class Feature {
@@ -72,4 +72,4 @@ std::vector<std::string> AllowedWords(const PermissionRule& rule);
 
 config::ConfigKey PermissionsKey(std::string name, Permissions& place, std::string help);
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

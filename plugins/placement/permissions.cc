@@ -1,5 +1,5 @@
 // Matches namespaces and names, and reads the rules.
-#include "manager/admission/permissions.h"
+#include "plugins/placement/permissions.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 #include "api/base/glob.h"
 #include "api/base/section.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 namespace {
 
 using config::ConfigKey;
@@ -161,9 +161,10 @@ std::string Show(const PermissionRule& rule) {
   return fmt::format(
       "{{namespaces: {}, allow: {}, pools: {}, roles: {}, resources: {}, classes: {}, "
       "drivers: {}}}",
-      config::ListText(rule.namespaces), config::ListText(AllowedWords(rule)),
-      config::ListText(rule.pools), config::ListText(rule.roles), config::ListText(rule.resources),
-      config::ListText(rule.classes), config::ListText(rule.drivers));
+      config::WordsText(rule.namespaces), config::WordsText(AllowedWords(rule)),
+      config::WordsText(rule.pools), config::WordsText(rule.roles),
+      config::WordsText(rule.resources), config::WordsText(rule.classes),
+      config::WordsText(rule.drivers));
 }
 
 }  // namespace
@@ -232,4 +233,4 @@ ConfigKey PermissionsKey(std::string name, Permissions& place, std::string help)
               }};
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement

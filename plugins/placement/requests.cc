@@ -1,0 +1,186 @@
+// Roles and types, skips, implicit and mapped names, and one request for each plugin.
+#include "plugins/placement/requests.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plugins/placement/wishes.h"
+#include "plugins/rules/qos_annotations.h"
+#include "topology/pod_request.h"
+
+namespace qrm::placement {
+namespace {
+
+constexpr char kMemory[] = "memory";
+constexpr char kHugepages[] = "hugepages-";
+
+std::string TextOf(const StringMap& texts, const std::string& key) {
+  const auto found = texts.find(key);
+  return found == texts.end() ? std::string() : found->second;
+}
+
+std::string FirstOf(std::string first, std::string second) {
+  return first.empty() ? std::move(second) : std::move(first);
+}
+
+bool Has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool IsOn(const StringMap& annotations, const std::string& key) {
+  const std::string value = TextOf(annotations, key);
+  return !value.empty() && value != "false";
+}
+
+bool IsSystemCores(const checkpoint::PodMeta& pod) {
+  return TextOf(pod.annotations, rules::kQosLevelKey) == "system_cores";
+}
+
+}  // namespace
+
+std::string ReadRole(const PodKeys& keys, checkpoint::PodMeta& pod) {
+  const std::string by_label = TextOf(pod.labels, keys.role_label);
+  pod.role = FirstOf(by_label, TextOf(pod.annotations, keys.role_annotation));
+  pod.type = FirstOf(TextOf(pod.annotations, keys.type_annotation),
+                     TextOf(pod.annotations, keys.type_annotation_fallback));
+  return by_label.empty() ? "annotation " + keys.role_annotation : "label " + keys.role_label;
+}
+
+std::string MainContainerOf(const PodKeys& keys, const checkpoint::PodMeta& pod) {
+  return TextOf(pod.annotations, keys.main_container_annotation);
+}
+
+std::vector<ContainerDemand> DemandsOf(const ContainerDemand& common,
+                                       const std::vector<PodContainer>& containers,
+                                       const std::string& main) {
+  std::vector<ContainerDemand> demands(containers.size(), common);
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const PodContainer& container = containers[i];
+    demands[i].container = container.name;
+    demands[i].type = TypeOf(container, containers, main);
+    demands[i].index = container.index;
+    demands[i].restartable_init = container.kind == PodContainer::Kind::kSidecar;
+    demands[i].requests = container.requests;
+    demands[i].limits = container.limits;
+  }
+  return demands;
+}
+
+std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options) {
+  const std::string& pod_namespace = demand.pod.pod_namespace;
+  const bool may_opt_out = options.permissions.Allows(pod_namespace, {Feature::kOptOut, "", ""});
+  if (may_opt_out && WishesToOptOut(demand, options)) {
+    return fmt::format("annotation {} is set", options.skip_annotation);
+  }
+  if (Has(options.skipped_namespaces, pod_namespace) && !IsSystemCores(demand.pod)) {
+    return fmt::format("namespace {} is in skip-namespaces", pod_namespace);
+  }
+  if (may_opt_out && Has(options.skipped_priority_classes, demand.priority_class)) {
+    return fmt::format("priority class {} is in skip-priority-classes", demand.priority_class);
+  }
+  if (may_opt_out && options.skip_daemonset_pods && demand.controller_kind == "DaemonSet" &&
+      !IsSystemCores(demand.pod)) {
+    return fmt::format(
+        "a DaemonSet owns the pod and skip-daemonset-pods is on; annotate it with {}=system_cores "
+        "to have it placed",
+        rules::kQosLevelKey);
+  }
+  return {};
+}
+
+ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* recorded) {
+  demand.requests = {};
+  demand.others.clear();
+  demand.place = 0;
+  if (recorded != nullptr) {
+    demand.pod = recorded->meta;
+    return demand;
+  }
+  demand.pod.role = {};
+  demand.pod.type = {};
+  demand.pod.labels = {};
+  demand.pod.annotations = {};
+  return demand;
+}
+
+std::map<std::string, double> AllRequests(const ContainerDemand& demand,
+                                          const AdmissionOptions& options,
+                                          const std::vector<std::string>& natives) {
+  std::map<std::string, double> requests = demand.requests;
+  for (const ImplicitResource& implicit : options.implicit_resources) {
+    if (Applies(implicit, demand.pod)) {
+      requests.emplace(implicit.resource, 1);
+    }
+  }
+  for (const std::string& resource : natives) {
+    const bool requested = std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
+      return PluginNameOf(request.first, options) == resource;
+    });
+    if (!requested) {
+      requests.emplace(resource, 0);
+    }
+  }
+  return requests;
+}
+
+std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
+                                            const AdmissionOptions& options,
+                                            const std::vector<std::string>& natives) {
+  std::vector<ContainerAmounts> amounts;
+  amounts.reserve(containers.size());
+  for (const ContainerDemand* container : containers) {
+    amounts.push_back(
+        {.type = container->type, .amounts = AllRequests(*container, options, natives)});
+  }
+  return PodRequest(amounts);
+}
+
+bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
+  return implicit.roles.contains(pod.role) ||
+         (!implicit.annotation.empty() && IsOn(pod.annotations, implicit.annotation));
+}
+
+ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
+                             Hugepages hugepages, const std::string& requested, double amount,
+                             const AdmissionOptions& options) {
+  std::map<std::string, double> requests = {{requested, amount}};
+  if (resource == kMemory && hugepages == Hugepages::kWithMemory) {
+    std::copy_if(demand.requests.begin(), demand.requests.end(),
+                 std::inserter(requests, requests.end()),
+                 [](const auto& request) { return request.first.rfind(kHugepages, 0) == 0; });
+  }
+  const double scale = ScaleOf(requested, options);
+  const auto limit = demand.limits.find(requested);
+  return {
+      .key = demand.key(),
+      .pod_namespace = demand.pod.pod_namespace,
+      .pod_name = demand.pod.name,
+      .type = demand.type,
+      .index = demand.index,
+      .pod_role = demand.pod.role,
+      .pod_type = demand.pod.type,
+      .resource = resource,
+      .requests = std::move(requests),
+      .scale = scale,
+      .limit = limit == demand.limits.end() ? std::nullopt : std::optional(limit->second * scale),
+      .labels = demand.pod.labels,
+      .annotations = demand.pod.annotations,
+      .native_qos_class = demand.pod.qos_class,
+      .runtime_class = demand.runtime_class};
+}
+
+const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options) {
+  const auto mapped = options.resource_names.find(requested);
+  return mapped == options.resource_names.end() ? requested : mapped->second.plugin;
+}
+
+double ScaleOf(const std::string& requested, const AdmissionOptions& options) {
+  const auto mapped = options.resource_names.find(requested);
+  return mapped == options.resource_names.end() ? 1 : mapped->second.scale;
+}
+
+}  // namespace qrm::placement
