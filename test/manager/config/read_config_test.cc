@@ -204,10 +204,11 @@ const BadValue kBadValues[] = {
     {"BadUid", "control-uids: [root]", "has 'root', which is no user id"},
     {"BadLevel", "log-level: loud", "write debug, info, warning or error"},
     {"NoList", "skip-namespaces: a", "is not a list"},
-    {"NoClassType", "class-types: {lanes: {}}", "has 'lanes', which is no type; choose from"},
-    {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is no type"},
+    {"NoClassType", "class-types: {lanes: {}}",
+     "has 'lanes', which is not a class type; choose from"},
+    {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is not a class type"},
     {"FileOfAPluginsClasses", "class-types: {lanes.example.com: {config-file: /f}}",
-     "leave it out, and tell the plugin"},
+     "remove it, and configure the plugin"},
 };
 INSTANTIATE_TEST_SUITE_P(Values, ReadConfigBadValueTest, testing::ValuesIn(kBadValues),
                          [](const auto& param_info) { return param_info.param.name; });
