@@ -97,7 +97,7 @@ StatusOr<std::string> PluginClasses::ReadBack(const sdk::ClassTarget& target,
 }
 
 void PluginClasses::Release(const sdk::ClassTarget& target) {
-  Ask<calls::ReleaseClass>({.target = target}).status().IgnoreError();  // else its next Refresh sees it
+  Ask<calls::ReleaseClass>({.target = target}).status().IgnoreError();  // its next Refresh sees it
 }
 
 std::vector<sdk::ClassReading> PluginClasses::Readings() {
