@@ -209,7 +209,7 @@ TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
 
   EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", kWidget}),
               AllOf(HasSubstr("before"), HasSubstr("Nothing has changed")));
-  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("asking", "widget"))), HasSubstr("is away"));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("asking", "widget"))), HasSubstr("is not running"));
   EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", kWidget, "--yes"}), HasSubstr("Forgot"));
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kWidget)));
   EXPECT_THAT(*node_->Qrmctl({"pods", "before", "-o", "json"}), Not(HasSubstr(kHolds)));

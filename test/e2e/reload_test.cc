@@ -249,13 +249,13 @@ TEST_F(ReloadClassesTest, WhoMayHaveAClassFollowsTheFile) {
   ::kill(node_->daemon_pid(), SIGHUP);
   EXPECT_TRUE(Logs("\"configuration changed\" key=class-types"));
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("db", "first"))),
-              HasSubstr("all 1 places of it are taken"));
+              HasSubstr("the class is full (capacity 1)"));
 }
 
 TEST_F(ReloadClassesTest, TypesThatComeOrGoWaitForAStartAndNothingChanges) {
   Write("qos-classes: true\nclass-types: {lanes.example.com: {}}\n");
   ::kill(node_->daemon_pid(), SIGHUP);
-  EXPECT_TRUE(Logs("type oom cannot come or go while qrmd runs; start qrmd again"));
+  EXPECT_TRUE(Logs("type oom cannot be added or removed while qrmd runs; restart qrmd"));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
 }
 

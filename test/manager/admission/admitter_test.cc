@@ -205,8 +205,8 @@ TEST_F(AdmitterTest, FailsBeforeAnyAllocationWhenAPluginIsAway) {
   plugins_.Set("memory", away);
   EXPECT_EQ(Rejection(Demand()),
             "cannot admit container main of pod default/web: resource memory: the memory plugin at "
-            "/run/memory.sock is away: its socket is closed; start it again, and the container is "
-            "admitted when it is tried again; if this pod is the plugin's own, list its namespace "
+            "/run/memory.sock is not running: its socket is closed; start it again, and kubelet's "
+            "next try admits the container; if this pod is the plugin's own, list its namespace "
             "default in plugin-namespaces");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   EXPECT_EQ(Record(Demand()), nullptr);
@@ -399,7 +399,8 @@ TEST_F(AdmitterTest, BeginsNoStepWhenItsTimeIsOver) {
       clock_.Advance(std::chrono::seconds(20));
     }
   };
-  EXPECT_THAT(Rejection(Demand()), HasSubstr("its time was over before the step \"merge\""));
+  EXPECT_THAT(Rejection(Demand()),
+              HasSubstr("the admission deadline passed before the step \"merge\""));
   EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
 }
 

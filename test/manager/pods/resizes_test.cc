@@ -118,7 +118,7 @@ TEST_F(ResizesTest, AContainerThatGrewWhileItsPluginWasAwayGetsMoreOnceThatIsBac
   Serve(false);
   Resize({.cpu_shares = 4096});
   EXPECT_EQ(Pending().containers, 1U);
-  EXPECT_THAT(Pending().why, HasSubstr("away"));
+  EXPECT_THAT(Pending().why, HasSubstr("is not running"));
   Serve(true);
   placer_.OnPluginRegistered("cpu");
   test::Settle(state_);
