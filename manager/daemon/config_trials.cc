@@ -33,7 +33,7 @@ StatusOr<ConfigTrials::Comparison> ConfigTrials::Read(const std::string& text,
 
 StatusOr<ConfigTrial> ConfigTrials::Try(const Comparison& read) const {
   ReadChanges changes = read();
-  log::Info("trying a configuration: nothing changes, also where the next lines say so",
+  log::Info("trying a configuration: nothing changes, even if its plugins log changes now",
             {{"changed_keys", changes.keys.size()}});
   QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> next, MakeNext(changes.builtin));
   QRM_ASSIGN_OR_RETURN(ConfigTrial trial, TryBuiltins(std::move(next), parts_.local_plugins));

@@ -12,7 +12,8 @@ class Reconciler;
 class RuntimeFollower;
 
 /// Checks whether kubelet pins containers itself, and places containers when kubelet stops that.
-/// Stops qrmd when kubelet's state files can no longer be read. Returns free memory to the kernel.
+/// Stops qrmd when its mounts of kubelet's state files are outdated. Returns free memory to the
+/// kernel.
 ///
 /// Threads: the I/O loop, or before it runs.
 class Housekeeping {

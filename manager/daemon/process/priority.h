@@ -21,6 +21,7 @@ struct Priority {
 ///
 /// A thread that computes in real time for 200 ms without a pause continues without real time, and
 /// counts in Demotions. A real-time thread has a separate heap (UseHeapApart).
+///
 /// Source: sched(7), sched_setattr(2), RLIMIT_RTTIME in getrlimit(2). Errors: kPermissionDenied,
 /// with a remedy, when the kernel does not allow it; nothing has changed then.
 Status RunWith(const Priority& priority);

@@ -12,7 +12,7 @@ namespace qrm::manager {
 
 struct ProcessOptions {
   std::string state_dir = "/var/lib/qrm/state";
-  int nice = -20;             ///< of the threads that create containers
+  int nice = -20;             ///< of the threads that admit containers
   int realtime_priority = 0;  ///< of the same threads; 0: not in real time
   log::Level log_level = log::Level::kInfo;
   log::Form log_form = log::Form::kText;
@@ -27,12 +27,12 @@ inline std::vector<config::ConfigKey> ProcessKeys(ProcessOptions& options) {
                       "qrmd can use it at a time."),
       config::NumberKey("nice", options.nice,
                         {kMostFavoured, 0, "write -20 for the most, or 0 for none"},
-                        "The nice value of the threads that create containers. Below 0, pods start "
+                        "The nice value of the threads that admit containers. Below 0, pods start "
                         "sooner on a busy node. Needs CAP_SYS_NICE; without it, qrmd logs a "
                         "warning."),
       config::NumberKey("realtime-priority", options.realtime_priority,
                         {0, kHighestPriority, "write 1 for real-time, or 0 for none"},
-                        "Above 0, the threads that create containers run in real time (SCHED_RR). "
+                        "Above 0, the threads that admit containers run in real time (SCHED_RR). "
                         "Needs reserved-cpus in plugins.cpu, where qrmd then runs. Needs "
                         "CAP_SYS_NICE; without it, qrmd logs a warning. A thread that computes "
                         "for 200 ms without a pause continues without real time."),
