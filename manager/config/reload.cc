@@ -38,7 +38,7 @@ Daemon::Following Reload::ReadAgain() {
           next = std::make_shared<const StatusOr<Config>>(read_())](const Daemon::Takers& takers) {
     const Status taken = next->ok() ? Follow(**next, takers) : next->status();
     if (!taken.ok()) {
-      log::Error("configuration rejected: the former one stays in force",
+      log::Error("configuration rejected; the previous one stays in force",
                  {{"error", MessageOf(taken)}});
     }
     return taken;

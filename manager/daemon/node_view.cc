@@ -235,7 +235,7 @@ NodeStatus NodeView::Status() const {
   AddUnserved(status);
   if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
-        "the configuration file is rejected, the former one stays in force: {}", refusal));
+        "the configuration file is rejected; the previous one stays in force: {}", refusal));
   }
   AddPoolsAndNodes(status);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
