@@ -94,8 +94,8 @@ Status CertificatePin::Check(const std::string& fingerprint) const {
   return *kept == fingerprint
              ? OkStatus()
              : Errorf(StatusCode::kFailedPrecondition,
-                      "cannot trust kubelet: its certificate has sha256 {}, but its first one had "
-                      "{}; if kubelet has a new certificate, remove {}",
+                      "cannot trust kubelet: its certificate has sha256 {}, but the first one seen "
+                      "had {}; if kubelet has a new certificate, remove {}",
                       fingerprint, *kept, options_.kept_file);
 }
 

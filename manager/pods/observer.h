@@ -1,4 +1,4 @@
-// Follows the runtime over CRI while it does not call us over NRI.
+// Follows the runtime over CRI while qrmd is not attached over NRI.
 #pragma once
 
 #include <chrono>

@@ -59,7 +59,7 @@ inline std::vector<config::ConfigKey> RuntimeKeys(RuntimeOptions& options) {
                           "How long one CRI call may take."),
       config::PathKey(
           "cgroup-root", options.cgroup_root,
-          "Where the kernel's cgroups are mounted; containers' cpusets are read back there."),
+          "Where the kernel's cgroups are mounted. qrmd reads containers' cpusets there."),
   };
 }
 
