@@ -500,7 +500,7 @@ const BadAnswer kBadAnswers[] = {
     {"CpusOutsideTheMachine", Pin(kCpusetCpus, "6-9"), "8-9 are not online here"},
     {"CpusOfAnother", Pin(kCpusetCpus, "5-6"), "6 belong to container main of pod default/owner"},
     {"NodesOutsideTheMachine", Pin(kCpusetMems, "0,5"), "5 do not exist here"},
-    {"NoNumber", Pin("CpuShares", "many"), "no whole number"},
+    {"NoNumber", Pin("CpuShares", "many"), "not a 64-bit integer"},
 };
 INSTANTIATE_TEST_SUITE_P(Answers, AdmitterBadAnswerTest, testing::ValuesIn(kBadAnswers),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -269,7 +269,7 @@ TEST_F(ResizesTest, WhatARunningContainerCannotTakeWaitsUntilItIsMadeAnew) {
   EXPECT_EQ(Pending().containers, 0U);
   specs_.Tell(Pod("web"), {{"cpu", "2"}, {kNic, "2"}});
   Reconcile();
-  EXPECT_THAT(Pending().why, HasSubstr("gets more of example.com/nic only when it is made anew"));
+  EXPECT_THAT(Pending().why, HasSubstr("gets more of example.com/nic only when it is recreated"));
 }
 
 }  // namespace
