@@ -205,8 +205,8 @@ void AddRuntime(const RuntimeStatus& runtime, Families& families) {
 void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
   AddCounter(families, "qrm_reconcile_runs_total",
              "Runs of the reconcile loop that compared everything.", reconcile.runs);
-  AddCounter(families, "qrm_reconcile_updates_total", "Container updates that the runtime took.",
-             reconcile.updates);
+  AddCounter(families, "qrm_reconcile_updates_total",
+             "Container updates that the runtime accepted.", reconcile.updates);
   AddGauge(families, "qrm_deferred_updates",
            "Containers whose CPUs in the kernel the runtime does not know yet.",
            static_cast<double>(reconcile.deferred));

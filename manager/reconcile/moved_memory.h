@@ -29,7 +29,7 @@ class MovedMemory {
  public:
   static constexpr int kMostLooks = 20;
 
-  /// `live` outlives it.
+  /// `live` outlives the object.
   MovedMemory(MemorySource read, const LiveContainers& live);
 
   /// The runtime accepted `update`.

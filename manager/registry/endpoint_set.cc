@@ -23,8 +23,7 @@ Status NoPlugin(const std::string& resource, const char* action) {
 Status Taken(const PluginInfo& holder, const std::string& by) {
   const bool built_in = holder.registered_by == RegisteredBy::kBuiltIn;
   return Errorf(StatusCode::kAlreadyExists,
-                "cannot register {} for resource {}: {} serves it and is live; {}", by,
-                holder.resource,
+                "cannot register {} for resource {}: {} already serves it; {}", by, holder.resource,
                 built_in ? "the built-in plugin" : "the plugin at " + holder.endpoint,
                 built_in ? "remove it from builtin-plugins" : "stop that plugin first");
 }

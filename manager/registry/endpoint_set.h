@@ -50,8 +50,8 @@ struct EndpointSetOptions {
 /// The registered plugins; see Plugins for the calls. A plugin that stops stays listed as not
 /// running, because its allocations remain.
 ///
-/// Threads: any, but the destructor runs alone: it cancels the calls in flight and waits for them,
-/// so that no callback runs afterwards.
+/// Threads: any; the destructor must not run beside other members. It cancels the calls in flight
+/// and waits for them, so that no callback runs afterwards.
 class EndpointSet final : public Plugins {
  public:
   explicit EndpointSet(EndpointSetOptions options);
