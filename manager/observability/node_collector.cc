@@ -117,8 +117,8 @@ void AddPools(const std::vector<PoolStatus>& pools, Families& families) {
                       MetricType::Gauge,
                       {}};
   MetricFamily clipped{"qrm_pool_clipped",
-                       "1 while an elastic pool has fewer CPUs than that, by the limit: max or "
-                       "room.",
+                       "1 while an elastic pool has fewer CPUs than qrm_pool_wished_cpus, by the "
+                       "limit: max or room.",
                        MetricType::Gauge,
                        {}};
   for (const PoolStatus& pool : pools) {
