@@ -147,7 +147,7 @@ TEST_F(ReadConfigTest, RefusesWhatNobodyCanListenAt) {
 }
 
 TEST_F(ReadConfigTest, RefusesMetricsAndProbesOnOnePort) {
-  EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("it is one port"));
+  EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("both have the same port"));
 }
 
 TEST_F(ReadConfigTest, ReadsDurationsOfSeveralUnits) {
