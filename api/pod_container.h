@@ -23,10 +23,9 @@ struct PodContainer {
   std::string name;
   Kind kind = Kind::kApp;
   uint64_t index = 0;  ///< among the pod's init, app or ephemeral containers
-  /// Amounts above zero; where there is only a limit, it is the request. Units: as in
-  /// ContainerRequest::requests.
+  /// Amounts above zero; without a request, the limit. Units: as in ContainerRequest::requests.
   std::map<std::string, double> requests;
-  std::map<std::string, double> limits;  ///< of the resources that have one
+  std::map<std::string, double> limits;  ///< of resources with a limit
 
   bool operator==(const PodContainer&) const = default;
 };

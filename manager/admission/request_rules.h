@@ -1,4 +1,4 @@
-// Which containers are placed at all, and what they ask for beside what their pod requests.
+// Rules for which containers are skipped, and what containers get beyond their pod's requests.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// True when a container that requests `resource` is not placed without its plugin: a required one,
-/// one that has registered since qrmd started, or one that only the checkpoint knows. What every
-/// container uses is not asked of the last: the plugin may have been switched off for good.
+/// True if a container that requests `resource` is not placed without its plugin: the plugin is
+/// required, has registered since qrmd started, or is known from the checkpoint. The last does not
+/// count for native resources: the plugin may have been switched off for good.
 bool NeedsPlugin(const std::string& resource, const placement::AdmissionOptions& options,
                  const Plugins& plugins);
 
@@ -25,45 +25,44 @@ bool NeedsPlugin(const std::string& resource, const placement::AdmissionOptions&
 std::vector<std::string> NeededNatives(const placement::AdmissionOptions& options,
                                        const Plugins& plugins);
 
-/// True when the container starts without the plugins that are away, since it may be one of them.
+/// True if the container starts also while plugins are not running, since it may be one of them.
 bool RunsWithoutPlugins(const placement::ContainerDemand& demand,
                         const placement::AdmissionOptions& options);
 
-/// Why `demand` is not placed without the plugin of `resource`, which is not live, with the cures.
+/// The error that rejects `demand` because the plugin of `resource` is not live, with the cures.
 Status PluginAway(const std::string& resource, const placement::ContainerDemand& demand,
                   const placement::AdmissionOptions& options, const Plugins& plugins);
 
-/// What a container asks for under one name.
+/// A container's request under one name.
 struct Ask {
-  const std::string& requested;  ///< as the pod calls it
-  const std::string& resource;   ///< as the plugin does
+  const std::string& requested;  ///< the pod's name for it
+  const std::string& resource;   ///< the plugin's name for it
   double amount = 0;
   std::optional<double> limit;
 };
 
-/// `amount` of what `demand` calls `requested`.
+/// The request of `demand` for `amount` of `requested`.
 Ask AskOf(const placement::ContainerDemand& demand, const std::string& requested, double amount,
           const placement::AdmissionOptions& options);
 
-/// True when `record` was made for another request than `ask`: for less of it, for more CPUs or
-/// another limit of CPUs, or when some of what it gave is gone.
+/// True if `record` is for another request than `ask`: for less, for more CPUs, for another CPU
+/// limit, or if its allocation has lost something since.
 bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask);
 
-/// True when the record of an earlier admission covers `ask`: it was made for that, or gave as
-/// much.
+/// True if `record` covers `ask`: it is for the same request, or allocates as much.
 bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask);
 
-/// Whether the container of `record` has nothing of `resource`, which it requests, or which all
-/// get: its plugin came later, or could give only what a running container cannot take.
+/// Whether the container of `record` requests `resource`, or every container gets it, but has no
+/// allocation: the plugin came later, or its allocation needs a new container.
 bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,
            const placement::AdmissionOptions& options);
 
-/// The resources that `record` has requests for because of the configuration, not of its pod.
+/// The resources that `record` requests because of the configuration, not because of its pod.
 std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
                                           const checkpoint::ContainerRecord& record,
                                           const placement::AdmissionOptions& options);
 
-/// What `plugin` is asked, as placement::MakeRequest.
+/// The request to `plugin`, as placement::MakeRequest.
 ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
                              const std::string& requested, double amount,
                              const placement::AdmissionOptions& options);

@@ -1,4 +1,4 @@
-// Hands each part what it needs of the others.
+// Gives each part its references to the others.
 #include "manager/daemon/daemon_parts.h"
 
 #include <utility>
@@ -40,7 +40,7 @@ NriOptions NriOptionsOf(const Config& config, Metrics& metrics) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-function-size): one entry for each part.
+// NOLINTNEXTLINE(readability-function-size): one entry per part.
 DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
                          StateLock given_lock, checkpoint::OpenedStore opened,
                          const checkpoint::NodeState& given_found,
@@ -250,18 +250,18 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   }
 }
 
-// Until the runtime has told what exists, any pod may be.
+// Before the runtime has listed its pods, any pod may exist.
 bool DaemonParts::IsOnNode(const std::string& pod_uid) const {
   return !live.synchronized() || live.HasPod(pod_uid) || state.Load()->FindPod(pod_uid) != nullptr;
 }
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {
-  // Containers do not wait until a slow plugin has heard of all that is gone: they are tried again
-  // then, for the room.
+  // Containers do not wait until a slow plugin has released all removed ones. They are tried again
+  // after that, because there is more room then.
   follower->OnPluginRegistered(resource);
   releaser->Replay(resource, [this] { follower->RetryUnplaced(); });
   if (!sdk::IsDriverResource(resource)) {
-    reconciler->Trigger(resource);  // whatever its options say: it may have lost what it gave
+    reconciler->Trigger(resource);  // despite its options: it may have lost its allocations
   }
   reconciler->Trigger();
   pod_resources->OnPluginChanged(resource);

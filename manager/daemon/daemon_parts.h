@@ -1,5 +1,5 @@
-// The daemon's parts and how they are wired: none of them knows more of the others than its
-// constructor takes.
+// The daemon's parts and their wiring. A part knows other parts only by its constructor's
+// arguments.
 #pragma once
 
 #include <memory>
@@ -52,10 +52,10 @@ struct RegistryOptions;
 class Releaser;
 class RuntimeFollower;
 
-/// All parts, made and wired; who has them starts and stops them. They stand in the order in which
-/// they are made: each uses what stands before it.
+/// All parts, created and wired; the derived class starts and stops them. Members are declared in
+/// the order of construction: each part uses the parts before it.
 struct DaemonParts {
-  /// `found` is the state as it was read, before it was made to fit `machine`.
+  /// `given_found` is the state as read from disk, before it was repaired to fit `given_machine`.
   DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
               StateLock given_lock, checkpoint::OpenedStore opened,
               const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
@@ -69,7 +69,7 @@ struct DaemonParts {
   const Machine machine;
   const StateLock lock;
   const SystemClock clock;
-  checkpoint::NodeState found;        // until the built-in plugins have it
+  checkpoint::NodeState found;        // moved from when the built-in plugins start
   std::vector<std::string> warnings;  // written before the threads start
   bool rebuilding = false;            // the state was lost; written before the threads start
 

@@ -1,5 +1,4 @@
-// A pod as its spec has it, from whatever source: what its containers request, and in which order
-// they start.
+// A pod's spec from any source: the requests of its containers, and their start order.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace qrm::manager {
 /// One pod.
 struct PodSpec {
   std::string uid;
-  /// The UID under which kubelet runs the pod, when `uid` is that of a static pod's mirror; else
+  /// The UID under which kubelet runs the pod, if `uid` is that of a static pod's mirror; else
   /// empty.
   std::string static_uid;
   std::string pod_namespace;
@@ -36,7 +35,7 @@ struct PodSpec {
 
 using PodSpecPtr = std::shared_ptr<const PodSpec>;
 
-/// A spec's parts before they are checked, as text.
+/// The parts of a spec as text, unchecked.
 struct PodManifest {
   struct Resources {
     StringMap requests;
@@ -44,7 +43,7 @@ struct PodManifest {
   };
   struct Container {
     std::string name;
-    std::string restart_policy;  ///< of init containers: "Always" for those that keep running
+    std::string restart_policy;  ///< of an init container: "Always" for a sidecar
     Resources resources;
   };
 
@@ -62,17 +61,17 @@ struct PodManifest {
   Resources resources;  ///< of the pod as a whole
 };
 
-/// The checked form. Resources of the pod as a whole count for the QoS class only: they are not
-/// divided among containers, as kubelet's CPU and memory managers do not divide them either.
+/// The checked spec. Pod-level resources count for the QoS class only: like kubelet's CPU and
+/// memory managers, it does not divide them among containers.
 /// Errors: kInvalidArgument naming the pod, what is missing or wrong, and its value.
 /// Source: Kubernetes, "Pod Quality of Service Classes"; kubelet's annotations
 /// kubernetes.io/config.hash and kubernetes.io/config.mirror.
 StatusOr<PodSpec> ReadManifest(const PodManifest& manifest);
 
-/// `estimate` with what `spec` says of its container, and with the pod's other containers, which
-/// are admitted together with it. A container that kubelet restarts through the pod's life is a
-/// sidecar, also one of the init containers; without a named main container, the first is the main
-/// one. Absent when the spec has no such container.
+/// `estimate` with the data of its container in `spec`, and with the pod's other containers, which
+/// are admitted together with it. An init container that kubelet restarts is a sidecar. Without a
+/// named main container, the first app container is the main one. Absent if the spec has no such
+/// container.
 std::optional<placement::ContainerDemand> Refine(const placement::ContainerDemand& estimate,
                                                  const PodSpec& spec,
                                                  const std::string& main_container,

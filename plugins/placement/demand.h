@@ -21,31 +21,30 @@ struct MadeWith {
   std::vector<std::string> device_paths;
 };
 
-/// What one container asks of the node, and as what.
+/// The requests of one container, and what plugins need to know of it.
 struct ContainerDemand {
   checkpoint::PodMeta pod;
   SharedText container;
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
   bool restartable_init = false;  ///< a sidecar among the pod's init containers
-  /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
+  /// By the pod's names. Units: as in ContainerRequest::requests; amounts are above zero.
   Shared<std::map<std::string, double>> requests;
-  Shared<std::map<std::string, double>> limits;  ///< of the requests whose limit is known
-  /// Where `requests` came from: "pods-api", "kubelet", "announced" or "estimate".
+  Shared<std::map<std::string, double>> limits;  ///< of the resources with a known limit
+  /// The source of `requests`: "pods-api", "kubelet", "announced" or "estimate".
   std::string source;
-  SharedText runtime_id;  ///< the runtime's of this container; empty before its creation
+  SharedText runtime_id;  ///< the runtime's ID of the container; empty if it does not exist yet
   std::string runtime_class;
-  /// The CPUs and memory nodes that the runtime confines the container to, as far as it reports
-  /// them.
+  /// The CPUs and memory nodes that the runtime confines it to, as far as it says.
   CpuSet cpus;
   NumaMask mems;
-  MadeWith made_with;           ///< of a container that exists
-  std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
-  std::string priority_class;   ///< empty when unknown or without
-  std::string role_key;         ///< what names the pod's role: "label KEY"; empty: unknown
+  MadeWith made_with;           ///< of an existing container
+  std::string controller_kind;  ///< such as "DaemonSet"; empty if unknown or none
+  std::string priority_class;   ///< empty if unknown or none
+  std::string role_key;         ///< the source of the pod's role: "label KEY"; empty: unknown
 
-  /// The pod's other containers, in the order in which they start; empty when the pod's spec is not
-  /// known. Their own `others` are empty.
+  /// The pod's other containers, in start order; empty if the pod's spec is not known. Their
+  /// `others` are empty.
   std::vector<ContainerDemand> others;
   std::size_t place = 0;  ///< how many of `others` start before this one
 

@@ -27,26 +27,25 @@ std::vector<ContainerDemand> DemandsOf(const ContainerDemand& common,
                                        const std::vector<PodContainer>& containers,
                                        const std::string& main);
 
-/// Why the container is skipped, naming the configuration key or the pod's own wish; empty when it
-/// is not. What the pod says of itself (annotation, priority class, controller) counts where its
-/// namespace may opt out. Priority classes and controllers are those of the pod's spec: where only
-/// the estimate is known, no pod is skipped for them.
+/// Why the container is skipped, naming the configuration key or the pod's annotation; empty if it
+/// is not. The pod's own data (annotation, priority class, controller) counts only if its namespace
+/// may opt out. Priority class and controller are known only with the pod's spec, not with the
+/// estimate.
 /// Source: the skips of kubelet's QoS resource manager and of Katalyst.
 std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options);
 
-/// `demand` of a container that is skipped: it requests nothing, and has no role, so that plugins
-/// only keep it off reserved and exclusive CPUs. `recorded` is its pod, where other containers of
-/// the pod have allocations; or null.
+/// `demand` of a skipped container: no requests, role, labels or annotations, so that plugins only
+/// keep it off reserved and exclusive resources. `recorded` is the record of its pod; or null.
 ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* recorded);
 
-/// What the container requests, implicitly too, and 0 of each of `natives`, resources that every
-/// container uses, that it does not request under any name.
+/// The container's requests, with implicit ones, and 0 of each of `natives`, resources that every
+/// container uses, that the container does not request under any name.
 std::map<std::string, double> AllRequests(const ContainerDemand& demand,
                                           const AdmissionOptions& options,
                                           const std::vector<std::string>& natives);
 
-/// What containers request together at their most demanding moment, by AllRequests of each; init
-/// containers stand before the others. Source: Kubernetes 1.36, the pod scope's requests.
+/// The peak of the containers' requests together, by AllRequests of each; init containers come
+/// first in `containers`. Source: Kubernetes 1.36, the pod scope's requests.
 std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
                                             const AdmissionOptions& options,
                                             const std::vector<std::string>& natives);
@@ -57,18 +56,18 @@ bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod);
 /// Which requests go into one call.
 enum class Hugepages {
   kApart,       ///< plugins that are processes read one entry only
-  kWithMemory,  ///< they are to be on the NUMA nodes of the memory, and have no plugin of their own
+  kWithMemory,  ///< hugepages have no plugin and must be on the NUMA nodes of the memory
 };
 
-/// What the plugin of `resource` is asked for `amount` of what the pod calls `requested`.
+/// The request to the plugin of `resource` for `amount` of what the pod calls `requested`.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
                              Hugepages hugepages, const std::string& requested, double amount,
                              const AdmissionOptions& options);
 
-/// The name of the plugin for what a pod requests as `requested`.
+/// The plugin's name for the resource that a pod calls `requested`.
 const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options);
 
-/// What one of what a pod requests as `requested` is in the plugin's unit.
+/// The plugin's units in one unit of the resource that a pod calls `requested`.
 double ScaleOf(const std::string& requested, const AdmissionOptions& options);
 
 }  // namespace qrm::placement
