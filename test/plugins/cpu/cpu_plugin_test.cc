@@ -104,8 +104,8 @@ TEST(CpuPluginTest, RefusesWithFreeCpusAndOpponentsByName) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(MessageOf(status),
             "cannot place container c0 of pod default/pod3: no allowed NUMA nodes have 10 CPUs for "
-            "numa-enhancement (node 0: storage-service stands there, node 1: 8 free); remove a pod "
-            "or ask for fewer CPUs");
+            "numa-enhancement; request fewer CPUs or delete a pod (node 0: occupied by "
+            "storage-service, node 1: 8 free)");
 }
 
 TEST(CpuPluginTest, RemovedPodLeavesItsCpusAndItsNode) {
@@ -163,7 +163,9 @@ TEST(CpuPluginTest, NeverEmptiesDefaultPool) {
   Drive drive(Make("pools: {big: {cpus: \"0-69\"}}\nroles: {r: {}}"));
   const Status status = drive.Admit(Request("pod1", "r", "cpu", 10)).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(status), HasSubstr("would empty the default pool"));
+  EXPECT_THAT(MessageOf(status),
+              HasSubstr("requests 10 exclusive CPUs, but the shared pool has only 10 CPUs "
+                        "left; request fewer CPUs or delete a pod"));
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 9))->value, "70-78");
 }
 
@@ -363,7 +365,7 @@ const PoolCase kPoolCases[] = {
     {"EmptyInUse", {{"online", ""}}, "1 containers use it"},
     {"NothingLeft", {{"offline", "4-9,20-79"}}, "leave no CPU"},
     {"SecondIsWrong", {{"offline", "20"}, {"online", "80"}}, "CPUs 80"},
-    {"DefaultIsComputed", {{"default", "5"}}, "what the others leave"},
+    {"DefaultIsComputed", {{"default", "5"}}, "it has the CPUs that other pools leave"},
 };
 INSTANTIATE_TEST_SUITE_P(Pools, RefusedPoolsTest, testing::ValuesIn(kPoolCases),
                          [](const auto& param_info) { return param_info.param.name; });

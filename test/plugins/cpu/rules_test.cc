@@ -213,7 +213,7 @@ TEST(CpuRulesTest, KeepsWhatAGrantDoesNotCoverOnTheDefaultPool) {
   EXPECT_EQ(drive.Admit(sidecar)->value, "20-79");
   const auto none = drive.Admit(Tier("none", "trading", 0));
   EXPECT_EQ(none->value, "20-79");
-  EXPECT_EQ(none->decided_by, "rules[2] (cpu.yaml:13), and requests no CPU");
+  EXPECT_EQ(none->decided_by, "rules[2] (cpu.yaml:13), but the container requests no CPU");
 }
 
 TEST(CpuRulesTest, GrantsKeepTheirDistanceLikeRoles) {
@@ -241,13 +241,13 @@ TEST_P(RefusedRulesTest, NameTheMistake) {
 }
 
 const RefusedCase kRefused[] = {
-    {"NoTarget", "rules: [{select: {role: a}}]", "cpu.yaml:1: rules[0].select leads nowhere"},
+    {"NoTarget", "rules: [{select: {role: a}}]", "cpu.yaml:1: rules[0].select has no target"},
     {"TwoTargets", "rules: [{pool: default, leave-alone: true}]", "not the only target"},
-    {"NotLeftAlone", "rules: [{leave-alone: false}]", "leads nowhere"},
+    {"NotLeftAlone", "rules: [{leave-alone: false}]", "is 'false', so that the rule has no target"},
     {"UnknownPool", "rules:\n- {pool: default}\n- {pool: web}",
-     ":3: rules[1].pool is 'web', no pool"},
-    {"ReservedPoolOfNoCpus", "rules: [{pool: reserved}]", "no pool"},
-    {"UnknownGrant", "rules: [{grant: own}]", "no grant"},
+     ":3: rules[1].pool is 'web', which is not a pool"},
+    {"ReservedPoolOfNoCpus", "rules: [{pool: reserved}]", "is not a pool"},
+    {"UnknownGrant", "rules: [{grant: own}]", "is not a grant"},
     {"UnknownKey", "rules: [{select: {user: a}, pool: default}]", "rules[0].select.user"},
     {"NoPriority", "rules: [{select: {priority: whole}, pool: default}]",
      "rules[0].select.priority has 'whole', no priority; write bounds"},
