@@ -35,8 +35,7 @@ struct MemoryPluginConfig {
   uint64_t reserved_bytes_per_node = 0;
   /// NUMA node -> bytes by type; replaces `reserved_bytes_per_node`.
   std::map<int, MemoryBytes> reserved_bytes;
-  std::vector<placement::RoleRule>
-      rules;  ///< which containers are placed as if they had another role
+  std::vector<placement::RoleRule> rules;  ///< give containers another role
   std::map<std::string, BindingRule> roles;
   /// The part of its NUMA nodes that a container must request to get them exclusively by
   /// annotation.

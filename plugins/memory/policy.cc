@@ -315,8 +315,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   QRM_ASSIGN_OR_RETURN(Placement placement, Classify(view.config, request));
   QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
   if (asked.empty() || (!placement.rule && !placement.by_static_policy)) {
-    return Decision{.allocation = Record(
-                        OrdinaryBytes(asked))};  // a container without memory excludes no other
+    return Decision{.allocation = Record(OrdinaryBytes(asked))};  // it must exclude no other
   }
   const Tenant tenant = TenantIn(placement, request);
   QRM_ASSIGN_OR_RETURN(

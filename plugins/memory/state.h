@@ -62,7 +62,7 @@ StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request);
 /// The init containers of the pod of `request` that have ended when it starts, in order.
 std::vector<ContainerKey> EndedInits(const Bindings& bindings, const ContainerRequest& request);
 
-/// The memory that init containers still hold, as text: a grant only has what they got first. Empty
+/// The memory that init containers still hold, as text: a grant only has their first amount. Empty
 /// when there are none.
 std::string SaveInits(const Bindings& bindings);
 

@@ -61,8 +61,7 @@ struct NicPluginConfig {
   std::vector<NicConfig> nics;  ///< empty: the machine's own
   NicFollow follow = NicFollow::kHost;
   NicNames names;
-  std::vector<placement::RoleRule>
-      rules;  ///< which containers are placed as if they had another role
+  std::vector<placement::RoleRule> rules;  ///< give containers another role
   std::map<std::string, NicAffinity> roles;
   NicAffinity affinity = NicAffinity::kPreferred;  ///< of roles that are not in `roles`
 };

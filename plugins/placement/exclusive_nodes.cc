@@ -13,13 +13,13 @@ Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const Nu
   if (!by_annotation || fill.asked * 100 >= fill.total * static_cast<double>(fill.least_percent)) {
     return OkStatus();
   }
-  return Errorf(StatusCode::kPermissionDenied,
-                "cannot place container {} of pod {}/{}: numa_exclusive of annotation "
-                "memory_enhancement keeps others off NUMA nodes {} with {:.0f} {}, for {:.0f} of "
-                "which it asks; request at least {}% of them (exclusive-node-percent), or leave "
-                "numa_exclusive out",
-                request.key.container, request.pod_namespace, request.pod_name, ToString(nodes),
-                fill.total, fill.what, fill.asked, fill.least_percent);
+  return Errorf(
+      StatusCode::kPermissionDenied,
+      "cannot place container {} of pod {}/{}: numa_exclusive of annotation memory_enhancement "
+      "requires NUMA nodes {} with {:.0f} {}, but the container requests only {:.0f}; request at "
+      "least {}% of them (exclusive-node-percent), or remove numa_exclusive",
+      request.key.container, request.pod_namespace, request.pod_name, ToString(nodes), fill.total,
+      fill.what, fill.asked, fill.least_percent);
 }
 
 StatusOr<std::vector<TopologyHint>> OnlyFilled(

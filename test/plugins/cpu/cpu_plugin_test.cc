@@ -290,8 +290,8 @@ TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
             "2-5");
   EXPECT_THAT(value({{level, "shared_cores"}, {cpu, R"({"cpuset_pool": "none"})"}}),
               HasSubstr("no such pool"));
-  EXPECT_THAT(value({{level, "gold"}}), HasSubstr("no QoS level"));
-  EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("no JSON object"));
+  EXPECT_THAT(value({{level, "gold"}}), HasSubstr("is not a QoS level"));
+  EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("is not a JSON object"));
 }
 
 TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
@@ -302,9 +302,9 @@ TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
       {"katalyst.kubewharf.io/memory_enhancement", R"({"numa_exclusive": "true"})"}};
   EXPECT_EQ(MessageOf(drive.plugin().Hints(request).status()),
             "cannot place container c0 of pod default/pod: numa_exclusive of annotation "
-            "memory_enhancement keeps others off NUMA nodes 0 with 38 CPUs, for 18 of which it "
-            "asks; request at least 50% of them (exclusive-node-percent), or leave "
-            "numa_exclusive out");
+            "memory_enhancement requires NUMA nodes 0 with 38 CPUs, but the container requests "
+            "only 18; request at least 50% of them (exclusive-node-percent), or remove "
+            "numa_exclusive");
   EXPECT_EQ(drive.plugin().Allocate(request, {}).status().code(), StatusCode::kPermissionDenied);
   request.requests.Edit()["cpu"] = 19;
   EXPECT_TRUE(drive.Admit(request).ok());
@@ -318,14 +318,14 @@ TEST(CpuPluginTest, QuotesTheEndOfNoAnnotation) {
     return MessageOf(drive.plugin().Hints(request).status());
   };
   const std::string much(250'000, 'x');
-  EXPECT_THAT(refusal("qos_level", much), HasSubstr("xx... (250000 bytes)' is no QoS level"));
+  EXPECT_THAT(refusal("qos_level", much), HasSubstr("xx... (250000 bytes)' is not a QoS level"));
   EXPECT_LT(refusal("qos_level", much).size(), 500);
   EXPECT_THAT(
       refusal("cpu_enhancement", much),
-      HasSubstr(
-          "xx... (250000 bytes)' has 250000 bytes, more than 4096; leave out what means nothing"));
-  EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"), HasSubstr("is no JSON object"));
-  EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is no QoS level"));
+      HasSubstr("xx... (250000 bytes)' has 250000 bytes, more than 4096; remove unused keys"));
+  EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"),
+              HasSubstr("is not a JSON object"));
+  EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is not a QoS level"));
 }
 
 struct PoolCase {
