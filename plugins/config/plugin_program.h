@@ -23,7 +23,7 @@ struct NamedPlugin {
 using PluginFactory =
     std::function<StatusOr<NamedPlugin>(const Section& section, const Machine& machine)>;
 
-/// The whole main function of such a program: reads the SDK's flags, `--config FILE`, `--machine
+/// The whole main function of such a program. It reads the SDK's flags, `--config FILE`, `--machine
 /// SOURCE` and `--print-state`, creates the plugin, and serves it or prints its state. Returns the
 /// exit code: 0 after a signal or the printing, 1 when the plugin failed, 2 for a wrong command
 /// line or configuration.

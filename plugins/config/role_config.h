@@ -22,9 +22,9 @@ StatusOr<placement::ShareRule> ParseShareRule(const Section& section);
 /// exclusively by annotation. Errors: kInvalidArgument for more than 100.
 StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section);
 
-/// OK when every role that another role's rule names exists and tolerates the other role: a rule on
-/// one side only would never let them share a node. `roles` is the section with a mapping per role.
-/// Errors: kInvalidArgument with file, line and both roles.
+/// OK when every role that another role's rule names exists, and tolerates the other role. A rule
+/// on one side only would never let them share a node. `roles` is the section with a mapping per
+/// role. Errors: kInvalidArgument with file, line and both roles.
 Status CheckShareRules(const Section& roles,
                        const std::map<std::string, placement::ShareRule>& rules);
 

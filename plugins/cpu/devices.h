@@ -12,9 +12,9 @@
 
 namespace qrm::cpu {
 
-/// NUMA nodes by device: those that `config` lists, or else the machine's NICs by interface, and
-/// its PCI devices by address ("0000:3b:00.0") and by vendor and device ("10de:2330"), in lower
-/// case. Devices on an unknown node are left out.
+/// NUMA nodes by device: those that `config` lists, or else those of the machine. The machine has
+/// NICs by interface, and PCI devices by address ("0000:3b:00.0") and by vendor and device
+/// ("10de:2330"), in lower case. Devices on an unknown node are left out.
 std::map<std::string, NumaMask> DevicesOf(const Machine& machine, const CpuPluginConfig& config);
 
 /// Sets the nodes of the machine's devices that pools name. Adds to `repairs` one sentence for each

@@ -432,8 +432,8 @@ Status CheckMinimums(const View& view) {
   if (least > capacity) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot give elastic pools the {} CPUs of their minimums: only {} are neither reserved, in "
-        "a pool of fixed size, nor the default pool's last; lower min or fixed",
+        "cannot give elastic pools the {} CPUs of their minimums: only {} are available besides "
+        "reserved CPUs, pools of fixed size and one CPU of the default pool; lower min or fixed",
         least, capacity);
   }
   return OkStatus();

@@ -38,8 +38,8 @@ bool HasElasticPools(const CpuPluginConfig& config);
 /// not request. Cost: as SizedPools.
 PoolMap PoolsAsRequested(const View& view);
 
-/// Whether pools can want more while CPUs are idle, so that their sizes change when others take
-/// idle CPUs: pools of whole units, and pools with a required place.
+/// Whether pools can want more while CPUs are idle: pools of whole units, and pools with a required
+/// place. Their sizes change when others take idle CPUs.
 bool LeavesSomeIdle(const CpuPluginConfig& config);
 
 /// The elastic pools that have more CPUs than they need.

@@ -69,9 +69,9 @@ StatusOr<std::optional<PoolMap>> PoolsFor(const View& view, const ContainerReque
   return std::optional(std::move(pools));
 }
 
-/// The rank of a node for a pool that must stay on one: by the CPUs that the pool gets there, by
-/// nearness to the pool's devices, and, for balanced instances, by the CPUs that no other such pool
-/// has there.
+/// The rank of a node for a pool that must stay on one. It counts the CPUs that the pool gets
+/// there, and nearness to its devices. For balanced instances it also counts the CPUs that no other
+/// such pool has there.
 using Rank = std::tuple<int, bool, int>;
 
 Rank RankOf(const View& view, const Guest& guest, const NumaNode& node, const PoolMap& pools) {

@@ -16,15 +16,15 @@ struct PoolPlace {
 };
 
 /// The CPUs of the container of `request` in a pool, from which it asks for `guest`; within the
-/// nodes of `hint` if the pool must choose one. Errors: kResourceExhausted if the pool has no CPU
-/// even with the container in it, leaves another pool without one or below its minimum, or has no
-/// room in its required place.
+/// nodes of `hint` if the pool must choose one. Errors: kResourceExhausted if the pool with the
+/// container has no CPU, or no room in its required place. Also if it would leave another pool
+/// without CPUs or below its minimum.
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
                                 const Guest& guest, const NumaMask& hint);
 
 /// The nodes for a container of a pool that must stay on one node: the pool's node, else each node
-/// with room, preferred where the pool gets most. No preference with other pools. Errors: those of
-/// PlaceInPool.
+/// with room. Nodes where the pool gets most are preferred. No preference with other pools. Errors:
+/// those of PlaceInPool.
 StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& guest);
 
 }  // namespace qrm::cpu

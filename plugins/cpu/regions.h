@@ -18,8 +18,8 @@ using Regions = std::map<std::string, CpuSet>;
 PlaceRule RuleOf(const View& view, const std::string& pool, const PoolAsk& ask);
 
 /// The part of `shared` for each pool of `asks`. A pool that must stay on one NUMA node stays where
-/// most of its CPUs are. A pool without CPUs goes to the node that its rule prefers, among the
-/// nodes that have room for its wish and are in the hint of `newcomer` (null for none).
+/// most of its CPUs are. A pool without CPUs goes to the node that its rule prefers. This node must
+/// have room for its wish, and be in the hint of `newcomer` (null for none).
 Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
                   const Newcomer* newcomer);
 

@@ -25,8 +25,9 @@ struct Placement {
 };
 
 /// How a MAIN container is bound: by the role of the first rule that fits it, or else by its pod's
-/// role; else by its QoS annotations (dedicated_cores with numa_binding); else, if configured, by
-/// the static policy if it is Guaranteed. Errors: kInvalidArgument for unreadable annotations.
+/// role. Otherwise by its QoS annotations (dedicated_cores with numa_binding). Otherwise, if
+/// configured, a Guaranteed container by the static policy. Errors: kInvalidArgument for unreadable
+/// annotations.
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request);
 
 /// Which neighbours a bound container tolerates. If the current configuration would not bind it, it

@@ -13,13 +13,12 @@ Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const Nu
   if (!by_annotation || fill.asked * 100 >= fill.total * static_cast<double>(fill.least_percent)) {
     return OkStatus();
   }
-  return Errorf(
-      StatusCode::kPermissionDenied,
-      "cannot place container {} of pod {}/{}: numa_exclusive of annotation memory_enhancement "
-      "requires NUMA nodes {} with {:.0f} {}, but the container requests only {:.0f}; request at "
-      "least {}% of them (exclusive-node-percent), or remove numa_exclusive",
-      request.key.container, request.pod_namespace, request.pod_name, ToString(nodes), fill.total,
-      fill.what, fill.asked, fill.least_percent);
+  return Errorf(StatusCode::kPermissionDenied,
+                "cannot place container {0} of pod {1}/{2}: numa_exclusive of annotation "
+                "memory_enhancement needs {7}% of NUMA nodes {3} (exclusive-node-percent), but it "
+                "requests only {6:.0f} of {4:.0f} {5}; request more, or remove numa_exclusive",
+                request.key.container, request.pod_namespace, request.pod_name, ToString(nodes),
+                fill.total, fill.what, fill.asked, fill.least_percent);
 }
 
 StatusOr<std::vector<TopologyHint>> OnlyFilled(

@@ -97,7 +97,7 @@ class AdviceBook {
   explicit AdviceBook(AdvisorConfig config) : config_(std::move(config)) {}
 
   /// Takes `call` at `now`, unless it is stale. Errors: kInvalidArgument for a call without a name,
-  /// with two entries for one pool, or with too many entries; kResourceExhausted when another
+  /// with two entries for one pool, or with too many entries. kResourceExhausted when another
   /// advisor leads one of its pools, or there are too many advisors.
   StatusOr<std::vector<AdviceResult>> Take(const AdviceCall& call, const AdvisedNode& node,
                                            SteadyPoint now);

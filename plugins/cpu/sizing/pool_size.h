@@ -43,8 +43,8 @@ struct PoolDemand {
   NumaMask near;             ///< the nodes of their devices
 };
 
-/// The wish of a pool: what its containers ask for, times `ratio_percent`, in whole units of `ask`
-/// and within its bounds; at least one CPU while it has containers.
+/// The wish of a pool: what its containers ask for, times `ratio_percent`. It is in whole units of
+/// `ask`, within its bounds, and at least one CPU while the pool has containers.
 int WishOf(const PoolDemand& demand, int ratio_percent, const PoolAsk& ask);
 
 /// `asks`, with no wishes beyond what the containers request.
@@ -53,10 +53,10 @@ PoolAsks RequestsOnly(PoolAsks asks);
 /// The sizes of the pools of `asks` that share `capacity` CPUs. Each pool gets its minimum. The
 /// rest goes to the pools that want more: first for all requests, then for other wishes. The higher
 /// priority comes first. Within one priority, pools get whole units in proportion to weight and
-/// remaining wish, by largest remainder, ties by name; less than a unit goes to the next. If the
-/// minimums exceed the CPUs, as after a loss of CPUs, the lowest priorities lose CPUs: first each
-/// down to one CPU, then unused pools to none, and at last the others. Cost: O(pools log pools) for
-/// each distribution of all units.
+/// remaining wish, by largest remainder, ties by name. Less than a unit goes to the next pool. If
+/// the minimums exceed the CPUs, as after a loss of CPUs, the lowest priorities lose CPUs first.
+/// Each pool goes down to one CPU, then unused pools to none, and at last the others.
+/// Cost: O(pools log pools) for each distribution of all units.
 PoolSizes SizePools(const PoolAsks& asks, int capacity);
 
 /// What a pool has now, and how it may shrink.

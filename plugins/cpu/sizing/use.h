@@ -17,9 +17,9 @@ struct Use {
 /// What pods used, by UID.
 using UseByPod = std::map<std::string, Use>;
 
-/// CPUs for a pool of `size` CPUs whose containers use `use` and request `requested`: as many that
-/// they are as busy as `rule` says, and more than it has if threads still wait. A pool that needs
-/// more than it has gets at least what is requested.
+/// CPUs for a pool of `size` CPUs whose containers use `use` and request `requested`. They are to
+/// be as busy as `rule` says; if threads still wait, the pool gets more than it has. A pool that
+/// needs more than it has gets at least what is requested.
 int WishByUse(const UseRule& rule, const Use& use, int size, int requested);
 
 }  // namespace qrm::cpu

@@ -302,9 +302,8 @@ TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
       {"katalyst.kubewharf.io/memory_enhancement", R"({"numa_exclusive": "true"})"}};
   EXPECT_EQ(MessageOf(drive.plugin().Hints(request).status()),
             "cannot place container c0 of pod default/pod: numa_exclusive of annotation "
-            "memory_enhancement requires NUMA nodes 0 with 38 CPUs, but the container requests "
-            "only 18; request at least 50% of them (exclusive-node-percent), or remove "
-            "numa_exclusive");
+            "memory_enhancement needs 50% of NUMA nodes 0 (exclusive-node-percent), but it "
+            "requests only 18 of 38 CPUs; request more, or remove numa_exclusive");
   EXPECT_EQ(drive.plugin().Allocate(request, {}).status().code(), StatusCode::kPermissionDenied);
   request.requests.Edit()["cpu"] = 19;
   EXPECT_TRUE(drive.Admit(request).ok());

@@ -304,9 +304,9 @@ TEST(MemoryPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(MessageOf(refused),
             "cannot place container c0 of pod default/pod1: numa_exclusive of annotation "
-            "memory_enhancement requires NUMA nodes 0 with 237706936320 bytes of memory, but the "
-            "container requests only 118000000000; request at least 50% of them "
-            "(exclusive-node-percent), or remove numa_exclusive");
+            "memory_enhancement needs 50% of NUMA nodes 0 (exclusive-node-percent), but it "
+            "requests only 118000000000 of 237706936320 bytes of memory; request more, or remove "
+            "numa_exclusive");
   EXPECT_EQ(drive.plugin().Allocate(Exclusive(118e9), {.nodes = {0}}).status().code(),
             StatusCode::kPermissionDenied);
   EXPECT_TRUE(drive.Admit(Exclusive(119e9)).ok());
