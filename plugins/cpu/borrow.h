@@ -16,8 +16,8 @@ CpuSet IdleCpus(const View& view);
 /// Cost: O(pools), and for each lender DropCpus.
 PoolMap Borrow(const View& view, const PoolMap& pools);
 
-/// The CPUs that containers of `pool` run on while the pools are `pools`: its own CPUs and borrowed
-/// CPUs. If its rule says so, one thread of each of these cores.
+/// The CPUs that containers of `pool` run on while the pools are `pools`: those of the pool and
+/// borrowed CPUs. If its rule says so, one thread of each of these cores.
 CpuSet UsedCpus(const View& view, const PoolMap& pools, const std::string& pool);
 /// The same for the pools of `view`.
 CpuSet UsedCpus(const View& view, const std::string& pool);
