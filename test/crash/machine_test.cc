@@ -131,7 +131,7 @@ TEST_F(MachineChangeTest, NothingIsFreeOnANodeThatShrank) {
   RunPods();
   const Pins before = Running();
   Start({.memory = "{0: 1Gi, 1: 1Gi}"});
-  EXPECT_THAT(Said(), HasSubstr("to give now: nothing is free"));
+  EXPECT_THAT(Said(), HasSubstr("allocatable ones: nothing is free"));
   EXPECT_FALSE(RunPod("more").ok());
   EXPECT_TRUE(Await([&] { return Agree(); }));
   EXPECT_EQ(ToString(Running()), ToString(before));

@@ -84,8 +84,7 @@ TEST_F(OfflineCpusTest, NoContainerGetsOneForItself) {
 
 TEST_F(OfflineCpusTest, ContainerOfAPoolThatIsOfflineIsRefusedInASentence) {
   SetOffline({4, 5});
-  EXPECT_THAT(MessageOf(Run("web", "online", 1)),
-              HasSubstr("pool online has no CPU that is online"));
+  EXPECT_THAT(MessageOf(Run("web", "online", 1)), HasSubstr("pool online has no online CPU"));
 }
 
 TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
