@@ -187,15 +187,14 @@ Section Section::Without(std::initializer_list<std::string_view> keys) const {
   return copy;
 }
 
-Status Section::AllowKeys(std::initializer_list<std::string_view> known) const {
-  std::vector<std::string_view> allowed(known);
-  allowed.insert(allowed.end(), read_elsewhere_.begin(), read_elsewhere_.end());
+Status Section::AllowKeys(std::vector<std::string_view> known) const {
+  known.insert(known.end(), read_elsewhere_.begin(), read_elsewhere_.end());
   for (const auto& entry : *node_) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
       const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "...";
       return Error(key, fmt::format("(with value '{}') is not a known key", value),
-                   fmt::format("the keys here are {}", fmt::join(allowed, ", ")));
+                   fmt::format("the keys here are {}", fmt::join(known, ", ")));
     }
   }
   return OkStatus();

@@ -40,7 +40,7 @@ class Section {
   Section Without(std::initializer_list<std::string_view> keys) const;
 
   /// OK when the mapping has no keys but `known`.
-  Status AllowKeys(std::initializer_list<std::string_view> known) const;
+  Status AllowKeys(std::vector<std::string_view> known) const;
 
   StatusOr<std::string> Text(std::string_view key, std::string fallback) const;
   StatusOr<bool> Flag(std::string_view key, bool fallback) const;

@@ -127,17 +127,17 @@ StatusOr<PodSpec> ReadManifest(const PodManifest& manifest) {
   if (!read.ok()) {
     return Annotate(read, "cannot use the spec of pod " + NameOf(manifest));
   }
-  return PodSpec{
-      .uid = manifest.uid,
-      .static_uid = StaticUidOf(manifest),
-      .pod_namespace = manifest.pod_namespace,
-      .name = manifest.name,
-      .qos_class = HasPodLevel(manifest) ? QosClassOf({*whole}) : QosClassOf(reader.specs),
-      .controller_kind = manifest.controller_kind,
-      .priority_class = manifest.priority_class,
-      .priority = manifest.priority,
-      .runtime_class = manifest.runtime_class,
-      .containers = std::move(reader.specs)};
+  return PodSpec{.uid = manifest.uid,
+                 .static_uid = StaticUidOf(manifest),
+                 .pod_namespace = manifest.pod_namespace,
+                 .name = manifest.name,
+                 .qos_class = HasPodLevel(manifest) ? qrm::QosClassOf({*whole})
+                                                    : qrm::QosClassOf(reader.specs),
+                 .controller_kind = manifest.controller_kind,
+                 .priority_class = manifest.priority_class,
+                 .priority = manifest.priority,
+                 .runtime_class = manifest.runtime_class,
+                 .containers = std::move(reader.specs)};
 }
 
 std::optional<placement::ContainerDemand> Refine(const placement::ContainerDemand& estimate,

@@ -105,11 +105,12 @@ std::vector<config::ConfigKey> NodeKeys(AdmissionOptions& options, PodKeys& pod_
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name) {
   QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name, config::kForeignYaml));
   auto model = std::make_shared<NodeModel>();
-  std::vector<std::string> allowed = {"machine", "numa-memory",  "memory-kinds", "builtin-plugins",
-                                      "plugins", "offline-cpus", "pool-cpus"};
+  std::vector<std::string_view> allowed = {"machine",         "numa-memory", "memory-kinds",
+                                           "builtin-plugins", "plugins",     "offline-cpus",
+                                           "pool-cpus"};
   const std::vector<config::ConfigKey> keys = NodeKeys(model->options, model->pod_keys);
   for (const config::ConfigKey& key : keys) {
-    allowed.push_back(key.name);
+    allowed.emplace_back(key.name);
   }
   QRM_RETURN_IF_ERROR(section.AllowKeys(allowed));
   for (const config::ConfigKey& key : keys) {
