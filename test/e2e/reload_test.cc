@@ -333,7 +333,7 @@ TEST_F(ReloadTest, PluginProcessReadsItsFileAtTheSignalAndWhenItChanged) {
   ::kill(node_->plugin_pid("cpu"), SIGHUP);
   EXPECT_TRUE(Await([&] { return cpus() == "1-2"; })) << Log("cpu");
   write("9");
-  EXPECT_TRUE(Logs("plugin's configuration refused: the former one stays in force", "cpu"));
+  EXPECT_TRUE(Logs("plugin's configuration rejected; the previous one stays in force", "cpu"));
   write("0");
   EXPECT_TRUE(Await([&] { return cpus() == "0"; })) << Log("cpu");
 }
