@@ -379,7 +379,7 @@ TEST_F(PartitionTest, OneThatTheKernelCallsInvalidIsCaughtAndUndone) {
   const host::Claim partition = PartitionClaims(kCgroup, {cpu()}).back();
   const auto held = (*knobs)->Hold("a", {partition});
   EXPECT_THAT(MessageOf(held.status()),
-              HasSubstr("the kernel took it and shows isolated invalid ("));
+              HasSubstr("the kernel accepted it but shows isolated invalid ("));
   std::cout << MessageOf(held.status()) << "\n";
   EXPECT_EQ(Read(File("cpuset.cpus.partition")), "member");
 }
