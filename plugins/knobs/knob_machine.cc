@@ -28,8 +28,8 @@ Status CheckPolicy(const std::string& value, const KnobMachine& machine) {
   if (realtime && machine.HasFile("cpu.rt_runtime_us")) {
     return Errorf(
         StatusCode::kFailedPrecondition,
-        "policy {}: this kernel (CONFIG_RT_GROUP_SCHED) rejects it, since containers have no "
-        "real-time budget in cpu.rt_runtime_us; use other, batch or idle, or another kernel",
+        "policy {} needs a real-time budget, which containers lack on a kernel with "
+        "CONFIG_RT_GROUP_SCHED (cpu.rt_runtime_us); use other, batch or idle, or another kernel",
         value);
   }
   return OkStatus();

@@ -266,7 +266,7 @@ TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceButForALackOfAClassInUse) {
   EXPECT_TRUE(Await([&] { return Classes().find("oom_score_adj 777") != std::string::npos; }));
   Define("{next: {oom_score_adj: 888}}");
   ::kill(node_->daemon_pid(), SIGHUP);
-  EXPECT_TRUE(Logs("class first is in use and not in it"));
+  EXPECT_TRUE(Logs("it lacks class first, which is in use"));
   EXPECT_THAT(Classes(), AllOf(HasSubstr("oom_score_adj 777"), Not(HasSubstr("888"))));
 }
 

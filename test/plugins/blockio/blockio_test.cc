@@ -198,7 +198,7 @@ TEST_F(BlockioTest, AFileWithoutAClassInUseChangesNothing) {
   WriteConfig("Classes: {other: [{Weight: 100}]}");
   const Status refused = provider->Refresh({"disks"});
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(MessageOf(refused), HasSubstr("class disks is in use and not in it"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("it lacks class disks, which is in use"));
   EXPECT_EQ(ProblemOf(*provider, "disks"), "");
   EXPECT_EQ(ProblemOf(*provider, "other"), "there is no such class");
 }

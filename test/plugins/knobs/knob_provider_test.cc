@@ -184,7 +184,8 @@ TEST_F(KnobProviderTest, FollowsItsFileUnlessItLacksAClassInUse) {
   ASSERT_TRUE(IsOk(provider->Refresh({"batch"})));
   EXPECT_THAT(provider->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "2097152")));
   WriteConfig("  other: {}\n");
-  EXPECT_THAT(MessageOf(provider->Refresh({"batch"})), HasSubstr("class batch is in use"));
+  EXPECT_THAT(MessageOf(provider->Refresh({"batch"})),
+              HasSubstr("it lacks class batch, which is in use"));
   EXPECT_THAT(provider->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "2097152")));
 }
 

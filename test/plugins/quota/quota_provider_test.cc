@@ -156,7 +156,8 @@ TEST_F(QuotaProviderTest, AKernelWithoutBurstRefusesThatClassAndNoOther) {
 TEST_F(QuotaProviderTest, TakesNoFileWithoutAClassThatSomebodyHas) {
   const auto provider = Make(kClasses);
   TryMake("  free: {quota: none}\n").IgnoreError();
-  EXPECT_THAT(MessageOf(provider->Refresh({"half"})), HasSubstr("class half is in use"));
+  EXPECT_THAT(MessageOf(provider->Refresh({"half"})),
+              HasSubstr("it lacks class half, which is in use"));
   EXPECT_TRUE(IsOk(provider->Resolve("half").status())) << "the former file is in force";
   ASSERT_TRUE(IsOk(provider->Refresh({"free"})));
   EXPECT_THAT(MessageOf(provider->Resolve("half").status()), HasSubstr("there is no cpu-quota"));
