@@ -26,7 +26,7 @@ constexpr char kDefaultKey[] = "default";
 constexpr char kDefaultWeight[] = "100";
 constexpr char kUnlimited[] = "rbps=max wbps=max riops=max wiops=max";
 
-/// A class by devices.
+/// A class's values by device.
 struct ResolvedDevices {
   std::map<DeviceId, std::pair<Device, Parameters>> by_device;
   std::optional<uint64_t> weight;  // of all other devices

@@ -1,4 +1,4 @@
-// Serves the classes of resctrl.
+// Implements the class type rdt with resctrl.
 #include "plugins/rdt/rdt_classes.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 namespace qrm::sdk {
 namespace {
 
-/// The manager answers before it does anything.
+/// Short, since the manager answers before it starts to reconcile.
 constexpr std::chrono::seconds kCallTimeout{2};
 
 }  // namespace

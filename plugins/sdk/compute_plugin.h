@@ -16,7 +16,7 @@ namespace qrm::sdk {
 /// Threads: as ResourcePlugin.
 class ComputePlugin final : public ResourcePlugin {
  public:
-  /// `driver` outlives it.
+  /// `driver` must outlive it.
   explicit ComputePlugin(ComputeDriver& driver) : driver_(driver) {}
 
   /// The answer of the driver in `host` to `request`: the recorded grant, if there is one. Grants

@@ -34,7 +34,7 @@ Status MakeDirectory(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) {
-    return Errorf(StatusCode::kFailedPrecondition, "cannot make directory {}: {}", path,
+    return Errorf(StatusCode::kFailedPrecondition, "cannot create directory {}: {}", path,
                   error.message());
   }
   return OkStatus();
@@ -319,7 +319,7 @@ StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
     QRM_ASSIGN_OR_RETURN(const HintList hints, Hints(request));
     if (hints.IsImpossible()) {
       return Errorf(StatusCode::kResourceExhausted,
-                    "cannot admit container {}: no NUMA node can serve {}; free some",
+                    "cannot admit container {}: no NUMA node can serve {}; release some of it",
                     request.key.container, request.resource);
     }
     const auto best = std::ranges::find_if(hints.hints(), &TopologyHint::preferred);

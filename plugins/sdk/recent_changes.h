@@ -1,4 +1,4 @@
-// Remembers which containers a plugin changed last.
+// Records the containers that a plugin changed last.
 #pragma once
 
 #include <cstddef>

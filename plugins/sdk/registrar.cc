@@ -81,7 +81,7 @@ struct Registrar::Impl {
   DirectoryWatch watch;
   const int stop_event;  ///< readable when the loop must end
 
-  std::optional<FileId> known_by;  ///< the manager's socket that we registered on
+  std::optional<FileId> known_by;  ///< the manager's socket of the last registration
   TimePoint next_attempt;
   milliseconds retry = kFirstRetry;
   Complaint socket_complaint;

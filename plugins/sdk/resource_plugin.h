@@ -154,7 +154,7 @@ struct PluginSettings {
                                  ///< plugin's socket is created there too
   std::string plugins_dir;  ///< --plugins-registry-dir: the watched directory; exactly one of the
                             ///< two is set
-  std::string state_dir;    ///< --state-dir: where the state database lives
+  std::string state_dir;    ///< --state-dir: the directory of the state database
   std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
   /// --control-socket: the manager's socket for change notifications; empty: the manager sees
   /// changes at its next reconcile.

@@ -41,7 +41,7 @@ struct WithoutArguments {
   static StatusOr<Nothing> FromWire(const Message& /*message*/) { return Nothing{}; }
 };
 
-/// For calls whose answer says only that it worked.
+/// For calls whose answer has no content.
 template <typename R>
 struct WithoutAnswer : Unchecked {
   using Response = R;
