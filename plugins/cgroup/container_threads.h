@@ -46,7 +46,7 @@ using ThreadPass =
     std::function<StatusOr<std::size_t>(const std::vector<pid_t>& threads, int clean)>;
 
 /// Runs `pass` over all threads of the cgroup `directory` until it finds nothing to repair twice in
-/// a row: a fork copies its parent's values before the child is visible. A container that forks too
+/// a row. A fork copies its parent's values before the child is visible. A container that forks too
 /// fast is frozen for the rest. Errors: kUnavailable when threads were missed, as `cannot <action>:
 /// <number> were missed`; kNotFound when the cgroup is gone; those of `pass`.
 Status RepairAllThreads(const std::string& directory, const std::string& action,

@@ -40,7 +40,7 @@ class ResctrlLock {
 /// Reads and changes resctrl, one command per call. A group is a control group, by its directory's
 /// name; the root group is "".
 ///
-/// Threads: any, but only one may change resctrl at a time. Errors contain the kernel's status text
+/// Threads: any, but only one may change resctrl at a time. Errors, with the kernel's status text
 /// if there is one: kFailedPrecondition when resctrl is not mounted, kResourceExhausted when no ids
 /// are left, kUnavailable when the kernel is busy or the group is gone. Source: Linux
 /// Documentation/filesystems/resctrl.rst.

@@ -9,7 +9,7 @@
 namespace qrm::rdt {
 
 /// Moves every thread of the cgroup `directory` and its descendants to `group`. Repeats this until
-/// two checks in a row find no other thread, the second one by the threads' own files: a fork
+/// two checks in a row find no other thread, the second one by the threads' own files. A fork
 /// copies its parent's group before the child is visible. A container that forks too fast is frozen
 /// for the rest. Cost: one small file read per thread. Errors: kUnavailable, with the number of
 /// threads still elsewhere; kNotFound when the cgroup is gone; those of Resctrl. Source: Linux

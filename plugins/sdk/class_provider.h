@@ -62,7 +62,7 @@ struct ClassTarget {
   bool operator==(const ClassTarget&) const = default;
 };
 
-/// A number that a provider reads about a class, such as its share of a cache.
+/// A number that a provider reads about a class, such as its occupancy of a cache.
 struct ClassReading {
   std::string class_name;
   std::string quantity;  ///< with the unit; few different values: "llc_occupancy_bytes"
@@ -77,7 +77,7 @@ struct ClassReading {
 ///
 /// Threads: List and Resolve are called by any thread, also while another function runs, and must
 /// answer from memory at once. All other functions may wait for the kernel. They are called on the
-/// provider's dedicated thread, one call at a time, without a lock: a slow call delays only
+/// provider's dedicated thread, one call at a time, without a lock. A slow call delays only
 /// containers that start with, or change, a class of this type.
 ///
 /// Ownership: a provider keeps nothing on disk. What it has in the kernel (groups, limits) it finds

@@ -70,8 +70,8 @@ class ResourcePlugin {
 
   /// Replaces the plugin's state: `grants` are all current grants. Called at the start, before all
   /// other calls except LoadState; an error then ends the plugin. Called again when an allocation
-  /// could not be written to disk, or when the manager restores allocations that the plugin lost;
-  /// after an error, the plugin must keep its state.
+  /// could not be written to disk, or when the manager restores allocations that the plugin lost.
+  /// After an error, the plugin must then keep its state.
   virtual Status Restore(const Grants& grants);
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
