@@ -24,7 +24,7 @@ MOST_WORDS = 35
 MOST_COLUMNS = 120
 EXCEPTIONS = "scripts/words.exceptions"
 CHECKED = [".ci", "CMakeLists.txt", "CONTRIBUTING.md", "README.md", "SECURITY.md", "api", "charts", "checkpoint", "cluster",
-           "cmake", "docs", "packaging", "scheduler", "scripts", "tools", "topology"]
+           "cmake", "docs", "manager", "packaging", "plugins", "scheduler", "scripts", "tools", "topology"]
 GENERATED = ["docs/configuration.md"]
 
 # What not to write, and what to write.

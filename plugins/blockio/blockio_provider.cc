@@ -1,4 +1,4 @@
-// Keeps each class's table in step with the file and the devices, and writes it into cgroups.
+// Keeps each class's table up to date with the file and the devices, and writes it into cgroups.
 #include "plugins/blockio/blockio_provider.h"
 
 #include <map>
@@ -28,7 +28,7 @@ StatusOr<std::vector<ClassConfig>> LoadConfig(ClassFile& file) {
   return ParseConfig(section);
 }
 
-/// What a class is now.
+/// A class's current table.
 struct Resolved {
   CgroupTable table;
   std::string problem;
@@ -91,7 +91,7 @@ class Provider final : public sdk::ClassProvider {
     QRM_ASSIGN_OR_RETURN(const CgroupTable found, ReadTable(CgroupDirectory(DirectoryOf(target)),
                                                             FilesOf(options_.version)));
     return found == wanted ? std::string()
-                           : fmt::format("its cgroup has {}, and the class is {}",
+                           : fmt::format("its cgroup has {}, but the class has {}",
                                          cgroup::ToString(found), cgroup::ToString(wanted));
   }
 
@@ -145,8 +145,8 @@ class Provider final : public sdk::ClassProvider {
 
   const ProviderOptions options_;
   const std::unique_ptr<Devices> devices_;
-  ClassFile file_;                    // as the next one, on the provider's thread
-  std::vector<ClassConfig> classes_;  // as the file had them when it was last good
+  ClassFile file_;                    // this and the next one: only on the provider's thread
+  std::vector<ClassConfig> classes_;  // from the last valid file
   mutable Mutex mutex_;
   std::map<std::string, Resolved> resolved_ QRM_GUARDED_BY(mutex_);
 };

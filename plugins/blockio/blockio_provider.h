@@ -15,15 +15,15 @@ inline constexpr char kType[] = "blockio";
 
 struct ProviderOptions {
   std::string config_file;  ///< in goresctrl's syntax; read again when it changes
-  std::string blkio_root;   ///< of the hierarchy that has the controller
+  std::string blkio_root;   ///< the hierarchy that has the controller
   CgroupVersion version = CgroupVersion::kV1;
 };
 
-/// Classes of `options.config_file`, as the devices are. At creation, cgroup v2 takes them from the
-/// runtime; v1 has no word for them there, so that Apply writes them before the first instruction.
-/// On running containers, Apply writes the cgroup's files. A class that cannot be given (see
-/// TableOf) has a problem; the others are as before.
-/// Errors: kInvalidArgument for a file that cannot be read or has an error.
+/// The classes of `options.config_file` for the current devices. In cgroup v2, the runtime sets
+/// them at creation. The OCI specification has no field for them in v1, so there Apply writes them
+/// before the first instruction. On running containers, Apply writes the cgroup's files. A class
+/// that is not possible (see TableOf) has a problem; the others are not affected. Errors:
+/// kInvalidArgument for a file that cannot be read or has an error.
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeBlockioProvider(ProviderOptions options,
                                                                   std::unique_ptr<Devices> devices);
 

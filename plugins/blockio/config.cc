@@ -17,7 +17,7 @@ using config::Section;
 
 constexpr uint64_t kLeastWeight = 10;
 constexpr uint64_t kMostWeight = 1000;
-/// The kernel keeps iops in 32 bits, and takes the largest number for no limit.
+/// The kernel keeps iops in 32 bits, and the largest number means no limit.
 constexpr uint64_t kMostIops = std::numeric_limits<uint32_t>::max() - 1;
 constexpr uint64_t kMostBps = uint64_t{1} << 53;
 
@@ -31,7 +31,7 @@ constexpr Unit kUnits[] = {
     {"k", 1e3},     {"M", 1e6},        {"G", 1e9},           {"T", 1e12},
     {"", 1.0}};
 
-/// A quantity, rounded up; nothing for what is none.
+/// A quantity, rounded up; nothing if `text` is not a quantity.
 std::optional<double> ParseQuantity(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (text.ends_with(unit.name)) {
@@ -85,8 +85,8 @@ StatusOr<Entry> ReadEntry(const Section& section) {
                        ReadNumber(section, "Weight", {kLeastWeight, kMostWeight}));
   const Parameters only_weight{.weight = parameters.weight};
   if (entry.devices.empty() && parameters != only_weight) {
-    return section.Error("Devices", "is missing, so that rates are of no device",
-                         "list the devices, or give all others a Weight only");
+    return section.Error("Devices", "is missing, but rates need devices",
+                         "list the devices; only Weight applies without Devices");
   }
   return entry;
 }
@@ -108,7 +108,7 @@ StatusOr<std::vector<ClassConfig>> ParseConfig(const Section& file) {
   std::set<std::string> names;
   for (const std::string& name : section.Keys()) {
     if (!sdk::IsClassName(name) || !names.insert(name).second) {
-      return section.Error(name, sdk::IsClassName(name) ? "stands there twice" : "is no class name",
+      return section.Error(name, sdk::IsClassName(name) ? "is listed twice" : "is not a class name",
                            sdk::IsClassName(name) ? "keep one of them" : sdk::kClassNameForm);
     }
     ClassConfig config{.name = name};

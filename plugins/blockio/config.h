@@ -1,4 +1,4 @@
-// The classes of type blockio, as the operator writes them.
+// The operator's configuration of blockio classes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace qrm::blockio {
 
-/// What is set of one device, or by weight of all others. Absent: not set.
+/// The values of one device, or the weight of all other devices. Absent: not set.
 struct Parameters {
   std::optional<uint64_t> read_bps;
   std::optional<uint64_t> write_bps;
@@ -19,19 +19,20 @@ struct Parameters {
   std::optional<uint64_t> write_iops;
   std::optional<uint64_t> weight;  ///< 10 to 1000
 
-  /// Takes from `later` what it sets.
+  /// Takes over all values that `later` sets.
   void Override(const Parameters& later);
   bool operator==(const Parameters&) const = default;
 };
 
 struct Entry {
-  std::vector<std::string> devices;  ///< globs over device nodes; none: all devices, by weight
+  std::vector<std::string>
+      devices;  ///< globs of device nodes; empty: all other devices, weight only
   Parameters parameters;
 
   bool operator==(const Entry&) const = default;
 };
 
-/// A class: what later entries set wins over what earlier ones do.
+/// A class; later entries override earlier ones.
 struct ClassConfig {
   std::string name;
   std::vector<Entry> entries;
@@ -39,9 +40,9 @@ struct ClassConfig {
   bool operator==(const ClassConfig&) const = default;
 };
 
-/// Reads `Classes: {NAME: [{Devices: [GLOB...], ThrottleReadBps: 50M, ..., Weight: 100}]}`.
-/// Errors: kInvalidArgument with file, line and key for anything else: nothing is skipped.
-/// Source: goresctrl, pkg/blockio; but for a rate of 0, which would lift the limit and is refused.
+/// Reads `Classes: {NAME: [{Devices: [GLOB...], ThrottleReadBps: 50M, ..., Weight: 100}]}`. Errors:
+/// kInvalidArgument with file, line and key for anything else. Source: goresctrl, pkg/blockio,
+/// except that a rate of 0, which would lift the limit, is rejected.
 StatusOr<std::vector<ClassConfig>> ParseConfig(const config::Section& file);
 
 }  // namespace qrm::blockio

@@ -1,4 +1,4 @@
-// Looks at device nodes and at sysfs.
+// Reads device nodes and sysfs.
 #include "plugins/blockio/devices.h"
 
 #include <cerrno>
@@ -59,12 +59,12 @@ std::vector<std::string> SystemDevices::Match(const std::string& pattern) const 
 StatusOr<Device> SystemDevices::Look(const std::string& path) const {
   struct stat node{};
   if (::stat(path.c_str(), &node) != 0) {
-    return Errorf(StatusCode::kNotFound, "cannot look at {}: {}", path,
+    return Errorf(StatusCode::kNotFound, "cannot read device {}: {}", path,
                   std::generic_category().message(errno));
   }
   if (!S_ISBLK(node.st_mode)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "{} is no block device; write a glob that only block devices match", path);
+                  "{} is not a block device; write a glob that matches only block devices", path);
   }
   Device device{.id = {gnu_dev_major(node.st_rdev), gnu_dev_minor(node.st_rdev)}};
   const std::string entry = fmt::format("{}/dev/block/{}", sys_root_, ToString(device.id));

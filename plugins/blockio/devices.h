@@ -1,4 +1,4 @@
-// The block devices of the machine, as far as classes have to know them.
+// The machine's block devices, with the facts that classes need.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@
 
 namespace qrm::blockio {
 
-/// How the kernel numbers a device.
+/// The kernel's number of a device.
 struct DeviceId {
   uint32_t major = 0;
   uint32_t minor = 0;
@@ -24,8 +24,8 @@ std::string ToString(const DeviceId& id);
 struct Device {
   DeviceId id;
   bool is_partition = false;
-  bool has_bfq = false;      ///< its scheduler is bfq, which weighs by blkio.bfq and io.bfq.weight
-  bool has_io_cost = false;  ///< iocost is enabled for it, which weighs by io.weight
+  bool has_bfq = false;  ///< its scheduler is bfq, which uses blkio.bfq.weight and io.bfq.weight
+  bool has_io_cost = false;  ///< iocost is enabled for it, which uses io.weight
 
   bool operator==(const Device&) const = default;
 };
@@ -35,13 +35,13 @@ class Devices {
  public:
   virtual ~Devices() = default;
 
-  /// The paths that the glob `pattern` describes, without those that are gone.
+  /// The existing paths that match the glob `pattern`.
   [[nodiscard]] virtual std::vector<std::string> Match(const std::string& pattern) const = 0;
-  /// Errors: kNotFound when it is gone; kInvalidArgument for what is no block device.
+  /// Errors: kNotFound when it is gone; kInvalidArgument if it is not a block device.
   [[nodiscard]] virtual StatusOr<Device> Look(const std::string& path) const = 0;
 };
 
-/// Those of this machine. Source: Linux, Documentation/admin-guide/cgroup-v2.rst; glob(3).
+/// The devices of this machine. Source: Linux, Documentation/admin-guide/cgroup-v2.rst; glob(3).
 class SystemDevices final : public Devices {
  public:
   /// `sys_root` is where sysfs is mounted; `cost_file` the io.cost.qos of the root cgroup of v2.

@@ -1,4 +1,4 @@
-// Joins the entries of a class per device, and writes them in the kernel's words.
+// Merges the entries of a class per device, and formats them for the kernel.
 #include "plugins/blockio/limits.h"
 
 #include <utility>
@@ -26,10 +26,10 @@ constexpr char kDefaultKey[] = "default";
 constexpr char kDefaultWeight[] = "100";
 constexpr char kUnlimited[] = "rbps=max wbps=max riops=max wiops=max";
 
-/// A class by devices.
+/// A class's values by device.
 struct ResolvedDevices {
   std::map<DeviceId, std::pair<Device, Parameters>> by_device;
-  std::optional<uint64_t> weight;  // of all others
+  std::optional<uint64_t> weight;  // of all other devices
 };
 
 Status Refused(const std::string& path, const std::string& why, const std::string& cure) {
@@ -40,19 +40,18 @@ Status AddDevice(const std::string& path, const Parameters& parameters, const De
                  ResolvedDevices& resolved) {
   const StatusOr<Device> device = devices.Look(path);
   if (device.status().code() == StatusCode::kNotFound) {
-    return OkStatus();  // gone since it matched
+    return OkStatus();  // it has disappeared since it matched
   }
   if (!device.ok()) {
     return Errorf(StatusCode::kFailedPrecondition, "{}", MessageOf(device.status()));
   }
   if (device->is_partition) {
     return Refused(path, "is a partition, which the kernel does not limit",
-                   "write a glob that only whole disks match");
+                   "write a glob that matches only whole disks");
   }
   if (parameters.weight.has_value() && !device->has_bfq && !device->has_io_cost) {
-    return Refused(path, "weighs nobody: its scheduler is not bfq, and iocost is not enabled",
-                   "choose bfq in its queue/scheduler, enable it in io.cost.qos, or leave Weight "
-                   "out");
+    return Refused(path, "has no weights: its scheduler is not bfq, and iocost is not enabled",
+                   "set bfq in its queue/scheduler, enable it in io.cost.qos, or remove Weight");
   }
   auto& entry = resolved.by_device[device->id];
   entry.first = *device;
@@ -106,7 +105,7 @@ std::string MaxOf(const Parameters& parameters) {
                      text(parameters.write_iops));
 }
 
-/// A weight of 10 to 1000 as io.weight has it, 1 to 10000. Source: runc.
+/// Converts a weight of 10 to 1000 to io.weight's range, 1 to 10000. Source: runc.
 uint64_t IoWeight(uint64_t weight) {
   return 1 + (weight - 10) * 9999 / 990;
 }
@@ -129,7 +128,7 @@ CgroupTable TableOfV2(const ResolvedDevices& resolved) {
   return table;
 }
 
-/// What the kernel shows of it: a weight that is the default one is not told from none.
+/// The table that the kernel shows: a default weight cannot be distinguished from no weight.
 CgroupTable WithoutNeutral(CgroupTable table, CgroupVersion version) {
   for (const CgroupFile& file : FilesOf(version)) {
     const auto lines = table.find(file.name);

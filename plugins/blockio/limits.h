@@ -1,4 +1,4 @@
-// What a class means for cgroup files: pure computation.
+// Computes the cgroup files of a class.
 #pragma once
 
 #include <map>
@@ -20,16 +20,15 @@ enum class CgroupVersion { kV1, kV2 };
 /// blkio-controller.rst, block/bfq-iosched.rst and cgroup-v2.rst.
 const std::vector<cgroup::CgroupFile>& FilesOf(CgroupVersion version);
 
-/// What `config` says for the devices that are there now, as the kernel shows it. A glob without a
-/// device says nothing.
-/// Errors: kFailedPrecondition for a partition, for what is no block device, and for the weight of
-/// a device that nothing weighs.
+/// The values of `config` for the current devices, as the kernel shows them. A glob without a
+/// device has no effect. Errors: kFailedPrecondition for a partition, for a file that is not a
+/// block device, and for the weight of a device without weights.
 StatusOr<cgroup::CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
                                       CgroupVersion version);
 
-/// Of these, what every runtime can write at creation: file -> its line. Files of several lines are
-/// left out, since runc 1.1 writes them at once and the kernel takes one device at a time.
-/// Source: OCI runtime specification, "unified"; runc 1.1.5, setUnified.
+/// The values that every runtime can write at creation: file -> line. Files with several lines are
+/// left out: runc 1.1 writes them at once, but the kernel accepts one device per write. Source: OCI
+/// runtime specification, "unified"; runc 1.1.5, setUnified.
 StringMap UnifiedOf(const cgroup::CgroupTable& table);
 
 }  // namespace qrm::blockio

@@ -23,9 +23,9 @@ namespace {
 
 constexpr int kThousandthDigits = 3;
 
-/// How the value of an attribute is written.
+/// The form of an attribute's value.
 struct Form {
-  std::string_view example;  ///< empty: there is no value
+  std::string_view example;  ///< empty: the attribute has no value
   bool (*read)(std::string_view value, Attribute& attribute) = nullptr;
 };
 
@@ -103,7 +103,7 @@ bool ReadMicroseconds(std::string_view value, Attribute& attribute) {
   return true;
 }
 
-/// One of few words.
+/// Reads one word of a list.
 template <const auto& kWords>
 bool ReadChoice(std::string_view value, Attribute& attribute) {
   attribute.word = value;
@@ -111,7 +111,7 @@ bool ReadChoice(std::string_view value, Attribute& attribute) {
   return std::find(std::begin(kWords), std::end(kWords), value) != std::end(kWords);
 }
 
-/// A name that the kernel knows.
+/// Reads a name that the kernel uses.
 bool ReadWord(std::string_view value, Attribute& attribute) {
   const bool good = !value.empty() && std::all_of(value.begin(), value.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-';
@@ -121,7 +121,7 @@ bool ReadWord(std::string_view value, Attribute& attribute) {
   return good;
 }
 
-/// By the table of what the kernel has for threads.
+/// Reads a value by the table of thread attributes.
 bool ReadThreadKnob(const char* name, const std::string& value, Attribute& attribute) {
   for (const knobs::KnobType& type : knobs::KnobTypes()) {
     for (const knobs::Knob& knob : type.knobs) {
@@ -160,7 +160,7 @@ struct Row {
   std::string_view name;
   AttributeKind kind;
   Form form;
-  std::string_view excludes;  ///< attributes of one such word exclude each other
+  std::string_view excludes;  ///< attributes with the same text here exclude each other
   AttributeScope scope = AttributeScope::kCpus;
 };
 
@@ -216,8 +216,8 @@ Status Unknown(std::size_t column, std::string_view token, std::string_view name
   }
   const std::string near = NearestWord(name, names);
   return near.empty()
-             ? Wrong(column, token, "is no attribute; write one of {}", fmt::join(names, ", "))
-             : Wrong(column, token, "is no attribute; did you mean {}?", near);
+             ? Wrong(column, token, "is not an attribute; write one of {}", fmt::join(names, ", "))
+             : Wrong(column, token, "is not an attribute; did you mean {}?", near);
 }
 
 /// "2.1ghz" as "freq=2.1ghz", and "1.0 priority" as "priority=1.0".
@@ -234,7 +234,7 @@ std::string WithoutLegacy(const std::string& token) {
              : "freq=" + token;
 }
 
-/// One attribute, of which `token` has no blanks around it.
+/// Reads one attribute; `token` has no blanks around it.
 StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column, AttributeScope scope) {
   const bool is_wish = token.ends_with('?');
   const std::string written =
@@ -253,8 +253,9 @@ StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column, Attribu
   }
   if (row->scope != scope) {
     return scope == AttributeScope::kCpus
-               ? Wrong(column, token, "is of the whole container; write it in container_attributes")
-               : Wrong(column, token, "is of CPUs; write it in compute_attributes");
+               ? Wrong(column, token,
+                       "applies to the whole container; write it in container_attributes")
+               : Wrong(column, token, "applies to CPUs; write it in compute_attributes");
   }
   Attribute attribute{.kind = row->kind, .is_wish = is_wish, .text = name};
   if (row->form.read == nullptr) {
@@ -268,20 +269,19 @@ StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column, Attribu
   return attribute;
 }
 
-/// OK when `attribute` goes with those before it on its line.
+/// OK if `attribute` is compatible with the attributes before it on its line.
 Status CheckWith(const std::vector<Attribute>& before, const Attribute& attribute,
                  std::string_view token, std::size_t column) {
   const auto name_of = [](const Attribute& of) { return of.text.substr(0, of.text.find('=')); };
   const Row* const row = FindRow(name_of(attribute));
   for (const Attribute& other : before) {
     if (name_of(other) == name_of(attribute)) {
-      return Wrong(column, token, "stands there twice; write it once");
+      return Wrong(column, token, "is listed twice; write it once");
     }
     const Row* const other_row = FindRow(name_of(other));
     if (row != nullptr && other_row != nullptr && !row->excludes.empty() &&
         row->excludes == other_row->excludes) {
-      return Wrong(column, token, "does not go with '{}'; write one of {}", other.text,
-                   row->excludes);
+      return Wrong(column, token, "excludes '{}'; write one of {}", other.text, row->excludes);
     }
   }
   return OkStatus();
@@ -296,7 +296,7 @@ StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line, Attribut
     const std::size_t end = std::min(line.find(',', begin), line.size());
     const std::string_view token = Trimmed(line.substr(begin, end - begin));
     if (token.empty()) {
-      return Wrong(begin + 1, token, "is no attribute; write one between commas");
+      return Wrong(begin + 1, token, "is not an attribute; write an attribute between commas");
     }
     const std::size_t column = static_cast<std::size_t>(token.data() - line.data()) + 1;
     QRM_ASSIGN_OR_RETURN(Attribute attribute, ParseOne(token, column, scope));

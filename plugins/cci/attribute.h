@@ -11,35 +11,35 @@
 
 namespace qrm::cci {
 
-/// What an attribute says of the CPUs of its line.
+/// What an attribute requires of the CPUs of its line.
 enum class AttributeKind : uint8_t {
-  kExclusive,         ///< no other container's
+  kExclusive,         ///< for no other container
   kShared,            ///< they stay in the shared pool
-  kSmtRequired,       ///< every thread of each core is among them
-  kSmtPreferred,      ///< as many whole cores as possible
-  kSmtDenied,         ///< one thread of each core; the others are idle
-  kCoreType,          ///< of one kind of core: `word` is "performance" or "efficiency"
+  kSmtRequired,       ///< with every thread of each core
+  kSmtPreferred,      ///< with as many whole cores as possible
+  kSmtDenied,         ///< one thread of each core; the other threads stay idle
+  kCoreType,          ///< cores of one type: `word` is "performance" or "efficiency"
   kNuma,              ///< on `nodes`
-  kNumaSingle,        ///< on one node, whichever
-  kMemory,            ///< where memory comes from: `word` is "bind", "preferred" or "interleave"
-  kFrequency,         ///< runs at `least` kHz or more, and up to `most` kHz unless that is 0
+  kNumaSingle,        ///< on any single node
+  kMemory,            ///< the memory policy: `word` is "bind", "preferred" or "interleave"
+  kFrequency,         ///< runs at `least` kHz or more, and at most `most` kHz unless 0
   kMostFrequency,     ///< runs at `most` kHz or less
   kGovernor,          ///< the cpufreq governor `word`
   kEnergyPreference,  ///< the energy performance preference `word`
   kPriority,          ///< `least` thousandths: fast cores first
-  kNoIrq,             ///< no interrupt that can be moved is handled there
-  kIdleLatency,       ///< wakes up within `least` microseconds; 0 is no idle state at all
-  kNoBalance,         ///< the kernel moves no thread from one of them to another
+  kNoIrq,             ///< handles no movable interrupt
+  kIdleLatency,       ///< wakes up within `least` microseconds; 0: never sleeps
+  kNoBalance,         ///< the kernel does not move threads between these CPUs
   kSchedule,          ///< the scheduling policy of all threads: `word` is "fifo 10"
-  kNice,              ///< their nice value: `word`
-  kOther,             ///< an attribute of the grammar, or somebody's own, that has no kind here
+  kNice,              ///< the nice value of all threads: `word`
+  kOther,             ///< any other attribute; not supported here
 };
 
-/// One attribute as it was read.
+/// One parsed attribute.
 struct Attribute {
   AttributeKind kind = AttributeKind::kOther;
   bool is_wish = false;  ///< may stay unmet
-  std::string text;      ///< without the '?', in one way of writing: "freq=2100000kHz"
+  std::string text;      ///< without the '?', in a canonical form: "freq=2100000kHz"
   std::string word;
   NumaMask nodes;
   int64_t least = 0;
@@ -48,7 +48,7 @@ struct Attribute {
   bool operator==(const Attribute&) const = default;
 };
 
-/// What the attributes of a line are of.
+/// What the attributes of a line apply to.
 enum class AttributeScope : uint8_t {
   kCpus,       ///< the CPUs of a line of cores
   kContainer,  ///< the threads of the whole container
@@ -59,13 +59,13 @@ enum class AttributeScope : uint8_t {
 ///   attr   = name [ "=" value ] [ "?" ]
 ///   legacy = number ("GHz" | "MHz" | "kHz") | number "priority"
 ///
-/// Case and blanks do not count, '_' is '-'. Errors: kInvalidArgument as `column 5: 'x' ...; ...`
-/// for an unknown name, one of another scope, an impossible value, an attribute that stands there
-/// twice, and two that exclude each other.
+/// Case and blanks are ignored, and '_' equals '-'. Errors: kInvalidArgument as `column 5: 'x' ...;
+/// ...` for an unknown name, another scope, an impossible value, a repeated attribute, and
+/// attributes that exclude each other.
 StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line,
                                                  AttributeScope scope = AttributeScope::kCpus);
 
-/// The same attributes as a line; those that are wishes end in '?'.
+/// The attributes as a line; optional attributes end in '?'.
 std::string ToString(const std::vector<Attribute>& attributes);
 
 }  // namespace qrm::cci

@@ -1,4 +1,4 @@
-// Reads what a container asks for, chooses, and tells it the result.
+// Reads a container's specification, chooses CPUs, and passes the result to the container.
 #include "plugins/cci/cci_driver.h"
 
 #include <algorithm>
@@ -21,10 +21,11 @@ namespace {
 
 constexpr int64_t kMilli = 1000;
 
-/// Where the program, and a driver that is started again, find the attributes of all its threads.
+/// The variable with the attributes of the whole container, for the program and for a restarted
+/// driver.
 constexpr char kToldContainer[] = "CCI_CONTAINER";
 
-/// What the program is told, in variables of its environment.
+/// The environment variables for the container's program.
 StringMap Told(const sdk::ComputeGrant& grant, const std::vector<Attribute>& container) {
   std::vector<std::string> parts;
   parts.reserve(grant.parts.size());
@@ -48,17 +49,17 @@ StringMap Told(const sdk::ComputeGrant& grant, const std::vector<Attribute>& con
   return told;
 }
 
-/// Who holds values of the machine.
+/// The owner of host knobs.
 std::string OwnerOf(const ContainerKey& key) {
   return key.pod_uid + "/" + key.container;
 }
 
-/// What a part keeps, as its name says.
+/// The attributes in effect for a part, from its name.
 std::vector<Attribute> KeptBy(const sdk::ComputePart& part) {
   return ParseAttributes(part.name).value_or(std::vector<Attribute>());
 }
 
-/// What the whole container keeps, as its grant says.
+/// The attributes in effect for the whole container, from its grant.
 std::vector<Attribute> KeptByAll(const sdk::ComputeGrant& grant) {
   const auto told = grant.envs.find(kToldContainer);
   return told == grant.envs.end() ? std::vector<Attribute>()
@@ -91,14 +92,14 @@ CpuSet QuietCpus(const sdk::ComputeGrant& grant) {
   return quiet;
 }
 
-/// OK when no interrupt that would not move is handled by `quiet` alone.
+/// OK if each interrupt that could not be moved is also handled by CPUs outside `quiet`.
 Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quiet,
                   const host::HostFiles& files) {
   for (const host::Refusal& refusal : refusals) {
     if (host::IsHandledBy(quiet, refusal.path, files)) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "no-irq cannot be: the interrupt of {} stays on CPUs {} ({}); write no-irq? to "
-                    "run with it",
+                    "no-irq is not possible: the interrupt of {} stays on CPUs {} ({}); write "
+                    "no-irq? to accept it",
                     refusal.path.substr(0, refusal.path.rfind('/')), ToString(quiet),
                     refusal.reason);
     }
@@ -116,9 +117,9 @@ Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
   for (const auto& [key, grant] : grants) {
     living.insert(OwnerOf(key));
   }
-  // A value that cannot be put back now is tried again; nobody is to wait for it.
+  // A value that cannot be restored now is retried later; the start does not wait for it.
   if (const Status kept = knobs_->KeepOnly(living); !kept.ok()) {
-    log::Warning("value of the machine is not restored", {{"error", MessageOf(kept)}});
+    log::Warning("cannot restore a value of the machine", {{"error", MessageOf(kept)}});
   }
   TellBalancers();
   return OkStatus();
@@ -132,7 +133,7 @@ void CciDriver::TellBalancers() {
   ForgetGoneBalancers(running);
   for (const std::string& process : running) {
     if (const Status told = TellBalancer(process); !told.ok()) {
-      log::Warning("irqbalance does not know quiet CPUs", {{"error", MessageOf(told)}});
+      log::Warning("cannot ban quiet CPUs in irqbalance", {{"error", MessageOf(told)}});
     }
   }
 }
@@ -145,7 +146,7 @@ void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
   const host::JournalRecords records = knobs_->records();
   for (const host::JournalRecord& record : records) {
     if (host::IsBanFile(record.path) && !files.contains(record.path)) {
-      // Its bans went with it.
+      // Its bans ended with the process.
       knobs_->ReleaseFile(record.path).IgnoreError();
     }
   }
@@ -184,7 +185,7 @@ Status CciDriver::HoldKnobs(const sdk::ComputeInstance& instance, const sdk::Com
   }
   const std::string owner = OwnerOf(instance.key);
   const std::vector<host::Claim> claims = ClaimsOfInstance(grant, instance.cgroup);
-  // An instance before this one had another cgroup.
+  // An earlier instance had another cgroup.
   QRM_RETURN_IF_ERROR(knobs_->ReleaseAllBut(owner, claims));
   QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
   const CpuSet quiet = QuietCpus(grant);
@@ -220,7 +221,7 @@ Status CciDriver::Remove(const ContainerKey& key) {
   return OkStatus();
 }
 
-// All of the machine's files take milliseconds to read.
+// Only if needed: reading all of the machine's files takes milliseconds.
 CpuKnobs CciDriver::KnobsFor(const SpecLines& lines) const {
   const auto any = [&](bool (*is_such)(const std::vector<Attribute>&)) {
     return std::any_of(lines.begin(), lines.end(),
@@ -245,8 +246,8 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   });
   if (cpus == 0 || (has_fraction && !shares)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it gives whole CPUs, and the container requests {}m; request 1, 2 or more, or "
-                  "add a line of cores that is shared",
+                  "it gives whole CPUs, but the container requests {}m; request whole CPUs, or add "
+                  "a shared line to cores",
                   request.milli_cpus);
   }
   QRM_ASSIGN_OR_RETURN(sdk::ComputeGrant grant, Choose(spec.lines,

@@ -18,14 +18,14 @@
 
 namespace qrm::cci {
 
-/// Its name, unless --resource says otherwise.
+/// Its name, unless --resource is set.
 inline constexpr char kDriverName[] = "attributes";
 
-/// Threads: as ComputeDriver.
+/// The driver. Threads: see ComputeDriver.
 class CciDriver final : public sdk::ComputeDriver {
  public:
-  /// Sets what attributes ask for on the machine of `files`, which outlives it, by `knobs`, and of
-  /// containers' threads where `scheduling` has them.
+  /// Sets attributes on the machine of `files`, which must outlive it, through `knobs`, and on
+  /// containers' threads in the cgroups of `scheduling`.
   CciDriver(Machine machine, Policies policies, host::HostFiles& files,
             std::unique_ptr<host::HostKnobs> knobs, knobs::KnobMachine scheduling)
       : machine_(std::move(machine)),
@@ -38,30 +38,29 @@ class CciDriver final : public sdk::ComputeDriver {
   CciDriver(const CciDriver&) = delete;
   CciDriver& operator=(const CciDriver&) = delete;
 
-  /// What containers that are gone left on the machine is put back, what others need is set again.
+  /// Restores the machine's values of ended containers, and sets the values of the others again.
   Status Restore(const sdk::ComputeGrants& grants) override;
 
-  /// The program finds in its environment what it has: CCI_CPUS, CCI_PARTS ("2-3 exclusive; 6
-  /// exclusive, numa=0"), CCI_CONTAINER where it has attributes as a whole, and CCI_UNMET where
-  /// something is missing.
+  /// Sets environment variables for the program: CCI_CPUS, CCI_PARTS ("2-3 exclusive; 6 exclusive,
+  /// numa=0"), CCI_CONTAINER for attributes of the whole container, and CCI_UNMET for unmet
+  /// optional attributes.
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override;
 
-  /// Sets on the machine what the container was admitted with. Errors: what cannot be set.
+  /// Sets the container's attributes on the machine. Errors: what cannot be set.
   Status Add(const sdk::ComputeInstance& instance) override;
 
-  /// Puts back what only this container needed. Errors: what could not be.
+  /// Restores values that only this container needed. Errors: what could not be restored.
   Status Remove(const ContainerKey& key) override;
 
  private:
-  /// Has those that move interrupts on their own leave quiet CPUs alone, also if they were started
-  /// just now.
+  /// Bans quiet CPUs in all interrupt balancers, also in recently started ones.
   void TellBalancers();
   void ForgetGoneBalancers(const std::vector<std::string>& running);
   Status TellBalancer(const std::string& process);
-  /// What the machine can set, as far as `lines` ask for any of it.
+  /// The machine's knobs, read only if `lines` need them.
   CpuKnobs KnobsFor(const SpecLines& lines) const;
   Status HoldKnobs(const sdk::ComputeInstance& instance, const sdk::ComputeGrant& grant);
-  /// What a container with `grant` sets on the machine when it runs in `cgroup`.
+  /// The machine's values for a container with `grant` that runs in `cgroup`.
   std::vector<host::Claim> ClaimsOfInstance(const sdk::ComputeGrant& grant,
                                             const std::string& cgroup) const;
 

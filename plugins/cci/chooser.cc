@@ -1,4 +1,4 @@
-// Tries the lines of a specification with more and more of their wishes.
+// Tries the lines of a specification with more and more of their optional attributes.
 #include "plugins/cci/chooser.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace qrm::cci {
 namespace {
 
-/// Wishes that are to be kept.
+/// The optional attributes to keep.
 using Wishes = std::set<const Attribute*>;
 
 using Attributes = std::vector<const Attribute*>;
@@ -29,7 +29,7 @@ const Attribute* Find(const Attributes& attributes, AttributeKind kind) {
   return found == attributes.end() ? nullptr : *found;
 }
 
-/// What is asked of one line: all that is required, and the wishes that are to be kept.
+/// The attributes of one line: all required ones, and the optional ones to keep.
 Attributes Asked(const SpecLine& line, const Wishes& wishes) {
   Attributes asked;
   for (const Attribute& attribute : line.attributes) {
@@ -40,8 +40,8 @@ Attributes Asked(const SpecLine& line, const Wishes& wishes) {
   return asked;
 }
 
-/// Lines that can be served from fewer places come first: named CPUs, then whole cores, then those
-/// of certain nodes or kinds.
+/// Lines with fewer choices come first: named CPUs, then whole cores, then certain nodes or core
+/// types.
 int Freedom(const SpecLine& line, const Wishes& wishes) {
   if (line.any == 0) {
     return 0;
@@ -65,7 +65,7 @@ int Freedom(const SpecLine& line, const Wishes& wishes) {
   return freedom;
 }
 
-/// The CPUs of cores of which all threads are in `cpus`.
+/// The CPUs in `cpus` whose core is entirely in `cpus`.
 CpuSet WholeCores(const Machine& machine, const CpuSet& cpus) {
   CpuSet whole;
   for (const CpuGroup& core : machine.cores()) {
@@ -91,7 +91,7 @@ StatusOr<CpuSet> CpusOfType(const Machine& machine, const Attribute& type) {
   const int highest = machine.highest_core_kind();
   if (highest == 0) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "{} cannot be: all cores of this machine are alike; leave it out", type.text);
+                  "{} is not possible: all cores of this machine are alike; remove it", type.text);
   }
   CpuSet cpus;
   for (const Cpu& cpu : machine.cpus()) {
@@ -102,7 +102,7 @@ StatusOr<CpuSet> CpusOfType(const Machine& machine, const Attribute& type) {
   return cpus;
 }
 
-/// Those of `free` for which `attribute` can be set. Errors: why it can be for none.
+/// The CPUs in `free` for which `attribute` can be set. Errors: why it is possible for none.
 StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const CpuKnobs& knobs) {
   CpuSet settable;
   Status first;
@@ -117,7 +117,7 @@ StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const 
   return settable.Empty() && !first.ok() ? first : StatusOr<CpuSet>(settable);
 }
 
-/// The fastest of `free`, as many as are asked for or more.
+/// At least `count` of the fastest CPUs in `free`.
 CpuSet Fastest(const CpuSet& free, int count, const CpuKnobs& knobs) {
   std::map<int64_t, CpuSet, std::greater<>> by_rank;
   for (const int cpu : free) {
@@ -133,7 +133,8 @@ CpuSet Fastest(const CpuSet& free, int count, const CpuKnobs& knobs) {
   return fastest;
 }
 
-/// Where CPUs with `attribute`, which sets nothing, can be. Errors: it cannot be kept at all.
+/// The CPUs in `free` that have `attribute`, which does not set a value. Errors: it is not
+/// supported.
 StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const Machine& machine) {
   switch (attribute.kind) {
     case AttributeKind::kExclusive:
@@ -154,25 +155,24 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
         return free;
       }
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} is a policy of the program, which no driver can set; write mem=bind, or "
-                    "have the program set it",
+                    "{}: a driver cannot set this policy of the program; write mem=bind, or let "
+                    "the program set it",
                     attribute.text);
     default:
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} is nothing that this driver keeps; leave it out, or write {}? to run "
-                    "without",
+                    "{} is not supported by this driver; remove it, or write {}? to run without",
                     attribute.text, attribute.text);
   }
 }
 
-/// One line, as it is served.
+/// The choice of CPUs for one line.
 class LineChoice {
  public:
   LineChoice(const SpecLine& line, Attributes asked, const Room& room, const CpuLayout& layout,
              const CpuKnobs& knobs)
       : line_(line), asked_(std::move(asked)), room_(room), layout_(layout), knobs_(knobs) {}
 
-  /// From `free`.
+  /// Takes CPUs from `free`.
   StatusOr<sdk::ComputePart> Take(const CpuSet& free) const {
     if (Find(asked_, AttributeKind::kShared) != nullptr) {
       return Share();
@@ -181,9 +181,10 @@ class LineChoice {
     for (const Attribute* attribute : asked_) {
       QRM_ASSIGN_OR_RETURN(const CpuSet narrower, Narrowed(*attribute, allowed));
       if (line_.any > 0 && narrower.Count() < line_.any) {
-        return Errorf(StatusCode::kResourceExhausted,
-                      "{} leaves CPUs {} and {} are asked for; ask for fewer or remove a pod",
-                      attribute->text, narrower.Empty() ? "none" : ToString(narrower), line_.any);
+        return Errorf(
+            StatusCode::kResourceExhausted,
+            "{} permits CPUs {}, but {} CPUs are requested; request fewer or delete a pod",
+            attribute->text, narrower.Empty() ? "none" : ToString(narrower), line_.any);
       }
       allowed = narrower;
     }
@@ -201,20 +202,20 @@ class LineChoice {
  private:
   const Machine& machine() const { return layout_.machine(); }
 
-  /// CPUs that stay in the default pool.
+  /// Uses CPUs that stay in the default pool.
   StatusOr<sdk::ComputePart> Share() const {
     for (const Attribute* attribute : asked_) {
       if (attribute->kind != AttributeKind::kShared) {
         return Errorf(StatusCode::kInvalidArgument,
-                      "{} is of CPUs of a container's own, and shared ones are everybody's; leave "
-                      "it out, or write exclusive",
+                      "{} applies only to exclusive CPUs, but the line is shared; remove it, or "
+                      "write exclusive",
                       attribute->text);
       }
     }
     if (!line_.named.IsSubsetOf(room_.shared)) {
       return Errorf(StatusCode::kResourceExhausted,
-                    "CPUs {} are not in the default pool, for CPUs {} are; name those, or write "
-                    "*{} for all of the pool",
+                    "CPUs {} are not in the default pool, only CPUs {} are; name those, or write "
+                    "*{} for the whole pool",
                     ToString(line_.named - room_.shared), ToString(room_.shared),
                     line_.named.Count());
     }
@@ -224,7 +225,7 @@ class LineChoice {
   StatusOr<CpuSet> Narrowed(const Attribute& attribute, const CpuSet& cpus) const {
     constexpr int64_t kHigh = 700;
     if (line_.any == 0 && attribute.kind == AttributeKind::kSmtRequired) {
-      return cpus;  // Finish names the threads that are missing
+      return cpus;  // Finish reports the missing threads
     }
     if (!IsKnob(attribute)) {
       return Allowed(attribute, cpus, machine());
@@ -242,17 +243,17 @@ class LineChoice {
     const CpuSet& named = line_.named;
     if (!named.IsSubsetOf(free)) {
       return Errorf(StatusCode::kResourceExhausted,
-                    "CPUs {} are not available, for CPUs {} are; name those, or write *{} for any",
+                    "CPUs {} are not available, only CPUs {} are; name those, or write *{} for any",
                     ToString(named - free), ToString(free), named.Count());
     }
     if (!named.IsSubsetOf(allowed)) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "CPUs {} cannot have {}; name others, or write *{} for any that can",
+                    "CPUs {} cannot have {}; name other CPUs, or write *{} for any that can",
                     ToString(named - allowed), TextOfAsked(), named.Count());
     }
     if (Find(asked_, AttributeKind::kNumaSingle) != nullptr &&
         machine().NodesOf(named).Count() > 1) {
-      return Errorf(StatusCode::kInvalidArgument, "CPUs {} are on nodes {}; name those of one",
+      return Errorf(StatusCode::kInvalidArgument, "CPUs {} are on nodes {}; name CPUs of one node",
                     ToString(named), ToString(machine().NodesOf(named)));
     }
     return Finish(named);
@@ -272,11 +273,11 @@ class LineChoice {
       }
     }
     return Errorf(StatusCode::kResourceExhausted,
-                  "no single NUMA node has {} of the CPUs {}; ask for fewer or remove a pod",
+                  "no single NUMA node has {} of the CPUs {}; request fewer or delete a pod",
                   line_.any, ToString(threads));
   }
 
-  /// Nodes that suit the other resources first, then those that are used already.
+  /// Nodes that suit the other resources come first, then partly used nodes.
   std::vector<int> NodesByRoom(const CpuSet& cpus) const {
     const NumaMask mask = machine().node_mask();
     std::vector<int> nodes(mask.begin(), mask.end());
@@ -298,7 +299,7 @@ class LineChoice {
     return large.Count() == line_.any ? large : taken;
   }
 
-  /// Where cores have one thread or two, the small ones fill what large ones leave.
+  /// Cores with two threads come first; cores with one thread fill the rest.
   CpuSet LargeCoresFirst(const CpuSet& cpus) const {
     std::vector<CpuSet> cores;
     for (const CpuGroup& core : machine().cores()) {
@@ -317,20 +318,20 @@ class LineChoice {
     return taken;
   }
 
-  /// Checks what is true of the whole line only.
+  /// Checks the conditions on the whole line.
   StatusOr<sdk::ComputePart> Finish(const CpuSet& cpus) const {
     sdk::ComputePart part{.cpus = cpus};
     const CpuSet siblings = machine().CoresOf(cpus) - cpus;
     if (Find(asked_, AttributeKind::kSmtRequired) != nullptr && !siblings.Empty()) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "smt-sibling-required needs CPUs {}, too, the other threads of the cores of "
-                    "{}; ask for whole cores",
+                    "smt-sibling-required also needs CPUs {}, the other threads of the cores of "
+                    "{}; request whole cores",
                     ToString(siblings), ToString(cpus));
     }
     if (Find(asked_, AttributeKind::kSmtDenied) != nullptr) {
       if (FirstThreads(machine(), cpus) != cpus) {
         return Errorf(StatusCode::kInvalidArgument,
-                      "smt-sibling-denied and CPUs {} are threads of the same cores; name one "
+                      "smt-sibling-denied, but CPUs {} are threads of the same cores; name one "
                       "thread of each",
                       ToString(cpus));
       }
@@ -354,7 +355,7 @@ class LineChoice {
   const CpuKnobs& knobs_;
 };
 
-/// A cgroup is a partition with all of its CPUs.
+/// A cgroup can only be a partition with all of its CPUs.
 Status CheckBalance(const SpecLines& spec, const Wishes& wishes) {
   const auto is_balanced = [&](const SpecLine& line) {
     return Find(Asked(line, wishes), AttributeKind::kNoBalance) == nullptr;
@@ -363,12 +364,12 @@ Status CheckBalance(const SpecLines& spec, const Wishes& wishes) {
   return balanced == 0 || static_cast<std::size_t>(balanced) == spec.size()
              ? OkStatus()
              : Errorf(StatusCode::kInvalidArgument,
-                      "no-balance is of all CPUs of a container, and stands in {} of {} lines; "
+                      "no-balance applies to all CPUs of a container, but is in {} of {} lines; "
                       "write it in each",
                       spec.size() - static_cast<std::size_t>(balanced), spec.size());
 }
 
-/// OK when what `wishes` keep can be set for `parts` together.
+/// OK if the kept attributes can be set for all `parts` together.
 Status CheckKnobs(const SpecLines& spec, const Wishes& wishes,
                   const std::vector<sdk::ComputePart>& parts, const CpuKnobs& knobs) {
   CpuSet own;
@@ -386,29 +387,28 @@ Status CheckKnobs(const SpecLines& spec, const Wishes& wishes,
   return OkStatus();
 }
 
-/// Whether `own` CPUs, idle ones among them, and `shared` ones are as many as requested.
+/// Checks that `own` CPUs, including idle ones, and `shared` CPUs add up to the request.
 Status CheckUsed(int own, int shared, const Room& room) {
   const int requested = room.cpus + (room.has_fraction ? 1 : 0);
   if (own + shared != requested) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "the spec takes {} CPUs, idle thread siblings among them, and the container "
-                  "requests {}, so that scheduler and node would count differently; make them the "
-                  "same",
+                  "the spec takes {} CPUs, including idle thread siblings, but the container "
+                  "requests {}, so scheduler and node would count differently; make them equal",
                   own + shared, requested);
   }
   if (own > room.cpus) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "the spec takes {} CPUs for the container alone, and of what it requests {} are "
-                  "whole; have the rest shared",
+                  "the spec takes {} exclusive CPUs, but the container requests {} whole CPUs; "
+                  "write shared for the rest",
                   own, room.cpus);
   }
   return own > 0 ? OkStatus()
                  : Errorf(StatusCode::kInvalidArgument,
-                          "all of its CPUs would be shared; write exclusive for one at least, or "
-                          "leave the container without a driver");
+                          "all of its CPUs would be shared; write exclusive for at least one, or "
+                          "do not use a driver");
 }
 
-/// All lines, and whether they are as many CPUs as requested.
+/// Chooses CPUs for all lines, and checks their number.
 StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes& wishes,
                                             const Room& room, const CpuLayout& layout,
                                             const CpuKnobs& knobs) {
@@ -436,14 +436,14 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes&
   return parts;
 }
 
-/// What is so with every choice: found before any is tried.
+/// A check that does not depend on the choice, before any is tried.
 Status CheckCount(const SpecLines& spec, const Room& room) {
   const int asked = std::accumulate(spec.begin(), spec.end(), 0, [](int sum, const SpecLine& line) {
     return sum + line.Count();
   });
   if (const int requested = room.cpus + (room.has_fraction ? 1 : 0); asked > requested) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "the spec asks for {} CPUs and the container requests {}; make them the same",
+                  "the spec asks for {} CPUs, but the container requests {}; make them equal",
                   asked, requested);
   }
   return OkStatus();

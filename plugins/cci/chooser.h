@@ -10,23 +10,22 @@
 
 namespace qrm::cci {
 
-/// From what the CPUs of one container are chosen.
+/// The CPUs to choose from for one container.
 struct Room {
   CpuSet available;
-  NumaMask near;              ///< nodes that suit its other resources; none: any
-  int cpus = 0;               ///< as many as the container requests, whole ones
+  NumaMask near;              ///< nodes that suit its other resources; empty: any
+  int cpus = 0;               ///< whole CPUs that the container requests
   CpuSet shared;              ///< the default pool
-  bool has_fraction = false;  ///< it requests a part of one more CPU
+  bool has_fraction = false;  ///< it also requests a fraction of a CPU
 };
 
-/// The CPUs of `spec`, a part for each line, whose name has the attributes that it keeps. Wishes
-/// that cannot be kept beside what is required, and beside the wishes before them, are among the
-/// unmet ones with the reason. As many CPUs are given, held idle, or shared, as requested, of which
-/// a fraction of one is to be shared.
-/// Errors: kResourceExhausted where too few CPUs are free, kInvalidArgument for what this machine,
-/// this driver or this request cannot have; the line, the attribute and the cure.
-/// What is set on the machine is checked by `knobs`. Cost: one choice for each wish, when they
-/// cannot be kept together.
+/// Chooses CPUs for `spec`: one part per line, named by the attributes in effect. Optional
+/// attributes that conflict with required ones, or with earlier optional ones, become unmet, with
+/// the reason. The exclusive, idle and shared CPUs add up to the request; a fraction of a CPU must
+/// be shared. Values of the machine are checked by `knobs`. Errors, with line, attribute and
+/// remedy: kResourceExhausted when too few CPUs are free, kInvalidArgument for attributes that this
+/// machine, driver or request cannot have. Cost: one choice per optional attribute if they cannot
+/// all be kept.
 StatusOr<sdk::ComputeGrant> Choose(const SpecLines& spec, const Room& room, const CpuLayout& layout,
                                    const CpuKnobs& knobs);
 

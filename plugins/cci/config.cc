@@ -1,4 +1,4 @@
-// Reads policies, each as a pod would write it.
+// Reads policies, in the same form as in a pod.
 #include "plugins/cci/config.h"
 
 #include <utility>
@@ -13,7 +13,7 @@ StatusOr<Policies> ParseConfig(const config::Section& file) {
   for (const auto& [name, section] : sections) {
     StatusOr<ComputeSpec> spec = ReadSpec(section);
     if (!spec.ok()) {
-      return names.Error(name, "is no specification", MessageOf(spec.status()));
+      return names.Error(name, "is not a specification", MessageOf(spec.status()));
     }
     policies.emplace(name, *std::move(spec));
   }

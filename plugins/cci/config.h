@@ -7,8 +7,8 @@
 
 namespace qrm::cci {
 
-/// Reads `policies: {NAME: {cores: ..., compute_attributes: ...}}`.
-/// Errors: kInvalidArgument with file, line and key for anything else: nothing is skipped.
+/// Reads `policies: {NAME: {cores: ..., compute_attributes: ...}}`. Errors: kInvalidArgument with
+/// file, line and key for anything else.
 StatusOr<Policies> ParseConfig(const config::Section& file);
 
 }  // namespace qrm::cci

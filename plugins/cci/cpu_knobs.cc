@@ -1,4 +1,4 @@
-// Knows the kernel's files of CPUs and interrupts.
+// Reads the kernel's files of CPUs and interrupts.
 #include "plugins/cci/cpu_knobs.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using host::HostFiles;
 constexpr char kCgroups[] = "sys/fs/cgroup";
 constexpr char kExclusive[] = "cpuset.cpus.exclusive";
 
-/// Linux 6.7 has the file in each cgroup v2 below the root that has the controller.
+/// From Linux 6.7, each cgroup v2 below the root with the controller has the file.
 bool FindPartitions(const HostFiles& files) {
   const std::vector<std::string> cgroups = files.List(kCgroups);
   return std::any_of(cgroups.begin(), cgroups.end(), [&](const std::string& name) {
@@ -39,11 +39,11 @@ bool Has(const std::vector<std::string>& words, const std::string& word) {
 
 template <typename... Args>
 Status Missing(const Attribute& attribute, fmt::format_string<Args...> format, Args&&... args) {
-  return Errorf(StatusCode::kFailedPrecondition, "{} cannot be: {}", attribute.text,
+  return Errorf(StatusCode::kFailedPrecondition, "{} is not possible: {}", attribute.text,
                 fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The preference of a priority in thousandths.
+/// The energy preference for a priority in thousandths.
 std::string PreferenceOf(int64_t priority) {
   constexpr int64_t kMost = 1000;
   constexpr int64_t kHigh = 700;
@@ -75,7 +75,7 @@ Status CheckPolicy(const Attribute& attribute, const FrequencyPolicy& policy) {
     case AttributeKind::kPriority:
       return Has(policy.preferences, PreferenceOf(attribute.least))
                  ? OkStatus()
-                 : Missing(attribute, "CPUs {} have no energy preference {}; leave it out",
+                 : Missing(attribute, "CPUs {} have no energy preference {}; remove it",
                            ToString(policy.cpus), PreferenceOf(attribute.least));
     default:
       break;
@@ -83,7 +83,7 @@ Status CheckPolicy(const Attribute& attribute, const FrequencyPolicy& policy) {
   const int64_t least = attribute.least == 0 ? attribute.most : attribute.least;
   const int64_t most = attribute.most == 0 ? attribute.least : attribute.most;
   if (least < policy.least || most > policy.most) {
-    return Missing(attribute, "CPUs {} run at {}kHz to {}kHz; write a frequency between",
+    return Missing(attribute, "CPUs {} run at {}kHz to {}kHz; write a frequency in this range",
                    ToString(policy.cpus), policy.least, policy.most);
   }
   return OkStatus();
@@ -94,14 +94,13 @@ Status CheckFrequency(const Attribute& attribute, const CpuSet& cpus, const CpuS
   for (const int cpu : cpus) {
     const FrequencyPolicy* const policy = PolicyOf(knobs, cpu);
     if (policy == nullptr) {
-      return Missing(attribute, "CPU {} has no cpufreq that this driver may set; leave it out",
-                     cpu);
+      return Missing(attribute, "CPU {} has no cpufreq that this driver may set; remove it", cpu);
     }
     QRM_RETURN_IF_ERROR(CheckPolicy(attribute, *policy));
     if (!policy->cpus.IsSubsetOf(own)) {
       return Missing(attribute,
-                     "CPU {} changes its frequency with CPUs {}, of which {} are not the "
-                     "container's; ask for all of them",
+                     "CPU {} changes its frequency with CPUs {}, but the container lacks CPUs {}; "
+                     "request all of them",
                      cpu, ToString(policy->cpus), ToString(policy->cpus - own));
     }
   }
@@ -114,22 +113,24 @@ Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const CpuKnobs
   }
   for (const host::Balancer& balancer : knobs.interrupts.balancers) {
     if (!balancer.takes_bans) {
-      return Missing(attribute,
-                     "irqbalance (process {}) moves interrupts back within seconds; stop it",
-                     balancer.process);
+      return Missing(
+          attribute,
+          "irqbalance (process {}) moves interrupts back within seconds; stop irqbalance",
+          balancer.process);
     }
   }
   for (const host::FixedInterrupt& interrupt : knobs.interrupts.fixed) {
     if (interrupt.cpus.IsSubsetOf(cpus)) {
-      return Missing(attribute,
-                     "the kernel manages interrupt {} itself, on CPUs {}; ask for others",
-                     interrupt.name, ToString(interrupt.cpus));
+      return Missing(
+          attribute,
+          "the kernel does not allow interrupt {} on CPUs {} to be moved; request other CPUs",
+          interrupt.name, ToString(interrupt.cpus));
     }
   }
   return OkStatus();
 }
 
-/// What one attribute sets of one policy.
+/// The values that one attribute sets in one policy.
 std::vector<Claim> OfPolicy(const Attribute& attribute, const FrequencyPolicy& policy) {
   const auto claim = [&](const char* file, ClaimForm form, std::string value) {
     return Claim{.path = fmt::format("{}/{}", policy.directory, file),
@@ -158,7 +159,7 @@ std::vector<Claim> OfPolicy(const Attribute& attribute, const FrequencyPolicy& p
   return claims;
 }
 
-/// The governor comes before the preference, which not every one allows.
+/// The governor comes before the preference: not every governor permits each preference.
 int OrderOf(const Attribute& attribute) {
   return attribute.kind == AttributeKind::kGovernor ? 0 : 1;
 }
@@ -208,20 +209,20 @@ Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& o
                  ? OkStatus()
                  : Missing(attribute,
                            "CPUs {} have no pm_qos_resume_latency_us that this driver may write; "
-                           "run it as privileged root, or leave it out",
+                           "run it as privileged root, or remove it",
                            ToString(cpus - knobs.idle_latency));
     case AttributeKind::kNoBalance:
       return knobs.partitions
                  ? OkStatus()
                  : Missing(attribute,
-                           "this driver may make no partition of a container's cgroup, which takes "
-                           "cgroup v2, Linux 6.7 and privileged root; leave it out");
+                           "this driver cannot make a container's cgroup a partition: that needs "
+                           "cgroup v2, Linux 6.7 and privileged root; remove it");
     default:
       return CheckFrequency(attribute, cpus, own, knobs);
   }
 }
 
-// From the top down: a cgroup may have exclusive CPUs of its parent's only.
+// From the top down: a cgroup's exclusive CPUs must be exclusive in its parent.
 std::vector<Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus) {
   std::vector<Claim> claims;
   for (std::size_t end = 0; end < cgroup.size();) {

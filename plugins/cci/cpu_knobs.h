@@ -1,4 +1,4 @@
-// What a machine can set of its CPUs, and what attributes set of it: values in, values out.
+// The machine's settings of CPUs, and the values that attributes set: values in, values out.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace qrm::cci {
 
-/// What this process may set. Source: the kernel's admin-guide/pm, ABI/testing/
+/// The settings that this process may change. Source: the kernel's admin-guide/pm, ABI/testing/
 /// sysfs-devices-system-cpu.
 struct CpuKnobs {
   std::vector<host::FrequencyPolicy> policies;
-  CpuSet idle_latency;           ///< CPUs whose longest time to wake up can be set
-  std::map<int, int64_t> ranks;  ///< of CPUs whose cores differ in speed: the higher, the faster
+  CpuSet idle_latency;           ///< CPUs whose longest wake-up time can be set
+  std::map<int, int64_t> ranks;  ///< CPU -> rank, if cores differ in speed; higher is faster
   host::Interrupts interrupts;
-  bool partitions = false;  ///< whether a container's cgroup can be a partition of its own
+  bool partitions = false;  ///< whether a container's cgroup can be a partition
 };
 
 /// Cost: some files for each CPU and interrupt.
@@ -32,16 +32,16 @@ CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus);
 /// Whether an attribute sets anything on the machine.
 bool IsKnob(const Attribute& attribute);
 
-/// OK when `attribute` can be set for `cpus`, of a container that has `own`. Errors:
-/// kFailedPrecondition with what is missing, and the cure.
+/// OK if `attribute` can be set for `cpus` in a container that has `own`. Errors:
+/// kFailedPrecondition with what is missing, and what to do.
 Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
                  const CpuKnobs& knobs);
 
-/// What a container that is not balanced sets of its cgroup and of those above it, which is "/a/b"
-/// as in ComputeInstance. Source: "Remote partition" in the kernel's admin-guide/cgroup-v2.
+/// The values for no-balance in a container's `cgroup` and its ancestors; `cgroup` is "/a/b" as in
+/// ComputeInstance. Source: "Remote partition" in the kernel's admin-guide/cgroup-v2.
 std::vector<host::Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus);
 
-/// What `attributes` of `cpus` set but for the cgroup, in the order in which it is to be written.
+/// The values that `attributes` of `cpus` set outside the cgroup, in the order of writing.
 std::vector<host::Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
                                   const CpuKnobs& knobs);
 

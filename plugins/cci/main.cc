@@ -1,4 +1,4 @@
-// qrm-cci-driver: the reference compute driver, in a process of its own.
+// qrm-cci-driver: the reference compute driver.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -50,7 +50,7 @@ qrm::StatusOr<Parts> Read(const Flags& flags) {
   QRM_ASSIGN_OR_RETURN(parts.policies,
                        qrm::cci::ParseConfig(qrm::config::WithoutMachineKeys(file)));
   for (const std::string& warning : parts.machine.parts().warnings) {
-    qrm::log::Warning("driver's machine is described imperfectly", {{"warning", warning}});
+    qrm::log::Warning("warning about the machine's description", {{"warning", warning}});
   }
   return parts;
 }
@@ -60,13 +60,13 @@ int Misused(const qrm::Status& error) {
   return kExitMisused;
 }
 
-/// Beside the driver's state.
+/// In the directory of the driver's state.
 std::string JournalOf(const qrm::sdk::PluginSettings& settings) {
   return std::filesystem::path(qrm::sdk::StatePath(settings)).replace_extension(".knobs.json");
 }
 
 int Failed(const qrm::Status& error) {
-  qrm::log::Error("driver ended", {{"error", qrm::MessageOf(error)}});
+  qrm::log::Error("driver failed", {{"error", qrm::MessageOf(error)}});
   return EXIT_FAILURE;
 }
 
@@ -97,19 +97,18 @@ int main(int argc, char** argv) {
       qrm::sdk::DriverResource(qrm::cci::kDriverName), argc, argv,
       {{.name = "config", .help = "YAML file with the driver's keys", .value = &flags.config},
        {.name = "machine",
-        .help =
-            "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT, in place of the "
-            "file's key",
+        .help = "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT; replaces the "
+                "file's key",
         .value = &flags.machine},
        {.name = "check-config",
-        .help = "read the configuration and exit: 0 when it is good, else 2",
+        .help = "read the configuration and exit: 0 if it is valid, else 2",
         .present = &flags.check},
        {.name = "host-root",
-        .help = "the directory with the machine's proc and sys, where attributes are set",
+        .help = "directory with the machine's proc and sys, where attributes are set",
         .value = &flags.root},
        {.name = "undo",
-        .help = "put back all that attributes changed on the machine and exit; the driver must not "
-                "run",
+        .help = "restore all values that attributes changed on the machine and exit; the driver "
+                "must not run",
         .present = &flags.undo}});
   if (!settings.ok()) {
     return Misused(settings.status());

@@ -1,4 +1,4 @@
-// Uses what classes of cpu-scheduling have for threads.
+// Uses the thread attributes of the class type cpu-scheduling.
 #include "plugins/cci/scheduling.h"
 
 #include <algorithm>
@@ -34,11 +34,11 @@ Status Check(const Attribute& attribute, const knobs::KnobMachine& machine) {
   const knobs::ThreadAttribute of = ThreadAttributeOf(attribute);
   if (of == knobs::ThreadAttribute::kNone) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "{} is nothing that this driver keeps; leave it out, or write {}? to run without",
+                  "{} is not supported by this driver; remove it, or write {}? to run without",
                   attribute.text, attribute.text);
   }
   return Annotate(CheckValues(Type(), {{knobs::NameOf(of), attribute.word}}, machine),
-                  attribute.text + " cannot be");
+                  attribute.text + " is not possible");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How the kernel schedules a container's threads, as attributes of the whole container say.
+// Sets how the kernel schedules a container's threads, from attributes of the whole container.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace qrm::cci {
 
-/// Where the threads of containers are, with cgroups below `cgroup_root`.
+/// Finds the containers' threads, with cgroups below `cgroup_root`.
 knobs::KnobMachine FindScheduling(const std::string& cgroup_root);
 
-/// Those of `asked` that threads of `machine` can have. Wishes that they cannot go to `unmet`.
-/// Errors: kFailedPrecondition for another one that they cannot, kInvalidArgument for one that this
-/// driver does not keep; with the cure.
+/// The attributes in `asked` that are possible on `machine`. Other optional attributes go to
+/// `unmet`. Errors, with the remedy: kFailedPrecondition for a required attribute that is not
+/// possible, kInvalidArgument if this driver does not support it.
 StatusOr<std::vector<Attribute>> ChooseScheduling(const std::vector<Attribute>& asked,
                                                   const knobs::KnobMachine& machine,
                                                   std::vector<sdk::UnmetWish>& unmet);
 
-/// Has all threads of the container in `cgroup`, which is "/a/b" as in ComputeInstance, have what
-/// `attributes` say, as they are read back; a thread that they start inherits it, and it ends with
-/// them. Errors: the kernel's refusal; kUnavailable for threads that were missed.
+/// Sets `attributes` on all threads of the container in `cgroup`, which is "/a/b" as in
+/// ComputeInstance, and reads them back. New threads inherit them. Errors: the kernel's;
+/// kUnavailable for threads that were missed.
 Status GiveScheduling(const std::vector<Attribute>& attributes, const std::string& cgroup,
                       const knobs::KnobMachine& machine);
 

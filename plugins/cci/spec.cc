@@ -1,4 +1,4 @@
-// Reads specifications of pods, which may be hostile, and of the operator's policies.
+// Reads specifications from pods, which may be hostile, and from the operator's policies.
 #include "plugins/cci/spec.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string WithoutBlanks(const std::string& text) {
              : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-/// `text` line by line; blank ones at its end are none.
+/// The lines of `text`, without blank lines at its end.
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -44,7 +44,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-/// How many "*4" and "*" stand for; nothing for any other text.
+/// The number in "*4", or 1 for "*"; nothing for any other text.
 std::optional<int> CountOf(const std::string& line) {
   if (!line.starts_with('*')) {
     return std::nullopt;
@@ -60,9 +60,10 @@ StatusOr<SpecLine> ParseCores(const std::string& line) {
   }
   const StatusOr<CpuSet> named = CpuSet::Parse(line);
   if (!named.ok() || named->Empty() || named->Last() >= kMostCpus) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "column 1: '{}' names no CPUs; write a list such as 6-8, or *4 for any four",
-                  Quoted(line));
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "column 1: '{}' is not a set of CPUs; write a list such as 6-8, or *4 for any four",
+        Quoted(line));
   }
   return SpecLine{.named = *named};
 }
@@ -71,7 +72,7 @@ std::string LineName(const char* key, std::size_t index) {
   return fmt::format("{}, line {}", key, index + 1);
 }
 
-/// "exclusive" for a line that says nothing: a driver gives no other CPUs.
+/// "exclusive", the default for a line without attributes.
 std::vector<Attribute> Unsaid() {
   return {{.kind = AttributeKind::kExclusive, .text = "exclusive"}};
 }
@@ -90,8 +91,8 @@ StatusOr<std::vector<Attribute>> ReadContainer(const config::Section& section) {
   }
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ReadLines(section, kContainer));
   if (lines.size() != 1) {
-    return Errorf(StatusCode::kInvalidArgument, "{} has {} lines; write one, with commas between",
-                  kContainer, lines.size());
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} has {} lines; write one line, separated by commas", kContainer, lines.size());
   }
   auto attributes = ParseAttributes(lines.front(), AttributeScope::kContainer);
   QRM_RETURN_IF_ERROR(Annotate(attributes.status(), kContainer));
@@ -103,7 +104,7 @@ std::string NamesOf(const Policies& policies) {
   for (const auto& [name, spec] : policies) {
     names.push_back(name);
   }
-  return names.empty() ? "there is none" : fmt::format("{}", fmt::join(names, ", "));
+  return names.empty() ? "none defined" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
   }
   if (attributes.size() > 1 && attributes.size() != cores.size()) {
     return wrong(fmt::format(
-        "compute_attributes has {} lines and cores has {}; write as many, or one for all",
+        "compute_attributes has {} lines, but cores has {}; write as many, or one for all",
         attributes.size(), cores.size()));
   }
   SpecLines spec;
@@ -127,7 +128,7 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
     StatusOr<SpecLine> line = ParseCores(WithoutBlanks(cores[i]));
     QRM_RETURN_IF_ERROR(Annotate(line.status(), LineName("cores", i)));
     if (named.Intersects(line->named)) {
-      return wrong(fmt::format("{}: CPUs {} stand in another line, too; name each once",
+      return wrong(fmt::format("{}: CPUs {} are also in another line; list each CPU once",
                                LineName("cores", i), ToString(named & line->named)));
     }
     named |= line->named;
@@ -150,7 +151,7 @@ StatusOr<ComputeSpec> ReadSpec(const config::Section& section) {
   std::vector<std::string> attributes;
   for (const char* key : {"compute_attributes", "attributes", "cpu attributes"}) {
     if (section.Has(key) && !attributes.empty()) {
-      return section.Error(key, "is another name of a key that is there", "keep one of them");
+      return section.Error(key, "is another name of a key that is also set", "keep one of them");
     }
     if (section.Has(key)) {
       QRM_ASSIGN_OR_RETURN(attributes, ReadLines(section, key));
@@ -166,7 +167,7 @@ StatusOr<ComputeSpec> ReadSpec(const config::Section& section) {
 StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& policies, int cpus) {
   if (text.size() > kMostBytes) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read the spec: it has {} bytes; {} are the most", text.size(),
+                  "cannot read the spec: it has {} bytes, the maximum is {}", text.size(),
                   kMostBytes);
   }
   const std::string word = WithoutBlanks(text);
@@ -179,13 +180,12 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
   }
   const StatusOr<YAML::Node> document = config::ParseYaml(word, "the spec", config::kForeignYaml);
   if (!document.ok()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "{}; a star is written in quotes: {{cores: \"*4\"}}",
+    return Errorf(StatusCode::kInvalidArgument, "{}; quote a star: {{cores: \"*4\"}}",
                   MessageOf(document.status()));
   }
   if (!document->IsMap()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "'{}' is no policy of this node ({}); name one, or write {{cores: ..., "
+                  "'{}' is not a policy of this node ({}); name one, or write {{cores: ..., "
                   "compute_attributes: ...}}",
                   Quoted(word), NamesOf(policies));
   }

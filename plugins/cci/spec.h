@@ -1,4 +1,4 @@
-// What a container asks of the driver: lines of CPUs, each with its attributes.
+// A container's request to the driver: lines of CPUs, each with its attributes.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace qrm::cci {
 
-/// CPUs that have the same attributes. Either `named`, or `any` of them.
+/// CPUs with the same attributes: either the CPUs `named`, or a number of `any` CPUs.
 struct SpecLine {
   CpuSet named;
   int any = 0;
@@ -22,36 +22,36 @@ struct SpecLine {
   bool operator==(const SpecLine&) const = default;
 };
 
-/// All lines, in the order in which they are written.
+/// All lines, in their written order.
 using SpecLines = std::vector<SpecLine>;
 
-/// All that a container asks for.
+/// A container's whole request.
 struct ComputeSpec {
   SpecLines lines;
-  std::vector<Attribute> container;  ///< of all its threads
+  std::vector<Attribute> container;  ///< for all its threads
 };
 
-/// Name -> what it stands for.
+/// Name -> specification.
 using Policies = std::map<std::string, ComputeSpec>;
 
-/// Lines of `cores` with those of `attributes`:
+/// Reads lines of `cores` with their lines of `attributes`:
 ///
 ///   core-line = cpu-list | "*" [ count ]      "2"  "6-8"  "0,4"  "*" (one)  "*4"
 ///
-/// There are as many lines of attributes as of cores, or one for all, or none, which is
-/// "exclusive". Errors: kInvalidArgument naming line and column, for more than 1024 lines, and for
-/// a CPU in two lines.
+/// There are as many lines of attributes as of cores, or one for all, or none, which means
+/// "exclusive". Errors: kInvalidArgument with line and column; also for more than 1024 lines, and
+/// for a CPU in two lines.
 StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
                               const std::vector<std::string>& attributes);
 
-/// The mapping `{cores: ..., compute_attributes: ...}`, each a text of lines or a list of them;
-/// `attributes` and `cpu attributes` are other names of the latter. A third key,
-/// `container_attributes`, has one line of those. Errors: as above.
+/// Reads the mapping `{cores: ..., compute_attributes: ...}`. Each value is a text of lines or a
+/// list of lines. `attributes` and `cpu attributes` are other names of `compute_attributes`. A
+/// third key, `container_attributes`, has one line. Errors: as above.
 StatusOr<ComputeSpec> ReadSpec(const config::Section& section);
 
-/// What a pod says: JSON or YAML of such a mapping, or the name of a policy. Nothing is the policy
-/// "default", and where there is none, `cpus` CPUs of its own.
-/// Errors: kInvalidArgument, for an unknown name with those that are known.
+/// Reads a pod's specification: JSON or YAML of such a mapping, or the name of a policy. An empty
+/// text means the policy "default"; without that policy, `cpus` exclusive CPUs. Errors:
+/// kInvalidArgument; for an unknown name, with the known names.
 StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& policies, int cpus);
 
 }  // namespace qrm::cci

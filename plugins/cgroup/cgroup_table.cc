@@ -1,5 +1,5 @@
-// Reads and writes cgroup files one line at a time: the kernel takes the first line of a write
-// only.
+// Reads and writes cgroup files one line at a time: the kernel reads only the first line of a
+// write.
 #include "plugins/cgroup/cgroup_table.h"
 
 #include <cerrno>
@@ -38,11 +38,11 @@ StatusCode CodeOf(int error) {
 const char* CureOf(StatusCode code) {
   switch (code) {
     case StatusCode::kNotFound:
-      return "look at the container, which may have ended";
+      return "check whether the container has ended";
     case StatusCode::kInvalidArgument:
-      return "give the class a value that this kernel takes there";
+      return "give the class a value that this kernel accepts";
     default:
-      return "it is tried again; where it stays so, see dmesg and who else writes the cgroup";
+      return "it is retried; if it stays so, see dmesg, and find other writers of the cgroup";
   }
 }
 
@@ -63,14 +63,14 @@ std::string_view Trimmed(std::string_view text) {
                                          : text.substr(first, last - first + 1);
 }
 
-/// One line that was written, and what it said before.
+/// One written line, and its former value.
 struct Undo {
   const CgroupFile& file;
   std::string key;
   std::string before;
 };
 
-// One change of a cgroup's files.
+// A change of a cgroup's files that can be undone.
 class Change {
  public:
   Change(CgroupFiles& cgroup, const CgroupTable& now) : cgroup_(cgroup), now_(now) {}
@@ -118,12 +118,12 @@ class Change {
                std::string before) {
     Status written = cgroup_.Write(file.name, LineOf(key, value));
     if (written.code() == StatusCode::kAborted) {
-      return OkStatus();  // a disk that went away: the next look at the machine leaves it out
+      return OkStatus();  // the disk is gone; the next Refresh leaves it out
     }
     if (written.code() == StatusCode::kNotFound && cgroup_.Exists()) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "the cgroup has no {}; enable its controller for the container's parents, or "
-                    "leave it out of the class",
+                    "remove it from the class",
                     file.name);
     }
     if (written.ok()) {

@@ -1,4 +1,4 @@
-// What files of one cgroup say, line by line, and how they come to say something else.
+// Reads and changes the files of one cgroup, line by line.
 #pragma once
 
 #include <map>
@@ -10,39 +10,39 @@
 
 namespace qrm::cgroup {
 
-/// How lines of a file look.
+/// The form of a file's lines.
 enum class LineForm {
   kKeyed,  ///< "KEY VALUE", any number of lines; one line is written at a time
   kWhole,  ///< one value for the whole file, under kNoKey
 };
 
-/// The key of a value that has none.
+/// The key of a value without a key.
 inline constexpr char kNoKey[] = "";
 
 /// One file that a type sets.
 struct CgroupFile {
   std::string name;
   LineForm form = LineForm::kKeyed;
-  /// What the line of a key says where nothing is set, as the kernel shows it; and what is written
-  /// for that. Lines that say so are not told from lines that are not there.
+  /// The value that the kernel shows if nothing is set, and the value to write to reset it. A line
+  /// with the neutral value counts as not set.
   std::string neutral;
   std::string reset;
 };
 
-/// File -> key -> value, of what is set. Files of which nothing is set are not in it.
+/// File -> key -> value, of all set values. Files without set values are not in it.
 using CgroupTable = std::map<std::string, std::map<std::string, std::string>>;
 
-/// The files of one cgroup. Production reads and writes a directory; tests check every step.
+/// The files of one cgroup. In production a directory; tests use another implementation.
 class CgroupFiles {
  public:
   virtual ~CgroupFiles() = default;
 
   /// Errors: kNotFound without the file, kUnavailable.
   [[nodiscard]] virtual StatusOr<std::string> Read(const std::string& file) const = 0;
-  /// Errors: kNotFound without the file; kAborted for a device that is not there (ENODEV);
-  /// kInvalidArgument for a value that the kernel refuses; kUnavailable.
+  /// Errors: kNotFound without the file; kAborted for a missing device (ENODEV); kInvalidArgument
+  /// for a value that the kernel rejects; kUnavailable.
   virtual Status Write(const std::string& file, const std::string& line) = 0;
-  /// Whether the cgroup is there.
+  /// Whether the cgroup exists.
   [[nodiscard]] virtual bool Exists() const = 0;
 };
 
@@ -59,18 +59,18 @@ class CgroupDirectory final : public CgroupFiles {
   const std::string path_;
 };
 
-/// The lines of `text`, the content of `file`, that are set.
+/// The set lines in `text`, the content of `file`.
 std::map<std::string, std::string> ParseLines(const CgroupFile& file, std::string_view text);
 
-/// What `cgroup` has in `files`; a file that is not there has nothing set.
-/// Errors: kNotFound when the cgroup is gone; kUnavailable.
+/// The set values of `cgroup` in `files`; a missing file has none. Errors: kNotFound when the
+/// cgroup is gone; kUnavailable.
 StatusOr<CgroupTable> ReadTable(const CgroupFiles& cgroup, const std::vector<CgroupFile>& files);
 
-/// Has `cgroup` say what `wanted` says in `files`, and nothing else: first every line that differs,
-/// each in one write, then what is no longer set is reset, so that no limit is lifted before its
-/// successor holds. A line about a device that is gone is left out.
-/// Errors: kNotFound when the cgroup is gone; kFailedPrecondition when it lacks a file that is
-/// wanted; the kernel's. What was written until then is undone as far as the kernel lets it.
+/// Makes `files` of `cgroup` equal to `wanted`. First writes every line that differs, each in one
+/// write, then resets lines that are no longer set, so that no limit is lifted before the new one
+/// applies. A line about a missing device is skipped. Errors: kNotFound when the cgroup is gone;
+/// kFailedPrecondition when it lacks a wanted file; the kernel's. Earlier writes are undone as far
+/// as the kernel permits.
 Status WriteTable(CgroupFiles& cgroup, const std::vector<CgroupFile>& files,
                   const CgroupTable& wanted);
 

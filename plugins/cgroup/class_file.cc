@@ -1,4 +1,4 @@
-// Knows a changed file by its inode, size and time.
+// Detects a changed file by its inode, size and time.
 #include "plugins/cgroup/class_file.h"
 
 #include <sys/stat.h>
@@ -35,8 +35,8 @@ Status ClassFile::CheckInUse(const std::set<std::string>& names,
   for (const std::string& name : in_use) {
     if (!names.contains(name)) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot take over {}: class {} is in use and not in it; give its users another "
-                    "class with qrmctl class set first",
+                    "cannot take over {}: it lacks class {}, which is in use; give its users "
+                    "another class with qrmctl class set first",
                     path_, name);
     }
   }

@@ -1,4 +1,4 @@
-// The file that defines a type's classes, and when it has to be read again.
+// The file that defines a type's classes; detects when it must be read again.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace qrm::cgroup {
 
-/// Threads: one at a time.
+/// The file, with its last loaded version. Threads: one at a time.
 class ClassFile {
  public:
   explicit ClassFile(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
 
-  /// What the file holds now. Errors: kInvalidArgument when none is set; those of Section::Load.
+  /// Reads the file. Errors: kInvalidArgument when no file is set; those of Section::Load.
   StatusOr<config::Section> Load();
-  /// Whether it is another file than the one that was taken over last.
+  /// Whether the file differs from the version that was taken over last.
   bool HasChanged() const;
-  /// What was loaded last is in force.
+  /// The version loaded last is now in force.
   void TakeOver() { taken_ = loaded_; }
 
-  /// OK when each class of `in_use` is among `names`, which the file defines.
-  /// Errors: kFailedPrecondition naming the first that is not.
+  /// OK if each class of `in_use` is in `names`, which the file defines. Errors:
+  /// kFailedPrecondition with the first missing class.
   Status CheckInUse(const std::set<std::string>& names, const std::set<std::string>& in_use) const;
 
  private:
-  /// By which a file is known to have changed.
+  /// Identifies a version of the file.
   struct Mark {
     ino_t inode = 0;
     off_t size = 0;

@@ -1,4 +1,4 @@
-// Lists and freezes cgroups of both versions.
+// Lists and freezes cgroups, v1 and v2.
 #include "plugins/cgroup/container_threads.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds the threads of `directory` itself. Errors: kNotFound when it is gone, kFailedPrecondition
-/// for threads without a number here.
+/// Adds the threads of `directory`, without descendants. Errors: kNotFound when it is gone,
+/// kFailedPrecondition for threads outside this PID namespace.
 Status AddThreads(const std::string& directory, std::vector<pid_t>& threads) {
   for (const char* const name : {"/cgroup.threads", "/tasks"}) {
     SmallFile file(directory + name, O_RDONLY);
@@ -36,8 +36,8 @@ Status AddThreads(const std::string& directory, std::vector<pid_t>& threads) {
     for (pid_t thread = 0; words >> thread;) {
       if (thread == 0) {
         return Errorf(StatusCode::kFailedPrecondition,
-                      "cannot list the threads of {}: they have no numbers in the PID namespace of "
-                      "qrmd; give its pod hostPID: true",
+                      "cannot list the threads of {}: they have no ids in qrmd's PID namespace; "
+                      "set hostPID: true in qrmd's pod",
                       directory);
       }
       threads.push_back(thread);
@@ -48,13 +48,13 @@ Status AddThreads(const std::string& directory, std::vector<pid_t>& threads) {
                 directory);
 }
 
-/// The two versions of the freezer.
+/// The freezer's files and values in v1 or v2.
 struct Freezer {
   std::string file;
   std::string freeze;
   std::string thaw;
   std::string state_file;
-  std::string frozen;  ///< a line of it
+  std::string frozen;  ///< a line of state_file
 };
 
 std::optional<Freezer> FreezerOf(const std::string& directory) {
@@ -76,12 +76,12 @@ std::optional<Freezer> FreezerOf(const std::string& directory) {
   return std::nullopt;
 }
 
-constexpr int kPasses = 10;  // until it is frozen, and as many then
+constexpr int kPasses = 10;  // before freezing, and again while frozen
 constexpr int kCleanPasses = 2;
 constexpr auto kPassPause = std::chrono::milliseconds(2);  // longer than a fork takes
 
-/// Passes until the last of them was the second clean one in a row; otherwise how many threads the
-/// last one that was not clean found.
+/// Runs passes until two in a row are clean, and returns 0; otherwise the number of threads that
+/// the last pass with findings repaired.
 StatusOr<std::size_t> RunPasses(const std::string& directory, const ThreadPass& pass) {
   std::size_t last = 0;
   int clean = 0;
@@ -129,7 +129,8 @@ StatusOr<std::vector<pid_t>> ThreadsBelow(const std::string& directory) {
 }
 
 StatusOr<Frozen> Frozen::Freeze(const std::string& directory) {
-  constexpr auto kPatience = std::chrono::milliseconds(200);  // a probe of the container waits
+  constexpr auto kPatience =
+      std::chrono::milliseconds(200);  // the container's probes wait meanwhile
   constexpr auto kPause = std::chrono::milliseconds(1);
   const std::optional<Freezer> freezer = FreezerOf(directory);
   if (!freezer.has_value()) {
@@ -144,10 +145,10 @@ StatusOr<Frozen> Frozen::Freeze(const std::string& directory) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (ReadLine(freezer->state_file).find(freezer->frozen) == std::string::npos) {
     if (std::chrono::steady_clock::now() > deadline) {
-      return Errorf(StatusCode::kUnavailable, "cannot freeze {}: it does not stand still",
+      return Errorf(StatusCode::kUnavailable, "cannot freeze {}: its threads do not stop",
                     directory);
     }
-    WriteTo(freezer->file, freezer->freeze);  // v1 tries again only when it is told
+    WriteTo(freezer->file, freezer->freeze);  // v1 retries only after another write
     std::this_thread::sleep_for(kPause);
   }
   return frozen;
@@ -175,10 +176,9 @@ Status RepairAllThreads(const std::string& directory, const std::string& action,
   if (missed == 0) {
     return OkStatus();
   }
-  return Errorf(StatusCode::kUnavailable,
-                "cannot {}: {} were missed in {} passes{}{}; it is tried again", action, missed,
-                kPasses,
-                frozen.ok() ? "" : ", and: ", frozen.ok() ? "" : MessageOf(frozen.status()));
+  return Errorf(
+      StatusCode::kUnavailable, "cannot {}: {} were missed in {} passes{}{}; it is retried", action,
+      missed, kPasses, frozen.ok() ? "" : ", and: ", frozen.ok() ? "" : MessageOf(frozen.status()));
 }
 
 }  // namespace qrm::cgroup

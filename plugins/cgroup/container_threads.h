@@ -1,4 +1,4 @@
-// The threads of a container: listing them, changing them all, and stopping them for a moment.
+// Lists, changes and freezes the threads of a container.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 
 namespace qrm::cgroup {
 
-/// The threads in the cgroup `directory` and all below it, of cgroup v1 or v2. Errors: kNotFound
-/// when the cgroup is gone, kFailedPrecondition when its threads are in a PID namespace that this
-/// process does not see.
-/// Source: Linux Documentation/admin-guide/cgroup-v2.rst, "Threads"; cgroup-v1/cgroups.rst.
+/// The threads in the cgroup `directory` and its descendants, of cgroup v1 or v2. Errors: kNotFound
+/// when the cgroup is gone, kFailedPrecondition when its threads are in a PID namespace that is not
+/// visible to this process. Source: Linux Documentation/admin-guide/cgroup-v2.rst, "Threads";
+/// cgroup-v1/cgroups.rst.
 StatusOr<std::vector<pid_t>> ThreadsBelow(const std::string& directory);
 
-/// Keeps a cgroup frozen while it lives: nothing in it runs, so that no fork is under way.
+/// Keeps a cgroup frozen during its lifetime: nothing in it runs, so no fork is in progress.
 class Frozen {
  public:
-  /// Returns when the whole cgroup stands still. Errors: kUnavailable when it does not within
-  /// a fifth of a second, kFailedPrecondition where it cannot be frozen; it runs on then.
-  /// Source: cgroup-v2.rst, "cgroup.freeze"; cgroup-v1/freezer-subsystem.rst.
+  /// Returns when the whole cgroup is frozen. Errors: kUnavailable after a fifth of a second,
+  /// kFailedPrecondition if it cannot be frozen; it then continues to run. Source: cgroup-v2.rst,
+  /// "cgroup.freeze"; cgroup-v1/freezer-subsystem.rst.
   static StatusOr<Frozen> Freeze(const std::string& directory);
   Frozen(Frozen&& other) noexcept;
   Frozen(const Frozen&) = delete;
@@ -37,19 +37,18 @@ class Frozen {
       : file_(std::move(file)), thawed_(std::move(thawed)) {}
 
   std::string file_;
-  std::string thawed_;  ///< what to write to it at the end
+  std::string thawed_;  ///< what to write to thaw it
 };
 
-/// Looks at `threads`, repairs those that are not as they should be, and returns how many those
-/// were. `clean` passes before it found none.
+/// Checks `threads`, repairs wrong ones, and returns their number. `clean`: how many previous
+/// passes in a row found none.
 using ThreadPass =
     std::function<StatusOr<std::size_t>(const std::vector<pid_t>& threads, int clean)>;
 
-/// Has `pass` go over all threads of the cgroup `directory` until it finds nothing to repair twice
-/// in a row: a fork copies what its parent has before the child shows up. A container that forks
-/// faster than that stands still for the rest.
-/// Errors: kUnavailable when some are still missing, as `cannot <action>: <number> were missed`;
-/// kNotFound when the cgroup is gone; those of `pass`.
+/// Runs `pass` over all threads of the cgroup `directory` until it finds nothing to repair twice in
+/// a row. A fork copies its parent's values before the child is visible. A container that forks too
+/// fast is frozen for the rest. Errors: kUnavailable when threads were missed, as `cannot <action>:
+/// <number> were missed`; kNotFound when the cgroup is gone; those of `pass`.
 Status RepairAllThreads(const std::string& directory, const std::string& action,
                         const ThreadPass& pass);
 

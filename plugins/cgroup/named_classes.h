@@ -1,4 +1,4 @@
-// The classes of a file, by their names.
+// Reads the classes of a file by name.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace qrm::cgroup {
 
 /// Reads `classes: {NAME: {...}}`, each class by `read`. Errors: kInvalidArgument with file, line
-/// and key for a name that is none or stands there twice, and for any other key; those of `read`.
+/// and key for an invalid or repeated name, and for any other key; those of `read`.
 template <typename Class>
 StatusOr<std::map<std::string, Class>> ParseClasses(
     const config::Section& file,
@@ -24,7 +24,7 @@ StatusOr<std::map<std::string, Class>> ParseClasses(
     const bool is_twice = classes.contains(name);
     if (!sdk::IsClassName(name) || is_twice) {
       return file.Error("classes",
-                        "has '" + name + (is_twice ? "' twice" : "', which is no class name"),
+                        "has '" + name + (is_twice ? "' twice" : "', which is not a class name"),
                         is_twice ? "keep one of them" : sdk::kClassNameForm);
     }
     QRM_ASSIGN_OR_RETURN(classes[name], read(section));

@@ -1,4 +1,4 @@
-// Whole reads and single writes of the kernel's small files, with errno.
+// Reads the kernel's small files whole, and writes them with one call; reports errno.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace qrm::cgroup {
 /// An open file, closed at the end.
 class SmallFile {
  public:
-  /// `flags` as open(2) has them.
+  /// `flags` as in open(2).
   SmallFile(const std::string& path, int flags);
 
-  /// 0, or why the last call failed.
+  /// 0, or the errno of the last call.
   [[nodiscard]] int error() const { return error_; }
 
-  /// All that it holds; sets error().
+  /// The whole content; sets error().
   std::string Read();
-  /// The same of a file that the kernel gives with one read, as files of a few lines.
+  /// The same for a file that the kernel returns in one read, such as a file of a few lines.
   std::string ReadShort();
-  /// Writes `text` with one call, as files that take commands need it; sets error().
+  /// Writes `text` with one call, as the kernel's command files require; sets error().
   void Write(std::string_view text);
 
  private:
@@ -29,7 +29,7 @@ class SmallFile {
   int error_;
 };
 
-/// What the file holds, without the newline at its end; empty where it cannot be read.
+/// The file's content, without the newline at its end; empty if it cannot be read.
 std::string ReadLine(const std::string& path);
 
 }  // namespace qrm::cgroup

@@ -1,4 +1,4 @@
-// Combines claims by their form.
+// Combines claims according to their form.
 #include "plugins/host/claim.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr char kNoLatency[] = "n/a";
 constexpr int kBitsOfWord = 32;
 constexpr int kBase = 16;
 
-/// A number, or how long a CPU may take to wake up.
+/// Reads a number, or a CPU's longest wake-up time.
 std::optional<int64_t> NumberOf(ClaimForm form, const std::string& value) {
   return form == ClaimForm::kLatency && value == kNoLatency ? std::optional<int64_t>(0)
                                                             : ParseNumber<int64_t>(value);
@@ -29,7 +29,7 @@ StatusOr<std::string> CombineNumbers(ClaimForm form, const std::vector<std::stri
   for (const std::string& value : values) {
     const std::optional<int64_t> number = NumberOf(form, value);
     if (!number.has_value()) {
-      return Errorf(StatusCode::kInvalidArgument, "'{}' is no number", value);
+      return Errorf(StatusCode::kInvalidArgument, "'{}' is not a number", value);
     }
     if (!best.has_value() || (form == ClaimForm::kFloor ? *number > *best : *number < *best)) {
       chosen = value;
@@ -61,13 +61,13 @@ StatusOr<std::string> WithoutCpus(ClaimForm form, const std::string& original,
     QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(value));
     left |= cpus;
   }
-  // The kernel takes no set without a CPU that is online.
+  // The kernel rejects a set without an online CPU.
   const CpuSet kept = ((before - left) & online).Empty() ? online - left : before - left;
   if (kept.Empty()) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "no CPU would be left to handle interrupts: all of {} are to be quiet; leave one "
-                  "to the system",
-                  ToString(online));
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "no CPU would handle interrupts: all of {} must be quiet; leave one CPU to the system",
+        ToString(online));
   }
   return form == ClaimForm::kCpuMask ? CpuMaskText(kept, original) : ToString(kept);
 }
@@ -87,7 +87,7 @@ StatusOr<CpuSet> ParseCpuMask(const std::string& text) {
     }
     const auto value = ParseNumber<int>(std::string_view(&*digit, 1), kBase);
     if (!value.has_value() || bit + 4 > CpuSet::kMaxIds) {
-      return Errorf(StatusCode::kInvalidArgument, "'{}' is no mask of CPUs", text);
+      return Errorf(StatusCode::kInvalidArgument, "'{}' is not a mask of CPUs", text);
     }
     for (int i = 0; i < 4; ++i, ++bit) {
       if ((static_cast<unsigned>(*value) >> static_cast<unsigned>(i) & 1U) != 0) {
@@ -100,7 +100,7 @@ StatusOr<CpuSet> ParseCpuMask(const std::string& text) {
 
 std::string CpuMaskText(const CpuSet& cpus, const std::string& like) {
   const auto words = static_cast<int>(std::count(like.begin(), like.end(), ',')) + 1;
-  const std::size_t digits = like.size() - (like.rfind(',') + 1);  // of its last word
+  const std::size_t digits = like.size() - (like.rfind(',') + 1);  // of the last word of `like`
   std::string text;
   for (int word = words - 1; word >= 0; --word) {
     uint32_t bits = 0;
@@ -121,7 +121,7 @@ StatusOr<std::string> Combine(ClaimForm form, const std::string& original,
       for (const std::string& value : values) {
         if (value != values.front()) {
           return Errorf(StatusCode::kFailedPrecondition,
-                        "'{}' and '{}' are wanted at once; ask for the same, or for neither",
+                        "'{}' and '{}' are requested at once; request the same value, or neither",
                         values.front(), value);
         }
       }
@@ -136,7 +136,7 @@ StatusOr<std::string> Combine(ClaimForm form, const std::string& original,
     case ClaimForm::kCpuUnion:
       return WithCpus(original, values);
   }
-  return Errorf(StatusCode::kInternal, "no form of claims has this number");
+  return Errorf(StatusCode::kInternal, "unknown form of a claim");
 }
 
 bool ComesFrom(ClaimForm form, const std::string& shown, const std::string& ours) {

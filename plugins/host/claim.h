@@ -1,4 +1,5 @@
-// What several owners want of one file of the machine, and the value that serves them all.
+// The values that several owners request for one file of the machine, and the value that serves
+// all.
 #pragma once
 
 #include <cstdint>
@@ -10,48 +11,48 @@
 
 namespace qrm::host {
 
-/// What a file holds, and what becomes of several claims on it.
+/// A file's format, and how several claims on it are combined.
 enum class ClaimForm : uint8_t {
-  kWord,       ///< a word on which all must agree
+  kWord,       ///< a word; all claims must be equal
   kFloor,      ///< a number: the highest
   kCeiling,    ///< a number: the lowest
-  kLatency,    ///< pm_qos_resume_latency_us: the shortest; "n/a" is 0, and "0" no claim at all
-  kCpuList,    ///< CPUs; each claim is those to leave
+  kLatency,    ///< pm_qos_resume_latency_us: the shortest; "n/a" is 0, and "0" means no claim
+  kCpuList,    ///< CPUs; each claim lists CPUs to remove
   kCpuMask,    ///< the same in hexadecimal words
-  kCpuUnion,   ///< CPUs; each claim adds its own
-  kPartition,  ///< cpuset.cpus.partition: a word, to which the kernel adds why it is not so
+  kCpuUnion,   ///< CPUs; each claim adds CPUs
+  kPartition,  ///< cpuset.cpus.partition: a word; the kernel appends why it is not in effect
 };
 
-/// One owner's wish.
+/// One owner's request.
 struct Claim {
   std::string path;  ///< below the root
   ClaimForm form = ClaimForm::kWord;
   std::string value;
-  bool is_optional = false;  ///< a kernel that refuses it fails nothing, and is reported
+  bool is_optional = false;  ///< if the kernel rejects it, it is only reported
 
   bool operator==(const Claim&) const = default;
 };
 
-/// The value that serves all of `values`, of which there is one at least, where the file had
-/// `original`. CPUs that all would leave are replaced by those of `online` that nobody leaves.
-/// Errors: kFailedPrecondition for claims that exclude each other, kInvalidArgument for a value
-/// that cannot be read.
+/// The value that serves all of `values` (at least one), where the file had `original`. If the
+/// claims remove all CPUs, the CPUs in `online` that no claim removes are used. Errors:
+/// kFailedPrecondition for claims that exclude each other, kInvalidArgument for a value that cannot
+/// be read.
 StatusOr<std::string> Combine(ClaimForm form, const std::string& original,
                               const std::vector<std::string>& values, const CpuSet& online);
 
-/// Whether the file, and each claim, is a set of CPUs.
+/// Whether the file, and each claim, is a CPU set.
 bool HoldsCpus(ClaimForm form);
 
-/// Whether the kernel means the same by both.
+/// Whether both mean the same to the kernel.
 bool IsSameValue(ClaimForm form, const std::string& a, const std::string& b);
 
-/// Whether `shown` is what became of `ours`: the same, or a partition that the kernel has called
-/// invalid since.
+/// Whether `shown` results from `ours`: the same value, or a partition that the kernel has since
+/// marked invalid.
 bool ComesFrom(ClaimForm form, const std::string& shown, const std::string& ours);
 
 /// CPUs in the form of /proc/irq/default_smp_affinity: hexadecimal, a comma every 8 digits.
 StatusOr<CpuSet> ParseCpuMask(const std::string& text);
-/// `like` has as many words as are to be written: the kernel refuses more than it shows.
+/// Writes as many words as `like` has: the kernel rejects more words than it shows.
 std::string CpuMaskText(const CpuSet& cpus, const std::string& like);
 
 }  // namespace qrm::host

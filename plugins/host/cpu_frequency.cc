@@ -1,4 +1,4 @@
-// Knows the kernel's files of cpufreq.
+// Reads the kernel's cpufreq files.
 #include "plugins/host/cpu_frequency.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ std::optional<int64_t> ParseDecimal(std::string_view text, int digits) {
   if (whole.empty() || (point != std::string_view::npos && part.empty())) {
     return std::nullopt;
   }
-  part.resize(part.find_last_not_of('0') + 1);  // to 0 when there are only zeros
+  part.resize(part.find_last_not_of('0') + 1);  // size 0 if there are only zeros
   if (part.size() > static_cast<std::size_t>(digits)) {
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// What a machine lets this process set of its CPUs' frequencies and idle states.
+// Which frequencies and idle states of CPUs this process can set.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,35 @@
 
 namespace qrm::host {
 
-/// CPUs whose frequency is set together. Units: kHz.
+/// CPUs that share a frequency setting. Units: kHz.
 struct FrequencyPolicy {
   std::string directory;  ///< below the root
-  CpuSet cpus;            ///< those that are online
+  CpuSet cpus;            ///< online CPUs
   int64_t least = 0;
   int64_t most = 0;
-  int64_t base = 0;  ///< without turbo; 0 where the kernel does not tell
+  int64_t base = 0;  ///< without turbo; 0 if unknown
   std::vector<std::string> governors;
-  std::vector<std::string> preferences;  ///< energy performance preferences; none: it has no such
+  std::vector<std::string> preferences;  ///< energy performance preferences; empty: not supported
 };
 
-/// Those that this process may set. Source: the kernel's admin-guide/pm/cpufreq, intel_pstate.
-/// Cost: seven files for each policy.
+/// The policies that this process may set. Source: the kernel's admin-guide/pm/cpufreq,
+/// intel_pstate. Cost: seven files for each policy.
 std::vector<FrequencyPolicy> ReadFrequencyPolicies(const HostFiles& files);
 
-/// The file with the longest time, in microseconds, that `cpu` may take to wake up. Source:
+/// The file with the longest permitted wake-up time of `cpu`, in microseconds. Source:
 /// ABI/testing/sysfs-devices-power, pm_qos_resume_latency_us.
 std::string WakeUpFile(int cpu);
 
-/// The words of a file; none of one that cannot be read.
+/// The words of a file; empty if it cannot be read.
 std::vector<std::string> WordsOf(const HostFiles& files, const std::string& path);
-/// The number that a file holds; 0 of one that holds none.
+/// The number in a file; 0 if there is none.
 int64_t NumberOf(const HostFiles& files, const std::string& path);
 
-/// The number of kHz that "2.1GHz", "800 mhz" or "2100000kHz" is; nothing for what is none, has
-/// less than a kHz, or more than 2^31 - 1 of them.
+/// The frequency "2.1GHz", "800 mhz" or "2100000kHz" in kHz; nothing if it is not a frequency, is
+/// below 1 kHz, or above 2^31 - 1 kHz.
 std::optional<int64_t> ParseFrequency(std::string_view text);
 
-/// The decimal number `text` times ten to the power of `digits`; nothing for what is no number, or
+/// The decimal number `text` times ten to the power of `digits`; nothing if it is not a number, or
 /// would have to be rounded.
 std::optional<int64_t> ParseDecimal(std::string_view text, int digits);
 

@@ -1,4 +1,4 @@
-// Reads and writes the machine's files, and names what the kernel says.
+// Reads and writes the machine's files, with the kernel's errors.
 #include "plugins/host/host_files.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ Status SystemFiles::Write(const std::string& path, const std::string& value) {
   for (int i = 0; i < kMostTries && IsPassing(error); ++i) {
     cgroup::SmallFile file(PathOf(path), O_WRONLY | O_TRUNC);
     if (file.error() == 0) {
-      file.Write(value.empty() ? "\n" : value);  // a write of nothing changes nothing
+      file.Write(value.empty() ? "\n" : value);  // an empty write changes nothing
     }
     error = file.error();
   }

@@ -1,4 +1,4 @@
-// The kernel's files of the machine, as host knobs read and write them; tests replace them.
+// The machine's kernel files that host knobs read and write; tests replace them.
 #pragma once
 
 #include <string>
@@ -8,27 +8,27 @@
 
 namespace qrm::host {
 
-/// Files by their path below a root: "proc/irq/5/smp_affinity_list".
+/// Files by their path below a root, such as "proc/irq/5/smp_affinity_list".
 ///
-/// Threads: those of the one who uses it.
+/// Threads: the caller's.
 class HostFiles {
  public:
   virtual ~HostFiles() = default;
 
-  /// What the file holds, without the newline at its end. Errors: kNotFound when it, or the device
-  /// behind it, is gone; kPermissionDenied; kUnavailable for what the kernel says otherwise.
+  /// The file's content, without the newline at its end. Errors: kNotFound if the file or its
+  /// device is gone; kPermissionDenied; kUnavailable for other errors of the kernel.
   virtual StatusOr<std::string> Read(const std::string& path) const = 0;
-  /// Writes with one call, and once more up to three times where the kernel is busy. Errors: as
-  /// Read's; kInvalidArgument for a value that the kernel does not take.
+  /// Writes with one call, repeated up to three times if the kernel is busy. Errors: as Read's;
+  /// kInvalidArgument for a value that the kernel rejects.
   virtual Status Write(const std::string& path, const std::string& value) = 0;
-  /// The names in a directory, in order; none where there is no such directory.
+  /// The names in a directory, sorted; empty if there is no such directory.
   virtual std::vector<std::string> List(const std::string& directory) const = 0;
-  /// Whether there is such a file and this process may write it. A file that takes no writes at all
-  /// is one that root may not write either.
+  /// Whether the file exists and this process may write it. A file without write permission is not
+  /// writable for root either.
   virtual bool MayWrite(const std::string& path) const = 0;
 };
 
-/// Those below the directory `root`, which is "/" but in tests.
+/// The files below the directory `root`, which is "/" except in tests.
 class SystemFiles final : public HostFiles {
  public:
   explicit SystemFiles(std::string root) : root_(std::move(root)) {}

@@ -1,4 +1,4 @@
-// Journals, writes and reads back.
+// Writes the journal, writes files and reads them back.
 #include "plugins/host/host_knobs.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kBootId[] = "proc/sys/kernel/random/boot_id";
 constexpr char kOnline[] = "sys/devices/system/cpu/online";
-/// A limit may have to wait for the other one of the same object: those that fail are tried again.
+/// A limit may depend on another limit of the same object, so failed writes are repeated.
 constexpr int kPasses = 2;
 constexpr int kReads = 3;
 
@@ -23,7 +23,7 @@ bool ComesFromAny(const std::vector<std::string>& ours, ClaimForm form, const st
                      [&](const std::string& value) { return ComesFrom(form, shown, value); });
 }
 
-/// What one owner wants of one file that it names twice.
+/// Merges two claims of one owner on the same file.
 StatusOr<std::string> Joined(const Claim& claim, const std::string& before) {
   if (!HoldsCpus(claim.form)) {
     return Combine(claim.form, "", {before, claim.value}, {});
@@ -52,7 +52,7 @@ JournalRecord* HostKnobs::Find(const std::string& path) {
   return record == records_.end() ? nullptr : &*record;
 }
 
-/// What the file is to hold.
+/// The value that the file must have.
 StatusOr<std::string> HostKnobs::Wanted(const JournalRecord& record) const {
   if (record.claims.empty()) {
     return record.original;
@@ -72,7 +72,7 @@ StatusOr<std::string> HostKnobs::Wanted(const JournalRecord& record) const {
   return wanted;
 }
 
-/// Records what `owner` wants; what cannot be read or does not go with others is in `failures`.
+/// Records the claims of `owner`. Unreadable and conflicting claims go to `failures`.
 Status HostKnobs::AddClaims(const std::string& owner, const std::vector<Claim>& claims,
                             Failures& failures) {
   std::set<std::string> seen;
@@ -108,8 +108,8 @@ void HostKnobs::DropClaims(const std::string& owner, const std::set<std::string>
   }
 }
 
-/// Makes durable what the files are about to hold. What the kernel makes of a value is not known
-/// before: until it was read back, whatever a file shows may be because of us.
+/// Journals the values before they are written. The kernel may change a value, so until it is read
+/// back, any value in the file may come from us.
 Status HostKnobs::Announce(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     JournalRecord* const record = Find(path);
@@ -125,38 +125,39 @@ Status HostKnobs::Announce(const std::vector<std::string>& paths) {
   return journal_.Save(boot_, records_);
 }
 
-/// Has the file of `record` hold what it is to.
+/// Writes the wanted value to the file of `record`.
 Status HostKnobs::Apply(const JournalRecord& record) const {
   const bool is_over = record.claims.empty();
   QRM_ASSIGN_OR_RETURN(const std::string wanted, Wanted(record));
   const StatusOr<std::string> before = files_.Read(record.path);
   if (is_over && before.status().code() == StatusCode::kNotFound) {
-    return OkStatus();  // the CPU, the driver or the device is gone, and the value with it
+    return OkStatus();  // the CPU, driver or device is gone, and its value too
   }
   QRM_RETURN_IF_ERROR(before.status());
   if (IsSameValue(record.form, *before, wanted) && (!is_over || *before == wanted)) {
     return OkStatus();
   }
   if (is_over && record.is_settled && !ComesFromAny(record.ours, record.form, *before)) {
-    log::Warning("host knob belongs to somebody else now",
+    log::Warning("host knob was changed by another process; it is not restored",
                  {{"file", record.path}, {"value", *before}, {"before", record.original}});
     return OkStatus();
   }
   QRM_RETURN_IF_ERROR(files_.Write(record.path, wanted));
-  // An interrupt that is being moved shows for an instant where it was.
+  // An interrupt that is being moved briefly shows its old CPUs.
   std::string after;
   for (int i = 0; i < kReads && !IsSameValue(record.form, after, wanted); ++i) {
     QRM_ASSIGN_OR_RETURN(after, files_.Read(record.path));
   }
   if (!IsSameValue(record.form, after, wanted)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot set {} to {}: the kernel took it and shows {}; ask for what it can keep",
+                  "cannot set {} to {}: the kernel accepted it but shows {}; request a value that "
+                  "the kernel keeps",
                   record.path, wanted, after);
   }
   return OkStatus();
 }
 
-/// After the files of `paths` were dealt with but for `failures`.
+/// Removes records after the files of `paths` were written, except `failures`.
 void HostKnobs::Forget(const std::vector<std::string>& paths, const Failures& failures) {
   for (const std::string& path : paths) {
     JournalRecord* const record = Find(path);
@@ -171,14 +172,15 @@ void HostKnobs::Forget(const std::vector<std::string>& paths, const Failures& fa
       record->is_settled = true;
     }
   }
-  // What is still on disk says more than is so, which does no harm.
+  // The journal on disk then lists too much, which is harmless.
   if (const Status saved = journal_.Save(boot_, records_); !saved.ok()) {
-    log::Warning("journal of host knobs is behind", {{"error", MessageOf(saved)}});
+    log::Warning("cannot write the journal of host knobs; it is outdated",
+                 {{"error", MessageOf(saved)}});
   }
 }
 
-/// Brings the files of `paths` to what they are to hold, in that order. Errors: the journal's, and
-/// then nothing was written.
+/// Writes the wanted values to the files of `paths`, in that order. Errors: the journal's; then
+/// nothing was written.
 StatusOr<HostKnobs::Failures> HostKnobs::Settle(const std::vector<std::string>& paths) {
   QRM_RETURN_IF_ERROR(Announce(paths));
   Failures failures;
@@ -197,7 +199,7 @@ StatusOr<HostKnobs::Failures> HostKnobs::Settle(const std::vector<std::string>& 
   return failures;
 }
 
-/// Has `owner` do without the optional claims in `failures`.
+/// Drops the optional claims of `owner` that are in `failures`.
 StatusOr<std::vector<Refusal>> HostKnobs::GiveUp(const std::string& owner,
                                                  const Failures& failures) {
   std::vector<Refusal> refusals;

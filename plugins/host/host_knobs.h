@@ -1,4 +1,5 @@
-// Values of the machine that several owners hold together and that come back when the last is gone.
+// Values of the machine that several owners set together. They are restored when the last owner
+// ends.
 #pragma once
 
 #include <map>
@@ -14,46 +15,46 @@
 
 namespace qrm::host {
 
-/// An optional claim that the machine does not keep.
+/// An optional claim that the machine rejected.
 struct Refusal {
   std::string path;
   std::string reason;
 };
 
-/// The journalled executor. What a file held before its first owner is in the journal, durably,
-/// before the file is written; each write is read back; after the last owner the file holds its
-/// former bytes again, unless somebody else changed it meanwhile. Killed at any instruction, it
-/// undoes at the next Start what was half done. After a reboot it writes nothing.
+/// Sets values with a journal. Before a file is written, its original value is durably in the
+/// journal. Each write is read back. After the last owner, the original value is restored, unless
+/// another process changed the file meanwhile. After a kill at any instruction, the next start
+/// undoes what was half done. After a reboot it writes nothing.
 ///
 /// Threads: one at a time.
 class HostKnobs {
  public:
-  /// `files` outlives it. Errors: those of the journal; kNotFound without a boot id.
+  /// `files` must outlive it. Errors: the journal's; kNotFound without a boot id.
   static StatusOr<std::unique_ptr<HostKnobs>> Open(HostFiles& files, std::string journal);
 
-  /// Ends all owners but `living`, whose values are put back where they are not. Errors: the first
-  /// value that could not be; the others are.
+  /// Ends all owners except `living`, and writes the values of `living` again where they differ.
+  /// Errors: the first value that could not be written; the others are written.
   Status KeepOnly(const std::set<std::string>& living);
 
-  /// Has `owner` hold `claims` besides what it holds, written in their order; holding the same
-  /// again writes what is not so any more. Returns the optional ones that the machine refuses.
-  /// Errors: nothing of `claims` holds, and the sentence names the file, the value and the cause.
+  /// Adds `claims` to the claims of `owner`, written in their order. Repeating a claim corrects
+  /// drift. Returns the optional claims that the machine rejects. Errors: none of `claims` is in
+  /// effect; the error names the file, the value and the cause.
   StatusOr<std::vector<Refusal>> Hold(const std::string& owner, const std::vector<Claim>& claims);
 
-  /// Whether `owner` holds all of `claims`, and their files have what they are to have.
+  /// Whether `owner` has all of `claims`, and their files have the wanted values.
   bool Holds(const std::string& owner, const std::vector<Claim>& claims) const;
 
-  /// Ends `owner`, in reverse order; one that holds nothing is OK. Errors: a file that could not be
-  /// written; to be called again, until it is.
+  /// Ends all claims of `owner`, in reverse order; OK if it has none. Errors: a file that could not
+  /// be written; call again until OK.
   Status Release(const std::string& owner);
 
-  /// The same of what `owner` holds of other files than those of `claims`.
+  /// The same for the claims of `owner` on files that are not in `claims`.
   Status ReleaseAllBut(const std::string& owner, const std::vector<Claim>& claims);
 
-  /// Ends what everybody holds of the file at `path`, which nobody need hold. Errors: as Release's.
+  /// Ends all owners' claims on the file at `path`, if any. Errors: as Release's.
   Status ReleaseFile(const std::string& path);
 
-  /// What is held, or still to be put back.
+  /// All current claims, and values still to be restored.
   const JournalRecords& records() const { return records_; }
 
  private:

@@ -1,4 +1,4 @@
-// Knows the kernel's files of interrupts.
+// Reads the kernel's interrupt files.
 #include "plugins/host/interrupts.h"
 
 #include <algorithm>
@@ -13,16 +13,17 @@ namespace qrm::host {
 namespace {
 
 constexpr char kInterrupts[] = "proc/irq";
-constexpr char kAffinity[] = "/smp_affinity_list";  // of an interrupt
+constexpr char kAffinity[] = "/smp_affinity_list";  // in an interrupt's directory
 constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
 
-/// Where the interrupt of `directory` is handled; empty where that cannot be told.
+/// The CPUs that handle the interrupt of `directory`; empty if unknown.
 CpuSet HandlersOf(const std::string& directory, const HostFiles& files) {
   const std::string text = files.Read(directory + "/effective_affinity_list").value_or("");
   return CpuSet::Parse(text).value_or(CpuSet());
 }
 
-/// Notes an interrupt that nobody may move; a name is that of the directory within, of its handler.
+/// Adds an interrupt that cannot be moved. Its name includes its handlers, which are the
+/// subdirectories.
 void NoteFixed(const HostFiles& files, const std::string& directory, Interrupts& interrupts) {
   CpuSet cpus = HandlersOf(directory, files);
   if (cpus.Empty()) {
@@ -38,7 +39,7 @@ void NoteFixed(const HostFiles& files, const std::string& directory, Interrupts&
   interrupts.fixed.push_back({.name = name, .cpus = std::move(cpus)});
 }
 
-/// Interrupts have a directory each.
+/// Each interrupt has a directory.
 void ReadAffinities(const HostFiles& files, Interrupts& interrupts) {
   if (!files.MayWrite(kDefaultAffinity)) {
     return;
@@ -69,13 +70,13 @@ Interrupts ReadInterrupts(const HostFiles& files) {
 }
 
 std::vector<Claim> QuietClaims(const CpuSet& cpus, const Interrupts& interrupts) {
-  // Whoever moves interrupts is told before they are moved.
+  // Balancers get their bans before interrupts are moved.
   std::vector<Claim> claims;
   claims.reserve(interrupts.balancers.size() + 1 + interrupts.movable.size());
   for (const Balancer& balancer : interrupts.balancers) {
     claims.push_back(BanClaim(balancer.process, ToString(cpus)));
   }
-  // Those that come later begin where the default says.
+  // The default applies to interrupts that appear later.
   claims.push_back(
       {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)});
   for (const std::string& directory : interrupts.movable) {

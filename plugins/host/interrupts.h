@@ -1,4 +1,4 @@
-// Interrupts of the machine, and what keeps them off CPUs: values in, values out.
+// The machine's interrupts, and the claims that keep them off CPUs: values in, values out.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace qrm::host {
 
-/// An interrupt that the kernel does not let anybody move.
+/// An interrupt that the kernel does not allow to be moved.
 struct FixedInterrupt {
   std::string name;  ///< "36 virtio1-req.0"
-  CpuSet cpus;       ///< where it is handled
+  CpuSet cpus;       ///< the CPUs that handle it
 };
 
-/// A process that moves interrupts on its own.
+/// A process that moves interrupts, such as irqbalance.
 struct Balancer {
   std::string process;
-  bool takes_bans = false;  ///< can be told to leave CPUs alone
+  bool takes_bans = false;  ///< accepts a list of CPUs to avoid
 };
 
-/// Those of a machine, as far as this process may move them.
+/// A machine's interrupts, as far as this process may move them.
 struct Interrupts {
   std::vector<std::string> movable;  ///< their directories below the root
   std::vector<FixedInterrupt> fixed;
@@ -35,21 +35,20 @@ struct Interrupts {
 /// core-api/irq/irq-affinity.
 Interrupts ReadInterrupts(const HostFiles& files);
 
-/// Finds interrupts that only look as if they could be moved, as those that the kernel manages do
-/// before Linux 6.12: each is told to stay where it is.
+/// Finds interrupts that only seem movable, such as kernel-managed interrupts before Linux 6.12, by
+/// writing each interrupt's current CPUs.
 void ProbeInterrupts(HostFiles& files, Interrupts& interrupts);
 
-/// What keeps `cpus` quiet, in the order in which it is to be written.
+/// The claims that keep `cpus` quiet, in the order of writing.
 std::vector<Claim> QuietClaims(const CpuSet& cpus, const Interrupts& interrupts);
 
-/// Whether the interrupt whose affinity is in the file at `path` is handled by `cpus` alone; false
-/// where that cannot be told.
+/// Whether only `cpus` handle the interrupt with the affinity file at `path`; false if unknown.
 bool IsHandledBy(const CpuSet& cpus, const std::string& path, const HostFiles& files);
 
-/// What keeps the balancer in `process` off `cpus`, which are quiet.
+/// The claim that keeps the balancer `process` off the quiet CPUs `cpus`.
 Claim BanClaim(const std::string& process, const std::string& cpus);
 
-/// The owners of quiet CPUs and the CPUs of each, as `records` say.
+/// The owners of quiet CPUs in `records`, with their CPUs.
 std::map<std::string, std::string> QuietOwners(const JournalRecords& records);
 
 }  // namespace qrm::host

@@ -1,5 +1,5 @@
-// Speaks irqbalance's protocol: one request to a connection, of which the first word after
-// "settings cpus" counts, so that a list has commas; it forgets all bans that it was told before.
+// Speaks irqbalance's protocol: one request per connection. irqbalance reads only the first word
+// after "settings cpus", so lists use commas, and it replaces all earlier bans.
 #include "plugins/host/irqbalance.h"
 
 #include <algorithm>
@@ -29,11 +29,11 @@ namespace qrm::host {
 namespace {
 
 constexpr char kName[] = "irqbalance";
-/// It answers between two rounds of work; a call of qrmd, which has several questions, ends after
-/// half a second.
+/// irqbalance answers between two rounds of work. A call of qrmd makes several requests, and ends
+/// after half a second.
 constexpr timeval kPatience{.tv_sec = 0, .tv_usec = 150'000};
 constexpr int kPatienceAtTheEnd = 5000;  // milliseconds
-/// It reads no longer request before 1.9.3.
+/// Versions before 1.9.3 read no longer request.
 constexpr std::size_t kMostRequest = 499;
 constexpr std::size_t kMostAnswer = 64 << 10;
 constexpr int64_t kMostInterval = 3600;
@@ -44,7 +44,7 @@ std::string ProcessOf(const std::string& path) {
   return path.substr(begin, path.find('/', begin) - begin);
 }
 
-/// -1 with errno where nobody listens, or somebody else than `process`.
+/// Returns -1 with errno if no process listens, or another process than `process`.
 int Connect(const sockaddr_un& address, socklen_t length, const std::string& process) {
   const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) {
@@ -66,7 +66,7 @@ int Connect(const sockaddr_un& address, socklen_t length, const std::string& pro
   return -1;
 }
 
-/// Its socket is a file of its own root since 1.5, and had an abstract name before.
+/// Since 1.5 the socket is a file below irqbalance's root; before, it had an abstract name.
 int ConnectTo(const std::string& process, const std::string& path) {
   if (const std::optional<sockaddr_un> file = SocketAddress(path); file.has_value()) {
     if (const int socket = Connect(*file, sizeof(*file), process); socket >= 0) {
@@ -83,7 +83,7 @@ int ConnectTo(const std::string& process, const std::string& path) {
   return socket;
 }
 
-/// What comes until the other side closes; nothing with errno when it does not.
+/// All bytes until the peer closes; nothing, with errno, if it does not close.
 std::optional<std::string> ReceiveAll(int socket) {
   std::string all;
   std::array<char, 4096> piece{};
@@ -114,7 +114,7 @@ std::vector<std::string> FindBalancers(const HostFiles& files) {
   return processes;
 }
 
-// Seen through the process, the socket is also there for who has another root.
+// Through /proc/PID/root, the socket is also visible to a process with another root.
 std::string BanFile(const std::string& process) {
   return fmt::format("proc/{0}/root/run/{1}/{1}{0}.sock", process, kName);
 }
@@ -133,7 +133,7 @@ void RepeatBans(HostFiles& files, const JournalRecords& records) {
       return shown.ok() && IsSameValue(record.form, *shown, ours);
     };
     if (std::any_of(record.ours.begin(), record.ours.end(), is_shown)) {
-      // One that cannot be told now is told when its value is put back.
+      // If irqbalance cannot be reached now, it gets the value when the claim ends.
       files.Write(record.path, record.ours.back()).IgnoreError();
     }
   }
@@ -145,7 +145,7 @@ StatusOr<std::string> BalancerFiles::Send(const std::string& path,
   const auto failed = [&](int error) {
     const bool is_gone = files_.Read(fmt::format("proc/{}/comm", process)).value_or("") != kName;
     return Errorf(is_gone ? StatusCode::kNotFound : StatusCode::kUnavailable,
-                  "cannot speak with irqbalance (process {}): {}; restart it, or stop it", process,
+                  "cannot connect to irqbalance (process {}): {}; restart it, or stop it", process,
                   std::strerror(error));
   };
   const auto before = unanswered_.find(path);
@@ -156,7 +156,7 @@ StatusOr<std::string> BalancerFiles::Send(const std::string& path,
     unanswered_.erase(before);
   }
   auto socket = std::make_unique<FileDescriptor>(ConnectTo(process, root_ + "/" + path));
-  // The kernel adds who sends it, which is what the other side asks for.
+  // irqbalance requires the sender's credentials, which the kernel adds.
   if (socket->get() < 0 ||
       ::send(socket->get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
     return failed(errno);
@@ -179,7 +179,7 @@ BalancerFiles::~BalancerFiles() {
   }
 }
 
-/// "SLEEP 10 IRQ 5 ... BANNED 00000000,0000000c", where the interrupts are those that it leaves.
+/// "SLEEP 10 IRQ 5 ... BANNED 00000000,0000000c", where the listed interrupts are banned.
 StatusOr<BalancerFiles::Setup> BalancerFiles::Ask(const std::string& path) const {
   QRM_ASSIGN_OR_RETURN(const std::string answer, Send(path, "setup"));
   std::istringstream words(answer);
@@ -195,7 +195,7 @@ StatusOr<BalancerFiles::Setup> BalancerFiles::Ask(const std::string& path) const
   const auto seconds = ParseNumber<int64_t>(interval);
   if (mask.empty() || !banned.ok() || !seconds.has_value()) {
     return Errorf(StatusCode::kUnavailable,
-                  "cannot speak with irqbalance (process {}): it says '{}'; stop it",
+                  "cannot talk to irqbalance (process {}): unknown answer '{}'; stop it",
                   ProcessOf(path), Quoted(answer));
   }
   return Setup{.interval = std::chrono::seconds(std::clamp<int64_t>(*seconds, 0, kMostInterval)),
@@ -218,24 +218,24 @@ Status BalancerFiles::Write(const std::string& path, const std::string& value) {
     return files_.Write(path, value);
   }
   QRM_ASSIGN_OR_RETURN(const Setup setup, Ask(path));
-  // Without the blank at the end it reads on in its memory.
+  // Without the trailing blank, irqbalance reads beyond the end of the request.
   const std::string request = fmt::format("settings cpus {} ", value.empty() ? "NULL" : value);
   if (request.size() > kMostRequest) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot have irqbalance leave CPUs {} alone: it takes shorter lists only; ask "
-                  "for CPUs that stand together",
-                  value);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot ban CPUs {} in irqbalance: it accepts only shorter lists; choose contiguous CPUs",
+        value);
   }
   QRM_RETURN_IF_ERROR(Send(path, request).status());
   const auto told = told_.find(path);
   if (told != told_.end() && told->second.value == value && setup.banned == told->second.before &&
       setup.banned != value && clock_.Steady() >= told->second.until) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot have irqbalance (process {}) leave CPUs {} alone: it was told, and "
-                  "leaves {}; restart it, or stop it",
+                  "cannot ban CPUs {1} in irqbalance (process {0}): it bans {2} instead; restart "
+                  "it, or stop it",
                   ProcessOf(path), value, setup.banned.empty() ? "none" : setup.banned);
   }
-  // It balances once in an interval, and may be about to.
+  // It balances once per interval, and may do so at any moment.
   told_[path] = {
       .value = value, .before = setup.banned, .until = clock_.Steady() + 2 * setup.interval};
   return OkStatus();

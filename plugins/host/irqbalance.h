@@ -1,4 +1,4 @@
-// Tells irqbalance which CPUs are to be quiet: what it bans is a file like those of the kernel.
+// Sends irqbalance the quiet CPUs: its bans are presented as a file, like the kernel's files.
 #pragma once
 
 #include <chrono>
@@ -16,54 +16,55 @@
 
 namespace qrm::host {
 
-/// The processes that move interrupts on their own, by their names below proc: "77".
+/// The irqbalance processes, by their names below proc, such as "77".
 std::vector<std::string> FindBalancers(const HostFiles& files);
 
-/// The file with the CPUs that irqbalance, which is `process`, keeps interrupts off; a ban of its
-/// own configuration is among them. A process that is started anew has another one.
+/// The virtual file with the CPUs that the irqbalance `process` keeps interrupts off, including
+/// bans from its configuration. A restarted process has another file.
 std::string BanFile(const std::string& process);
 bool IsBanFile(const std::string& path);
 
-/// Says again what was said last by `records`: irqbalance shows what it was told only when it
-/// balances next, and whoever told it may have been killed meanwhile. What somebody else told it
-/// since stays. To be called once after a start, before anything is put back.
+/// Repeats the last bans in `records`. irqbalance shows a new ban only after its next balancing,
+/// and the process that sent it may have been killed before. Bans sent since by other processes
+/// stay. Call it once after a start, before any value is restored.
 void RepeatBans(HostFiles& files, const JournalRecords& records);
 
-/// The files of a machine, those with irqbalance's bans among them: "2-3,6", and nothing for what
-/// its own configuration says. A ban file is read and written over the socket of its process.
+/// The machine's files, with irqbalance's bans as additional files. A ban file contains a CPU list
+/// such as "2-3,6"; it is empty if only irqbalance's configuration applies. It is read and written
+/// over the socket of its process.
 ///
-/// Errors: beside those of HostFiles, kUnavailable for a process that does not answer within a
-/// fraction of a second, kFailedPrecondition for one that does not do what it was told.
-/// Threads: as HostFiles. Source: irqbalance.c, sock_handle and init_socket; measured with 1.9.2.
+/// Errors: those of HostFiles; kUnavailable for a process that does not answer within a fraction of
+/// a second; kFailedPrecondition for a process that does not apply a ban. Threads: as HostFiles.
+/// Source: irqbalance.c, sock_handle and init_socket; measured with 1.9.2.
 class BalancerFiles final : public HostFiles {
  public:
-  /// `files`, which are those below `root`, and `clock` outlive it.
+  /// `files`, which are the files below `root`, and `clock` must outlive it.
   BalancerFiles(HostFiles& files, std::string root, const Clock& clock)
       : files_(files), root_(std::move(root)), clock_(clock) {}
-  /// Waits some seconds for what is not answered yet.
+  /// Waits some seconds for pending answers.
   ~BalancerFiles() override;
   BalancerFiles(const BalancerFiles&) = delete;
   BalancerFiles& operator=(const BalancerFiles&) = delete;
 
-  /// Of a ban, what the process was told, until it balances next and shows what became of that.
+  /// For a ban: the last sent value, until the process balances next and shows the result.
   StatusOr<std::string> Read(const std::string& path) const override;
   Status Write(const std::string& path, const std::string& value) override;
   std::vector<std::string> List(const std::string& directory) const override {
     return files_.List(directory);
   }
-  /// A ban whose process answers.
+  /// For a ban: whether its process answers.
   bool MayWrite(const std::string& path) const override;
 
  private:
-  /// What a process was told and need not show yet.
+  /// A sent value that the process need not show yet.
   struct Told {
     std::string value;
-    std::string before;  ///< what it showed then
+    std::string before;  ///< what the process showed at that time
     std::chrono::steady_clock::time_point until;
   };
-  /// What a process says of itself.
+  /// A process's own report.
   struct Setup {
-    std::chrono::seconds interval{0};  ///< between two times that it balances
+    std::chrono::seconds interval{0};  ///< between two balancings
     std::string banned;
   };
 
@@ -74,8 +75,8 @@ class BalancerFiles final : public HostFiles {
   const std::string root_;
   const Clock& clock_;
   std::map<std::string, Told> told_;
-  /// Connections with a question that came to no answer in time: irqbalance dies of SIGPIPE when it
-  /// answers one that was closed.
+  /// Connections without an answer in time. They stay open: irqbalance dies of SIGPIPE when it
+  /// answers on a closed connection.
   mutable std::map<std::string, std::unique_ptr<FileDescriptor>> unanswered_;
 };
 

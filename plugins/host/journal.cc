@@ -1,4 +1,4 @@
-// Writes the journal as JSON, replaced whole each time.
+// Writes the journal as JSON, replacing the whole file each time.
 #include "plugins/host/journal.h"
 
 #include <filesystem>
@@ -50,8 +50,8 @@ StatusOr<JournalRecords> Journal::Load(const std::string& boot) const {
     return records;
   } catch (const Json::exception& error) {
     return Errorf(StatusCode::kDataLoss,
-                  "cannot read {}, which has what the machine's files held before: {}; move it "
-                  "aside, and what it named is as it is until the next boot",
+                  "cannot read {}, the journal of the machine's original values: {}; move it "
+                  "aside: the values it lists then stay changed until a reboot",
                   path_, error.what());
   }
 }

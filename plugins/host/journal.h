@@ -1,4 +1,4 @@
-// What was changed on the machine, on disk before it is changed.
+// The record of changes to the machine, written to disk before each change.
 #pragma once
 
 #include <map>
@@ -10,20 +10,20 @@
 
 namespace qrm::host {
 
-/// One file of the machine that somebody changed.
+/// One changed file of the machine.
 struct JournalRecord {
   std::string path;
   ClaimForm form = ClaimForm::kWord;
-  std::string original;           ///< before the first owner; never read again while it has one
-  std::vector<std::string> ours;  ///< what it may hold because of us, the last one last
-  std::map<std::string, std::string> claims;  ///< owner -> value; none: it is to be as before
+  std::string original;           ///< before the first owner; not read again while it has owners
+  std::vector<std::string> ours;  ///< the values that it may have from us, the latest last
+  std::map<std::string, std::string> claims;  ///< owner -> value; empty: to be restored
 
   bool is_settled = false;  ///< the last of `ours` was written and read back
 
   bool operator==(const JournalRecord&) const = default;
 };
 
-/// All of them, in the order in which they were first changed.
+/// All records, in the order of the first change.
 using JournalRecords = std::vector<JournalRecord>;
 
 /// The journal at one path.
@@ -33,11 +33,12 @@ class Journal {
  public:
   explicit Journal(std::string path) : path_(std::move(path)) {}
 
-  /// What was saved during `boot`; empty where there is no journal, or one of another boot, whose
-  /// changes went with it. Errors: kDataLoss for one that cannot be read, with what to do.
+  /// The records saved during `boot`. Empty if there is no journal, or if it is from another boot:
+  /// a reboot undoes the changes. Errors: kDataLoss, with the remedy, for an unreadable journal.
   StatusOr<JournalRecords> Load(const std::string& boot) const;
 
-  /// Once it returns OK, `records` survive kill -9 and power loss; else what was saved before does.
+  /// Once it returns OK, `records` survive kill -9 and power loss; otherwise the records saved
+  /// before do.
   Status Save(const std::string& boot, const JournalRecords& records) const;
 
  private:

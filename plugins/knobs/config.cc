@@ -1,4 +1,4 @@
-// Reads values by the form that their knob's table gives them.
+// Reads values in the form that the knob's table gives.
 #include "plugins/knobs/config.h"
 
 #include <algorithm>
@@ -84,13 +84,13 @@ StatusOr<KnobValues> ReadClass(const config::Section& section, const KnobType& t
       for (const Knob& one : type.knobs) {
         names.push_back(one.name);
       }
-      return section.Error(key, "is no known key",
+      return section.Error(key, "is not a known key",
                            "choose from " + config::EnumerateWords(names, "and"));
     }
     QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
     StatusOr<std::string> shown = ShownValue(*knob, text, page);
     if (!shown.ok() || values.contains(key)) {
-      return section.Error(key, shown.ok() ? "stands there twice" : fmt::format("is '{}'", text),
+      return section.Error(key, shown.ok() ? "is listed twice" : fmt::format("is '{}'", text),
                            shown.ok() ? "keep one of them" : MessageOf(shown.status()));
     }
     values[key] = *std::move(shown);

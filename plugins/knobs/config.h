@@ -1,4 +1,4 @@
-// The classes of a type that is a table of knobs, as the operator writes them.
+// The operator's configuration of a type that is a table of knobs.
 #pragma once
 
 #include <map>
@@ -10,16 +10,16 @@
 
 namespace qrm::knobs {
 
-/// Knob -> value, in the words in which the kernel shows it.
+/// Knob -> value, in the form that the kernel shows.
 using KnobValues = std::map<std::string, std::string>;
 
-/// Reads `classes: {NAME: {KNOB: VALUE, ...}}` by the table of `type`.
-/// Errors: kInvalidArgument with file, line and key for anything else: nothing is skipped.
+/// Reads `classes: {NAME: {KNOB: VALUE, ...}}` by the table of `type`. Errors: kInvalidArgument
+/// with file, line and key for anything else.
 StatusOr<std::map<std::string, KnobValues>> ParseConfig(const config::Section& file,
                                                         const KnobType& type);
 
-/// `text` as the kernel shows it once it was written to `knob`; `page` is the size of a page.
-/// Errors: kInvalidArgument with what may be written.
+/// The value that the kernel shows after `text` was written to `knob`; `page` is the page size.
+/// Errors: kInvalidArgument with the permitted values.
 StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint64_t page);
 
 }  // namespace qrm::knobs

@@ -1,4 +1,4 @@
-// What a type of classes is where its classes only set values that the kernel has: a table of them.
+// The table of kernel values that the classes of a type set.
 #pragma once
 
 #include <cstdint>
@@ -7,51 +7,52 @@
 
 namespace qrm::knobs {
 
-/// Where a knob is.
+/// Where the kernel has a knob.
 enum class KnobPlace : uint8_t {
-  kFileV1,  ///< a cgroup file of v1 only
-  kFileV2,  ///< of v2 only
-  kFile,    ///< of both, with the same name
-  kThreads  ///< an attribute of each thread, or process
+  kFileV1,  ///< a cgroup file in v1 only
+  kFileV2,  ///< in v2 only
+  kFile,    ///< in both, with the same name
+  kThreads  ///< an attribute of each thread or process
 };
 
-/// How values of a knob are written.
+/// The form of a knob's values.
 enum class ValueForm : uint8_t {
   kNumber,   ///< a whole number
-  kBytes,    ///< a quantity, as 512Mi; the kernel keeps whole pages
-  kPercent,  ///< to two decimals; the kernel calls 100 "max"
+  kBytes,    ///< a quantity such as 512Mi; the kernel keeps whole pages
+  kPercent,  ///< with two decimals; the kernel shows 100 as "max"
   kPolicy,   ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
 };
 
-/// Which attribute of a thread a knob is.
+/// The thread attribute of a knob.
 enum class ThreadAttribute : uint8_t {
   kNone,
   kNice,
   kPolicy,
-  kOomScoreAdj,  ///< of its process
+  kOomScoreAdj,  ///< of the thread's process
 };
 
-/// One value that a class may set. All but `name`, `place` and `form` may be left out.
+/// One value that a class may set. Only `name`, `place` and `form` are required.
 struct Knob {
-  std::string name;  ///< as the kernel and the type's file call it
+  std::string name;  ///< the kernel's name, also used in the type's file
   KnobPlace place = KnobPlace::kFile;
   ValueForm form = ValueForm::kNumber;
   int64_t least = 0;
   int64_t most = 0;
-  /// What the kernel shows where nobody set anything; empty: what the root of the hierarchy has. A
-  /// thread attribute without it is not taken back: what was there before is not known.
+  /// The kernel's default; empty: the value of the hierarchy's root. A thread attribute without it
+  /// is not reset: its former value is not known.
   std::string neutral;
-  std::string reset;  ///< what is written for that; empty: `neutral`
+  std::string reset;  ///< what to write to reset it; empty: `neutral`
   ThreadAttribute attribute = ThreadAttribute::kNone;
-  /// Files whose value the kernel forgets while this one is not neutral: they get it back.
+  /// Files whose value the kernel drops while this one is not neutral: they are restored
+  /// afterwards.
   std::vector<std::string> spoils;
 };
 
-/// One type.
+/// One type of classes.
 struct KnobType {
   std::string name;
   bool is_mutable = true;
-  std::string controller;  ///< of its files, the same in v1 and v2
+  std::string controller;  ///< the controller of its files, the same in v1 and v2
   std::vector<Knob> knobs;
 };
 

@@ -1,4 +1,4 @@
-// Looks for the files of knobs, and judges values by what this process may do.
+// Finds the knobs' files, and checks values against this process's permissions.
 #include "plugins/knobs/knob_machine.h"
 
 #include <filesystem>
@@ -22,15 +22,15 @@ bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
-/// Real-time threads need a budget of their cgroup where the kernel gives it by cgroup.
+/// With CONFIG_RT_GROUP_SCHED, real-time threads need a budget of their cgroup.
 Status CheckPolicy(const std::string& value, const KnobMachine& machine) {
   const bool realtime = value.starts_with("fifo") || value.starts_with("rr");
   if (realtime && machine.HasFile("cpu.rt_runtime_us")) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "policy {} is refused by a kernel with cpu.rt_runtime_us, where containers have "
-                  "no real-time budget; use other, batch or idle, or a kernel without "
-                  "CONFIG_RT_GROUP_SCHED",
-                  value);
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "policy {} needs a real-time budget, which containers lack on a kernel with "
+        "CONFIG_RT_GROUP_SCHED (cpu.rt_runtime_us); use other, batch or idle, or another kernel",
+        value);
   }
   return OkStatus();
 }
@@ -43,10 +43,10 @@ Status NotHere(const KnobType& type, const Knob& knob, const KnobMachine& machin
     }
   }
   const std::string why = !IsOf(knob, machine)
-                              ? fmt::format("it is of cgroup v{}", machine.is_v1 ? 2 : 1)
+                              ? fmt::format("it exists in cgroup v{} only", machine.is_v1 ? 2 : 1)
                               : fmt::format("no cgroup in {} has it", machine.files_root);
   return Errorf(
-      StatusCode::kFailedPrecondition, "this machine has no {}: {}; leave it out of the class{}",
+      StatusCode::kFailedPrecondition, "this machine has no {}: {}; remove it from the class{}",
       knob.name, why,
       others.empty() ? "" : "; this machine has " + config::EnumerateWords(others, "and"));
 }
@@ -77,7 +77,7 @@ KnobMachine FindKnobs(const KnobType& type, const std::string& cgroup_root) {
     machine.files_root = files->root;
     machine.is_v1 = files->is_v1;
   }
-  // Of cgroup v1, the hierarchy where a container can be frozen.
+  // In cgroup v1, the hierarchy where a container can be frozen.
   const auto threads = FindCgroupHierarchy(cgroup_root, "freezer", "memory");
   machine.threads_root = threads.ok() ? threads->root : machine.files_root;
   return machine;

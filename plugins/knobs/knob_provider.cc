@@ -1,4 +1,4 @@
-// Keeps each class's values in step with the file and the machine, and gives them to containers.
+// Keeps each class's values up to date with the file and the machine, and sets them on containers.
 #include "plugins/knobs/knob_provider.h"
 
 #include <map>
@@ -31,10 +31,10 @@ using sdk::ClassType;
 
 using Classes = std::map<std::string, KnobValues>;
 
-/// What a class, or none, is to a container.
+/// The values that a class, or no class, means for a container.
 struct Setting {
-  CgroupTable files;     ///< without what is neutral
-  ThreadValues threads;  ///< with what is neutral
+  CgroupTable files;     ///< without neutral values
+  ThreadValues threads;  ///< with neutral values
   std::string problem;
 };
 
@@ -71,7 +71,7 @@ class Provider final : public sdk::ClassProvider {
     ClassOptions options;
     for (const Knob& knob : type_.knobs) {
       const auto lines = setting.files.find(knob.name);
-      // What spoils another value is set when that can be read.
+      // A value that spoils others is set later, once the others can be read.
       if (!machine_.is_v1 && lines != setting.files.end() && knob.spoils.empty()) {
         options.unified[knob.name] = lines->second.at(cgroup::kNoKey);
       }
@@ -94,7 +94,7 @@ class Provider final : public sdk::ClassProvider {
     Status given = Give(target, wanted);
     if (!given.ok() && given.code() != StatusCode::kNotFound && from != to) {
       if (const auto former = Find(from); former.ok()) {
-        Give(target, *former).IgnoreError();  // what went wrong first is what counts
+        Give(target, *former).IgnoreError();  // the first error is returned
       }
     }
     return given;
@@ -107,7 +107,7 @@ class Provider final : public sdk::ClassProvider {
       QRM_ASSIGN_OR_RETURN(const CgroupTable found,
                            ReadTable(CgroupDirectory(FilesOf(target)), files_));
       if (found != wanted.files) {
-        return fmt::format("its cgroup has {}, and the class is {}", cgroup::ToString(found),
+        return fmt::format("its cgroup has {}, but the class has {}", cgroup::ToString(found),
                            cgroup::ToString(wanted.files));
       }
     }
@@ -117,7 +117,7 @@ class Provider final : public sdk::ClassProvider {
   void Release(const ClassTarget& target) override { spoiled_.erase(target.runtime_id); }
 
  private:
-  /// Of no class, what is neutral. Errors: kFailedPrecondition with why it cannot be given.
+  /// The neutral values for no class. Errors: kFailedPrecondition with the reason.
   [[nodiscard]] StatusOr<Setting> Find(const std::string& name) const {
     const MutexLock guard(mutex_);
     const auto found = settings_.find(name);
@@ -148,7 +148,7 @@ class Provider final : public sdk::ClassProvider {
     return SetAllThreads(ThreadsOf(target), wanted.threads);
   }
 
-  /// Notes what the kernel will forget.
+  /// Records the values that the kernel will drop.
   void KeepSpoiled(const ClassTarget& target, const Setting& wanted,
                    const CgroupDirectory& directory) {
     const auto found = ReadTable(directory, files_);
@@ -173,7 +173,7 @@ class Provider final : public sdk::ClassProvider {
       }
       for (const std::string& file : knob.spoils) {
         if (const auto value = kept->second.find(file); value != kept->second.end()) {
-          directory.Write(file, value->second).IgnoreError();  // the runtime writes it, too
+          directory.Write(file, value->second).IgnoreError();  // the runtime writes it as well
           kept->second.erase(value);
         }
       }
@@ -195,7 +195,7 @@ class Provider final : public sdk::ClassProvider {
     return OkStatus();
   }
 
-  /// What a class has set once is taken back from its users when it does not any more.
+  /// When a class no longer sets a value, its containers get the neutral value.
   void TakeOver(Classes classes) {
     for (const auto& [name, values] : classes) {
       for (const auto& [knob, value] : values) {
@@ -253,14 +253,14 @@ class Provider final : public sdk::ClassProvider {
 
   const KnobType& type_;
   const KnobMachine machine_;
-  // As the next four, on the provider's thread.
+  // This and the next four: only on the provider's thread.
   ClassFile file_;
-  Classes classes_;              // as the file had them when it was last good
-  std::set<std::string> owned_;  // the knobs that some class sets, or has set
+  Classes classes_;              // from the last valid file
+  std::set<std::string> owned_;  // the knobs that a class sets or has set
   std::vector<CgroupFile> files_;
-  std::map<std::string, StringMap> spoiled_;  // runtime id -> file -> what it had
+  std::map<std::string, StringMap> spoiled_;  // runtime id -> file -> its value before
   mutable Mutex mutex_;
-  std::map<std::string, Setting> settings_ QRM_GUARDED_BY(mutex_);  // "": of no class
+  std::map<std::string, Setting> settings_ QRM_GUARDED_BY(mutex_);  // "": no class
   StringMap definitions_ QRM_GUARDED_BY(mutex_);
 };
 

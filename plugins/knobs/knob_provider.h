@@ -1,4 +1,4 @@
-// A type of classes that is a table of knobs.
+// A class type that is a table of knobs.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace qrm::knobs {
 
-/// Classes of `config_file` by the table of `type`, which outlives the provider, on `machine`. What
-/// the runtime can set at creation it does (cgroup v2's files, oom_score_adj); Apply sets the rest
-/// before the first instruction, and all of it on running containers. A knob that some class sets
-/// is this type's on everybody who has a class of it, or asked for none: who has a class without it
-/// has it neutral. Knobs that no class sets are left alone.
-/// Errors: kInvalidArgument for a file that cannot be read or has an error.
+/// The classes of `config_file` by the table of `type`, which must outlive the provider, on
+/// `machine`. The runtime sets what it can at creation (cgroup v2's files, oom_score_adj). Apply
+/// sets the rest before the first instruction, and everything on running containers. If any class
+/// sets a knob, containers of other classes, or without a class, get its neutral value. Knobs that
+/// no class sets are not changed. Errors: kInvalidArgument for a file that cannot be read or has an
+/// error.
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeKnobProvider(const KnobType& type,
                                                                const std::string& config_file,
                                                                KnobMachine machine);

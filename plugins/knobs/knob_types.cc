@@ -67,7 +67,8 @@ KnobType CpuScheduling() {
                      .attribute = ThreadAttribute::kPolicy}}};
 }
 
-// Immutable: what a container's processes had before, kubelet computed and nobody can ask for.
+// Immutable: kubelet computed the former values of a container's processes, and they cannot be
+// queried.
 KnobType Oom() {
   return {.name = "oom",
           .is_mutable = false,

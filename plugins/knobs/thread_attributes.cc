@@ -1,4 +1,4 @@
-// Asks the kernel for, and tells it, what each thread is to have.
+// Reads and sets the attributes of each thread.
 #include "plugins/knobs/thread_attributes.h"
 
 #include <array>
@@ -40,11 +40,11 @@ Status FromErrno(ThreadAttribute attribute, pid_t thread, int error) {
     return Errorf(StatusCode::kNotFound, "thread {} is gone", thread);
   }
   const bool forbidden = error == EPERM || error == EACCES;
-  return Errorf(forbidden ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable,
-                "cannot set {} of thread {}: {}; {}", NameOf(attribute), thread,
-                std::generic_category().message(error),
-                forbidden ? "give this process the capabilities that docs/classes.md names"
-                          : "it is tried again");
+  return Errorf(
+      forbidden ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable,
+      "cannot set {} of thread {}: {}; {}", NameOf(attribute), thread,
+      std::generic_category().message(error),
+      forbidden ? "give this process the capabilities listed in docs/classes.md" : "it is retried");
 }
 
 std::string ScorePath(pid_t thread) {
@@ -73,7 +73,7 @@ StatusOr<std::string> ReadPolicy(pid_t thread) {
                  : fmt::format("{} {}", policy.name, parameters.sched_priority);
     }
   }
-  return fmt::format("policy {}", number);  // a deadline
+  return fmt::format("policy {}", number);  // such as deadline
 }
 
 int WritePolicy(pid_t thread, const std::string& value) {
@@ -113,7 +113,7 @@ bool HasCapability(int capability) {
   return false;
 }
 
-/// Sets what differs; whether something did.
+/// Sets the attributes that differ; returns whether any did.
 StatusOr<bool> Repair(pid_t thread, const ThreadValues& wanted) {
   bool repaired = false;
   for (const auto& [attribute, value] : wanted) {
@@ -169,7 +169,8 @@ Status WriteAttribute(ThreadAttribute attribute, pid_t thread, const std::string
 }
 
 Status CheckMaySet(ThreadAttribute attribute, const std::string& value) {
-  // Scores may always rise, and fall to what whoever may lower them set last.
+  // Every process may raise a score. Lowering it needs CAP_SYS_RESOURCE, down to the last value set
+  // with it.
   const bool of_oom = attribute == ThreadAttribute::kOomScoreAdj;
   const bool needed = !of_oom || value.starts_with('-');
   const int capability = of_oom ? CAP_SYS_RESOURCE : CAP_SYS_NICE;
@@ -177,8 +178,8 @@ Status CheckMaySet(ThreadAttribute attribute, const std::string& value) {
     return OkStatus();
   }
   return Errorf(StatusCode::kFailedPrecondition,
-                "{} {} needs the capability {}, which this process does not have; give it that, or "
-                "leave out the {}",
+                "{} {} needs the capability {}, which this process lacks; add the capability, or "
+                "remove the {}",
                 NameOf(attribute), value, of_oom ? "CAP_SYS_RESOURCE" : "CAP_SYS_NICE",
                 NameOf(attribute));
 }

@@ -12,7 +12,7 @@
 namespace qrm::quota {
 namespace {
 
-/// The first word; v2's file has the period behind it.
+/// The first word; in v2's file the period follows.
 std::string_view FirstWord(std::string_view text) {
   return text.substr(0, text.find_first_of(" \n"));
 }
@@ -20,9 +20,10 @@ std::string_view FirstWord(std::string_view text) {
 StatusOr<int64_t> NumberIn(const std::string& file, std::string_view text) {
   const std::optional<int64_t> number = ParseNumber<int64_t>(FirstWord(text));
   if (!number.has_value()) {
-    return Errorf(StatusCode::kDataLoss,
-                  "cannot read {}: '{}' is no number of microseconds; is it of the cpu controller?",
-                  file, FirstWord(text));
+    return Errorf(
+        StatusCode::kDataLoss,
+        "cannot read {}: '{}' is not a number of microseconds; is it a file of the cpu controller?",
+        file, FirstWord(text));
   }
   return *number;
 }
@@ -42,7 +43,7 @@ StatusOr<Bandwidth> ReadBandwidth(const cgroup::CgroupFiles& cgroup, bool is_v1)
   QRM_ASSIGN_OR_RETURN(const std::string quota, cgroup.Read(QuotaFile(is_v1)));
   if (FirstWord(quota) != "max") {
     QRM_ASSIGN_OR_RETURN(const int64_t microseconds, NumberIn(QuotaFile(is_v1), quota));
-    if (microseconds >= 0) {  // -1 of v1 is none
+    if (microseconds >= 0) {  // in v1, -1 means no quota
       bandwidth.quota = microseconds;
     }
   }

@@ -17,7 +17,7 @@ constexpr int kAll = 100;
 StatusOr<QuotaClass> ReadClass(const config::Section& section) {
   QRM_RETURN_IF_ERROR(section.AllowKeys({"quota", "burst"}));
   if (section.Has("quota") == section.Has("burst")) {
-    return section.Error("burst", "stands with quota, or without any key",
+    return section.Error("burst", "must be set if and only if quota is not set",
                          "write either `quota: none` or a burst such as `burst: 50%`");
   }
   if (section.Has("quota")) {
@@ -30,7 +30,7 @@ StatusOr<QuotaClass> ReadClass(const config::Section& section) {
                            : std::nullopt;
   if (!percent.has_value() || *percent < 1 || *percent > kAll) {
     return section.Error("burst", fmt::format("is '{}'", text),
-                         "write how much of the quota may be saved up, from 1% to 100%");
+                         "write the part of the quota that may accumulate, from 1% to 100%");
   }
   return QuotaClass{.burst_percent = *percent};
 }

@@ -1,4 +1,4 @@
-// The classes of the type cpu-quota, as the operator writes them.
+// The operator's configuration of cpu-quota classes.
 #pragma once
 
 #include <map>
@@ -9,10 +9,10 @@
 
 namespace qrm::quota {
 
-/// What a class makes of the quota that kubelet gives.
+/// How a class changes kubelet's quota.
 struct QuotaClass {
-  bool is_lifted = false;  ///< there is none
-  int burst_percent = 0;   ///< of it, which may be saved up and used later; 0 to 100
+  bool is_lifted = false;  ///< no quota
+  int burst_percent = 0;   ///< the part of the quota that may be saved and used later; 0 to 100
 
   bool operator==(const QuotaClass&) const = default;
 };

@@ -1,4 +1,4 @@
-// Keeps the bandwidth of containers, and of their pods, as their classes say.
+// Keeps the bandwidth of containers and their pods by their classes.
 #include "plugins/quota/quota_provider.h"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ using sdk::ClassType;
 
 using Classes = std::map<std::string, QuotaClass>;
 
-/// The parent of the cgroup at `path`, where it is the pod's; else empty. systemd has names without
-/// dashes.
+/// The parent of the cgroup at `path` if it is the pod's cgroup; else empty. systemd's names
+/// contain the UID without dashes.
 std::string PodOf(const std::string& path, const std::string& uid) {
   const std::string parent = path.substr(0, path.rfind('/'));
   const std::string_view name = std::string_view(parent).substr(parent.rfind('/') + 1);
@@ -103,7 +103,7 @@ class Provider final : public sdk::ClassProvider {
         return WhereThereIsOne(cgroup, found.status());
       }
       if (*found != BandwidthFor(*found, wanted)) {
-        return fmt::format("{} has {}, and the class is {}", path, ToString(*found),
+        return fmt::format("{} has {}, but the class is {}", path, ToString(*found),
                            ToString(wanted));
       }
     }
@@ -111,21 +111,21 @@ class Provider final : public sdk::ClassProvider {
   }
 
  private:
-  /// The pod's first: a container has no more than it.
+  /// The pod's cgroup first: it limits its containers.
   [[nodiscard]] std::vector<std::string> CgroupsOf(const ClassTarget& target) const {
     const std::string own = machine_.files_root + CgroupPath(target.cgroups_path);
     const std::string pod = PodOf(own, target.key.pod_uid);
     return pod.empty() ? std::vector{own} : std::vector{pod, own};
   }
 
-  /// A file is missing where the cgroup has gone, or where the machine has none.
+  /// A file is missing if the cgroup is gone, or if the machine does not have the file.
   static Status WhereThereIsOne(const CgroupDirectory& cgroup, const Status& failure) {
     return failure.code() == StatusCode::kNotFound && cgroup.Exists()
                ? Status(StatusCode::kFailedPrecondition, MessageOf(failure))
                : failure;
   }
 
-  /// Errors: kFailedPrecondition with why it cannot be given.
+  /// Errors: kFailedPrecondition with the reason.
   [[nodiscard]] StatusOr<QuotaClass> Find(const std::string& name) const {
     const MutexLock guard(mutex_);
     const auto found = classes_.find(name);
@@ -155,7 +155,7 @@ class Provider final : public sdk::ClassProvider {
     return classes;
   }
 
-  /// With what this machine says to them now.
+  /// Keeps `classes` with their problems on this machine.
   void Keep(Classes classes) {
     std::map<std::string, std::string> problems;
     for (const auto& [name, of] : classes) {
@@ -172,13 +172,13 @@ class Provider final : public sdk::ClassProvider {
                ? ""
                : fmt::format("this machine has no {}: {}", file,
                              of.is_lifted ? "enable the cpu controller and CONFIG_CFS_BANDWIDTH"
-                                          : "take a kernel from 5.14 on, or leave burst out");
+                                          : "use a kernel from 5.14 on, or remove burst");
   }
 
   const knobs::KnobMachine machine_;
   ClassFile file_;  // on the provider's thread
   mutable Mutex mutex_;
-  Classes classes_ QRM_GUARDED_BY(mutex_);  // as the file had them when it was last good
+  Classes classes_ QRM_GUARDED_BY(mutex_);                              // from the last valid file
   std::map<std::string, std::string> problems_ QRM_GUARDED_BY(mutex_);  // by class
 };
 

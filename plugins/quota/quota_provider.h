@@ -12,10 +12,11 @@ namespace qrm::quota {
 
 inline constexpr char kType[] = "cpu-quota";
 
-/// Classes of `config_file`. A container's class is set on its cgroup and on that of its pod, whose
-/// quota would bound it else, before its first instruction, and again where the runtime or kubelet
-/// has written theirs. It does not change while the container runs: what kubelet gave is not known
-/// any more then. Errors: kInvalidArgument for a file that cannot be read or has an error.
+/// The classes of `config_file`. A container's class is set on its cgroup and on its pod's cgroup,
+/// whose quota would otherwise limit it. This happens before the first instruction, and again after
+/// the runtime or kubelet has overwritten it. The class cannot change while the container runs:
+/// kubelet's original quota is no longer known. Errors: kInvalidArgument for a file that cannot be
+/// read or has an error.
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeQuotaProvider(const std::string& config_file,
                                                                 knobs::KnobMachine machine);
 

@@ -28,7 +28,7 @@ struct BitKind {
 constexpr int kMaskBits = 64;
 constexpr char kAll[] = "all";
 
-/// Where a share stands: a partition has no ranges.
+/// Where a share is written: a partition has no ranges.
 enum class Level { kPartition, kClass };
 
 std::optional<uint64_t> ParsePercent(std::string_view text) {
@@ -72,28 +72,28 @@ StatusOr<CacheShare> ParseShare(const Section& section, const std::string& key, 
   if (view.ends_with('%')) {
     const auto share = ParsePercents(view.substr(0, view.size() - 1));
     if (!share.has_value()) {
-      return section.Error(key, fmt::format("is '{}', no percentage", text),
+      return section.Error(key, fmt::format("is '{}', which is not a percentage", text),
                            "write one from 0% to 100%, or for a class a range such as 1-50%");
     }
     if (share->form == CacheShare::Form::kRange && level == Level::kPartition) {
-      return section.Error(key,
-                           fmt::format("is '{}', a range, which a partition cannot have", text),
-                           "write one percentage, and ranges for the classes inside");
+      return section.Error(
+          key, fmt::format("is '{}', a range, which is not allowed in a partition", text),
+          "write one percentage; only classes have ranges");
     }
     if (share->high == 0 && level == Level::kClass) {
-      return section.Error(key, fmt::format("is '{}', no part of the cache", text),
+      return section.Error(key, fmt::format("is '{}', which is none of the cache", text),
                            "write at least 1%");
     }
     return *share;
   }
   const auto mask = ParseMask(view);
   if (!mask.has_value()) {
-    return section.Error(key, fmt::format("is '{}', no part of a cache", text),
+    return section.Error(key, fmt::format("is '{}', which is not a part of a cache", text),
                          "write one such as 60%, 0-5 or 0xff0");
   }
   if (!IsOneBlock(*mask)) {
-    return section.Error(key, fmt::format("is '{}', not one block of ones", text),
-                         "write neighbouring bits, at least one");
+    return section.Error(key, fmt::format("is '{}', which is not one block of ones", text),
+                         "write contiguous bits, at least one");
   }
   return CacheShare{.form = CacheShare::Form::kMask, .mask = *mask};
 }
@@ -108,7 +108,8 @@ StatusOr<CacheRequest> ParseCacheRequest(const Section& section, const std::stri
   QRM_ASSIGN_OR_RETURN(const Section uses, section.Child(key));
   QRM_RETURN_IF_ERROR(uses.AllowKeys({"unified", "code", "data"}));
   if (!uses.Has("unified")) {
-    return section.Error(key, "has no 'unified'", "add it: it counts where code and data share");
+    return section.Error(key, "has no 'unified'",
+                         "add it: it applies where code and data share the cache");
   }
   if (uses.Has("code") != uses.Has("data")) {
     return section.Error(key, "has only one of 'code' and 'data'", "write both or none");
@@ -134,12 +135,12 @@ StatusOr<BandwidthRequest> ParseBandwidthRequest(const Section& section, const s
                             : std::nullopt;
     std::optional<uint64_t>& place = percent ? request.percent : request.mbps;
     if (!number.has_value() || *number > kUnlimitedMbps) {
-      return section.Error(key, fmt::format("has '{}', no bandwidth", word),
+      return section.Error(key, fmt::format("has '{}', which is not a bandwidth", word),
                            "write one such as 50% or 1000MBps");
     }
     if (place.has_value()) {
-      return section.Error(key, fmt::format("has '{}' beside another of its unit", word),
-                           "keep one");
+      return section.Error(key, fmt::format("has '{}' and another value in the same unit", word),
+                           "keep one of them");
     }
     place = number;
   }
@@ -162,13 +163,12 @@ StatusOr<ByCacheId<Request>> ParseIds(const Section& section, Request fallback, 
     const auto ids = TypedIdSet<CacheKind>::Parse(key);
     constexpr int kLargestId = 127;
     if (!ids.ok() || ids->Empty() || ids->Last() > kLargestId) {
-      return section.Error(key, "is no list of cache ids",
+      return section.Error(key, "is not a list of cache ids",
                            "write `all`, or ids up to 127 such as 0,2,4-7");
     }
     for (const int id : *ids) {
       if (!requests.by_id.emplace(id, request).second) {
-        return section.Error(key, fmt::format("names cache id {} a second time", id),
-                             "name each id once");
+        return section.Error(key, fmt::format("lists cache id {} twice", id), "list each id once");
       }
     }
   }
@@ -229,15 +229,15 @@ StatusOr<PartitionConfig> ParsePartition(const Section& section, std::set<std::s
   QRM_ASSIGN_OR_RETURN(const Section classes, section.Child("classes"));
   for (const std::string& name : classes.Keys()) {
     if (name != kRootClass && !sdk::IsClassName(name)) {
-      return classes.Error(name, "is no class name", sdk::kClassNameForm);
+      return classes.Error(name, "is not a class name", sdk::kClassNameForm);
     }
     if (!names.insert(name).second) {
-      return classes.Error(name, "is the name of two classes", "give each a name of its own");
+      return classes.Error(name, "is the name of two classes", "give each class a unique name");
     }
     QRM_ASSIGN_OR_RETURN(const Section keys, classes.Child(name));
     if (keys.Has("kubernetes")) {
       return keys.Error("kubernetes", "is not read here",
-                        "say who may use the class in `permissions`");
+                        "set in `permissions` which namespaces may use the class");
     }
     QRM_RETURN_IF_ERROR(keys.AllowKeys({"l2Allocation", "l3Allocation", "mbAllocation"}));
     QRM_ASSIGN_OR_RETURN(partition.classes[name], ParseAllocations(keys, Level::kClass));

@@ -1,5 +1,5 @@
-// The rdt section as an operator writes it: partitions of caches and memory bandwidth, and classes
-// inside them, in goresctrl's words.
+// The operator's rdt section: partitions of caches and memory bandwidth, and classes inside them,
+// in goresctrl's format.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class Section;
 
 namespace qrm::rdt {
 
-/// The class that stands for the root group, where all tasks are that nobody classed.
+/// The class of the root group, which has all tasks without a class.
 inline constexpr char kRootClass[] = "system/default";
 
-/// What serves a cache's lines; code and data are apart on a resctrl mounted with cdp or cdpl2.
+/// What a cache line contains; code and data are separate if resctrl is mounted with cdp or cdpl2.
 enum class CacheUse { kUnified, kCode, kData };
 
 /// A part of a cache: `60%`, `50-60%`, `0-5` or `0xff0`.
@@ -39,16 +39,16 @@ struct CacheRequest {
   std::optional<CacheShare> data;
 };
 
-/// What the kernel shows for no limit, in MB/s.
+/// The kernel's value for no limit, in MB/s.
 inline constexpr uint64_t kUnlimitedMbps = 4294967295;
 
-/// `100%`, `4294967295MBps`: which of them counts is up to how resctrl is mounted.
+/// `100%`, `4294967295MBps`: resctrl's mount options decide which of them applies.
 struct BandwidthRequest {
   std::optional<uint64_t> percent;
   std::optional<uint64_t> mbps;
 };
 
-/// What is asked for each cache id.
+/// The request for each cache id.
 template <typename Request>
 struct ByCacheId {
   Request all;  ///< for ids that are not in `by_id`
@@ -60,7 +60,7 @@ struct ByCacheId {
   }
 };
 
-/// What a partition or a class asks of each resource.
+/// The requests of a partition or class for each resource.
 struct Allocations {
   std::optional<ByCacheId<CacheRequest>> l2;
   std::optional<ByCacheId<CacheRequest>> l3;
@@ -69,11 +69,11 @@ struct Allocations {
 
 struct PartitionConfig {
   Allocations allocations;
-  std::map<std::string, Allocations> classes;  ///< within what the partition has
+  std::map<std::string, Allocations> classes;  ///< within the partition's part
 };
 
 struct RdtConfig {
-  /// The resource may be missing on this machine: what is asked of it is then left out.
+  /// The resource may be missing on this machine: requests for it are then ignored.
   bool l2_optional = false;
   bool l3_optional = false;
   bool mb_optional = false;
@@ -81,9 +81,8 @@ struct RdtConfig {
 };
 
 /// Reads `options` and `partitions`. Errors: kInvalidArgument with file, line, key, value and what
-/// is allowed.
-/// Source: goresctrl's configuration of RDT; unlike there, unknown keys and units and cache ids
-/// that are named twice are errors.
+/// is allowed. Source: goresctrl's configuration of RDT; here, unknown keys and units and repeated
+/// cache ids are errors.
 StatusOr<RdtConfig> ParseRdtConfig(const config::Section& section);
 
 }  // namespace qrm::rdt

@@ -1,4 +1,4 @@
-// Compares the groups that there are with those that are wanted.
+// Compares the existing groups with the wanted groups.
 #include "plugins/rdt/group_keeper.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Wanted = std::map<std::string, Schemata>;
 
-/// Whether `found` says all that `wanted` does; it may have more resources.
+/// Whether `found` contains all values of `wanted`; it may have more resources.
 bool Says(const Schemata& found, const Schemata& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto& line) {
     const auto resource = found.find(line.first);
@@ -43,14 +43,15 @@ bool IsOurs(const std::string& group) {
   return group.starts_with(kGroupPrefix);
 }
 
-/// What takes back the steps so far, unless all of them were made.
+/// Undoes the steps so far, unless all steps succeeded.
 class Undo {
  public:
   void Add(std::function<Status()> step) { steps_.push_back(std::move(step)); }
   void Run() {
     for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
       if (const Status undone = (*step)(); !undone.ok()) {
-        log::Error("resctrl left half changed", {{"error", MessageOf(undone)}});
+        log::Error("cannot undo a change of resctrl; it is half changed",
+                   {{"error", MessageOf(undone)}});
       }
     }
   }
@@ -61,11 +62,11 @@ class Undo {
 
 }  // namespace
 
-/// A group with its lines of before.
+/// The planned changes; `different` has each group with its former lines.
 struct GroupKeeper::Plan {
   std::map<std::string, std::string> stale;
   std::vector<std::string> missing;
-  std::vector<std::pair<std::string, std::string>> different;  ///< those that shrink first
+  std::vector<std::pair<std::string, std::string>> different;  ///< shrinking groups first
 };
 
 Status GroupKeeper::CheckRoom(const Wanted& wanted, const std::set<std::string>& present,
@@ -78,11 +79,11 @@ Status GroupKeeper::CheckRoom(const Wanted& wanted, const std::set<std::string>&
   if (classes + taken <= most) {
     return OkStatus();
   }
-  return Errorf(StatusCode::kResourceExhausted,
-                "cannot make the groups of {} classes: resctrl keeps {} apart on this machine, one "
-                "is the root group, and {} are of others ({}); configure at most {} classes",
-                classes, most, others.size(), fmt::join(others, ", "),
-                most > taken ? most - taken : 0);
+  return Errorf(
+      StatusCode::kResourceExhausted,
+      "cannot create the groups of {} classes: resctrl supports {} groups on this machine, "
+      "including the root group and {} other groups ({}); configure at most {} classes",
+      classes, most, others.size(), fmt::join(others, ", "), most > taken ? most - taken : 0);
 }
 
 StatusOr<GroupKeeper::Plan> GroupKeeper::MakePlan(const Wanted& wanted,
@@ -123,7 +124,7 @@ Status GroupKeeper::Write(const std::string& group, const Schemata& wanted,
     return Errorf(
         StatusCode::kUnavailable,
         "cannot set the schemata of resctrl group '{}': the kernel shows {} instead of {}; "
-        "see what else writes there",
+        "find the other process that writes there",
         group, OneLine(ParseSchemata(text)), OneLine(shown));
   }
   return OkStatus();
@@ -168,14 +169,14 @@ Status GroupKeeper::Keep(const Wanted& wanted, const RdtInfo& info) {
   for (const std::string& group : plan.missing) {
     if (kept_.contains(group)) {
       ++repairs_;
-      log::Warning("resctrl group had vanished and is made again", {{"group", group}});
+      log::Warning("resctrl group was missing; recreated", {{"group", group}});
     }
   }
   for (const auto& [group, text] : plan.different) {
     if (const auto before = kept_.find(group);
         before != kept_.end() && before->second == wanted.at(group)) {
       ++repairs_;
-      log::Warning("schemata of a resctrl group had been changed and are put back",
+      log::Warning("schemata drift of a resctrl group corrected",
                    {{"group", group}, {"found", OneLine(ParseSchemata(text))}});
     }
   }

@@ -1,4 +1,4 @@
-// Keeps resctrl's groups at what the classes need, and leaves those of others alone.
+// Keeps resctrl's groups as the classes need them, and does not change other groups.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace qrm::rdt {
 
-/// What all groups of qrm begin with; every other group belongs to somebody else.
+/// The prefix of all qrm groups; all other groups belong to other programs.
 inline constexpr char kGroupPrefix[] = "qrm-";
 
-/// Makes, corrects and removes the groups of qrm. Threads: one at a time.
+/// Creates, corrects and removes qrm's groups. Threads: one at a time.
 class GroupKeeper {
  public:
-  /// `resctrl` outlives the keeper.
+  /// `resctrl` must outlive the keeper.
   explicit GroupKeeper(const Resctrl& resctrl) : resctrl_(resctrl) {}
 
-  /// Makes the groups of qrm be `wanted`, from group to schemata, and no others; the root group ""
-  /// may be among them. Nothing changes unless all of it can be done.
-  /// Errors: kResourceExhausted, before anything is touched, when the groups of all together are
-  /// more than the machine keeps apart; those of Resctrl, after which all is as it was.
+  /// Makes qrm's groups equal to `wanted`, which maps groups to schemata and may include the root
+  /// group "". All changes are made, or none. Errors: kResourceExhausted, before any change, if the
+  /// machine does not support that many groups; those of Resctrl, after which all changes are
+  /// undone.
   Status Keep(const std::map<std::string, Schemata>& wanted, const RdtInfo& info);
 
-  /// How often something that it had made was found gone or changed, and was put back.
+  /// How often it corrected missing or changed groups.
   uint64_t repairs() const { return repairs_; }
 
  private:
@@ -43,7 +43,7 @@ class GroupKeeper {
   Status Write(const std::string& group, const Schemata& wanted, const RdtInfo& info) const;
 
   const Resctrl& resctrl_;
-  std::map<std::string, Schemata> kept_;  ///< what the last call made
+  std::map<std::string, Schemata> kept_;  ///< the result of the last call
   uint64_t repairs_ = 0;
 };
 

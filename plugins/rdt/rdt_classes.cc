@@ -1,4 +1,4 @@
-// Serves the classes of resctrl.
+// Implements the class type rdt with resctrl.
 #include "plugins/rdt/rdt_classes.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ RdtClasses::RdtClasses(RdtSettings settings)
     : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_) {
   type_.name = kTypeName;
   type_.is_mutable = !IsRuntimes();
-  type_.problem = "cannot tell yet: resctrl was not looked at; try again";
+  type_.problem = "not known yet: resctrl has not been read; try again";
 }
 
 sdk::ClassType RdtClasses::List() const {
@@ -82,11 +82,10 @@ StatusOr<RdtConfig> RdtClasses::LoadConfig(const std::set<std::string>& in_use) 
   std::set_difference(in_use.begin(), in_use.end(), names.begin(), names.end(),
                       std::back_inserter(dropped));
   if (!dropped.empty()) {
-    return Errorf(
-        StatusCode::kFailedPrecondition,
-        "cannot take the classes of {}: it lacks {}, which containers have; add it again, "
-        "or give them another class first",
-        settings_.config_file, fmt::join(dropped, ", "));
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot use the classes of {}: it lacks {}, which containers use; add it again, "
+                  "or give the containers another class first",
+                  settings_.config_file, fmt::join(dropped, ", "));
   }
   return config;
 }
@@ -101,7 +100,7 @@ Status RdtClasses::FindResctrl() {
   QRM_RETURN_IF_ERROR(info.status());
   if (is_away_) {
     ++mounts_;
-    log::Warning("resctrl had been unmounted and is back", {{"path", settings_.paths.mount}});
+    log::Warning("resctrl was unmounted; mounted again", {{"path", settings_.paths.mount}});
   }
   is_away_ = false;
   was_mounted_ = true;
@@ -132,9 +131,8 @@ Status RdtClasses::FollowConfig(const std::set<std::string>& in_use) {
       !file.empty()) {
     return Errorf(
         StatusCode::kFailedPrecondition,
-        "cannot make groups of resctrl: {} sets rdt_config_file, and that runtime removes "
-        "the groups of others; take it out there, or leave the type's config-file empty "
-        "to use the runtime's classes",
+        "cannot create resctrl groups: {} sets rdt_config_file, so the runtime removes other "
+        "groups; remove it there, or leave config-file empty to use the runtime's classes",
         file);
   }
   const StatusOr<RdtConfig> next = LoadConfig(in_use);
@@ -152,7 +150,7 @@ Status RdtClasses::FollowConfig(const std::set<std::string>& in_use) {
   if (const Status kept = Take(RdtConfig(*config_)); !kept.ok()) {
     return kept;
   }
-  return Annotate(taken, "the former classes stay in force");
+  return Annotate(taken, "the previous classes stay in force");
 }
 
 Status RdtClasses::FollowRuntime() {
@@ -162,7 +160,7 @@ Status RdtClasses::FollowRuntime() {
   definitions_.clear();
   for (const std::string& group : groups) {
     const StatusOr<std::string> text = resctrl_.ReadSchemata(group);
-    // One that is not gone meanwhile, and that a pod can ask for.
+    // Only groups that still exist and that a pod can request.
     if (text.ok() && !group.starts_with(kGroupPrefix) && sdk::IsClassName(group)) {
       definitions_[group] = OneLine(ParseSchemata(*text));
     }
@@ -184,7 +182,7 @@ Status RdtClasses::Refresh(const std::set<std::string>& in_use) {
 }
 
 StatusOr<std::string> RdtClasses::DirectoryOf(const sdk::ClassTarget& target) const {
-  // Of cgroup v1, the hierarchy where a container can be frozen.
+  // In cgroup v1, the hierarchy where a container can be frozen.
   QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
                        FindCgroupHierarchy(settings_.cgroup_root, "freezer", "memory"));
   return hierarchy.root + CgroupPath(target.cgroups_path);
@@ -200,7 +198,7 @@ Status RdtClasses::MoveTo(const std::string& directory, const std::string& class
   if (!config.has_value()) {
     return moved;
   }
-  // Somebody may have removed the group in the middle.
+  // Another process may have removed the group meanwhile.
   QRM_RETURN_IF_ERROR(FindResctrl());
   QRM_RETURN_IF_ERROR(Take(*config));
   return MoveAll(resctrl_, directory, group);
@@ -210,19 +208,18 @@ Status RdtClasses::Apply(const sdk::ClassTarget& target, const std::string& from
                          const std::string& to) {
   if (IsRuntimes()) {
     QRM_ASSIGN_OR_RETURN(const std::string elsewhere, ReadBack(target, to));
-    return elsewhere.empty()
-               ? OkStatus()
-               : Errorf(StatusCode::kFailedPrecondition,
-                        "cannot move to class {}: {}; its groups are the runtime's, make the "
-                        "container anew",
-                        to, elsewhere);
+    return elsewhere.empty() ? OkStatus()
+                             : Errorf(StatusCode::kFailedPrecondition,
+                                      "cannot move to class {}: {}; the runtime owns the groups: "
+                                      "recreate the container",
+                                      to, elsewhere);
   }
   QRM_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(target));
   const Status moved = MoveTo(directory, to);
   if (!moved.ok() && moved.code() != StatusCode::kNotFound && from != to) {
     const StatusOr<std::string> group = GroupOfClass(from);
     if (group.ok()) {
-      MoveAll(resctrl_, directory, *group).IgnoreError();  // what went wrong first is what counts
+      MoveAll(resctrl_, directory, *group).IgnoreError();  // the first error is returned
     }
   }
   return moved;

@@ -22,16 +22,16 @@ namespace qrm::rdt {
 inline constexpr char kTypeName[] = "rdt";
 
 struct RdtSettings {
-  /// Partitions and classes, in goresctrl's words; read anew at each Refresh. Empty: the classes
-  /// are the groups that there are, which the runtime makes and which are never changed.
+  /// Partitions and classes, in goresctrl's format; read again at each Refresh. Empty: the classes
+  /// are the existing groups, which the runtime creates and qrm never changes.
   std::string config_file;
   ResctrlPaths paths;
   std::string cgroup_root = "/sys/fs/cgroup";
-  std::string etc = "/etc";  ///< where the runtimes' configuration lies
+  std::string etc = "/etc";  ///< the directory of the runtimes' configuration
 };
 
-/// A group of resctrl for each class, made at the first Refresh and kept; containers are made in it
-/// by the runtime, or moved into it, thread by thread.
+/// Keeps a resctrl group for each class, from the first Refresh on. The runtime creates containers
+/// in their group, or they are moved there, thread by thread.
 class RdtClasses final : public sdk::ClassProvider {
  public:
   explicit RdtClasses(RdtSettings settings);
@@ -60,21 +60,20 @@ class RdtClasses final : public sdk::ClassProvider {
   const Resctrl resctrl_;
   GroupKeeper keeper_;
   RdtInfo info_;
-  std::optional<RdtConfig> config_;  ///< in force, or the last that was
+  std::optional<RdtConfig> config_;  ///< in force, or the last that was in force
   bool in_force_ = false;            ///< all groups are as they should be
   bool was_mounted_ = false;
-  bool is_away_ = false;  ///< it was mounted, and is not
+  bool is_away_ = false;  ///< it was mounted, and is not mounted now
   std::string mount_options_;
-  uint64_t mounts_ = 0;                             ///< how often it came back
-  std::map<std::string, std::string> definitions_;  ///< class -> what the kernel has for it
+  uint64_t mounts_ = 0;                             ///< how often it was mounted again
+  std::map<std::string, std::string> definitions_;  ///< class -> the kernel's values
 
   mutable Mutex mutex_;
   sdk::ClassType type_ QRM_GUARDED_BY(mutex_);
 };
 
-/// The type on this machine, whose cgroups are below `cgroup_root`; a machine without resctrl has a
-/// type without classes. Errors: kInvalidArgument for a `config_file` that cannot be read or has an
-/// error.
+/// The type on this machine, whose cgroups are below `cgroup_root`. Without resctrl, the type has
+/// no classes. Errors: kInvalidArgument for a `config_file` that cannot be read or has an error.
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
                                                             const std::string& cgroup_root);
 

@@ -1,4 +1,4 @@
-// Speaks to resctrl through its files.
+// Reads and writes resctrl's files.
 #include "plugins/rdt/resctrl.h"
 
 #include <algorithm>
@@ -68,9 +68,9 @@ std::optional<CacheInfo> ReadCache(const std::string& info, const std::string& l
       .code_and_data = code_and_data};
 }
 
-/// AMD counts bandwidth in eighths of GB/s: a percentage means nothing there.
+/// AMD counts bandwidth in eighths of GB/s: percentages have no meaning there.
 bool CountsInSteps(const std::string& proc) {
-  constexpr int kLines = 4;  // the vendor is in the second
+  constexpr int kLines = 4;  // the vendor is in the second line
   std::ifstream cpus(proc + "/cpuinfo");
   std::string line;
   for (int read = 0; read < kLines && std::getline(cpus, line); ++read) {
@@ -93,7 +93,7 @@ std::optional<BandwidthInfo> ReadBandwidth(const std::string& info, const Schema
                        .in_mbps = in_mbps};
 }
 
-/// The smallest number of groups that any resource takes.
+/// The smallest number of groups of all resources.
 std::size_t CountGroups(const std::string& info) {
   std::size_t least = 0;
   std::error_code error;
@@ -122,7 +122,7 @@ StatusCode CodeOf(int error) {
     case EBUSY:
     case EINTR:
     case EWOULDBLOCK:
-    case ENOENT:  // gone, until it is made anew
+    case ENOENT:  // the group is gone until it is recreated
     case ENODEV:
     case ENOTCONN:
       return StatusCode::kUnavailable;
@@ -160,11 +160,10 @@ Status Resctrl::Failed(int error, std::string_view what) const {
 Status Resctrl::CheckMounted() const {
   struct statfs found{};
   if (::statfs(paths_.mount.c_str(), &found) != 0 || found.f_type != paths_.filesystem_type) {
-    return Errorf(
-        StatusCode::kFailedPrecondition,
-        "resctrl is not mounted on {0}; where the processor has RDT, run: mount -t resctrl "
-        "resctrl {0}",
-        paths_.mount);
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "resctrl is not mounted on {0}; if the processor has RDT, run: mount -t resctrl "
+                  "resctrl {0}",
+                  paths_.mount);
   }
   return OkStatus();
 }
@@ -174,8 +173,8 @@ StatusOr<RdtInfo> Resctrl::ReadInfo() const {
   if (const std::string own = fmt::format("{}/{}/cpu_resctrl_groups", paths_.proc, ::getpid());
       !Exists(own)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot tell the groups of threads: no file {}; use a kernel with "
-                  "CONFIG_PROC_CPU_RESCTRL, and give a pod hostPID: true",
+                  "cannot read the groups of threads: no file {}; use a kernel with "
+                  "CONFIG_PROC_CPU_RESCTRL, and set hostPID: true in qrmd's pod",
                   own);
   }
   QRM_ASSIGN_OR_RETURN(const std::string text, ReadSchemata(""));
@@ -237,7 +236,7 @@ StatusOr<ResctrlLock> Resctrl::Lock() const {
   for (int tried = 1; ::flock(file, LOCK_EX | LOCK_NB) != 0; ++tried) {
     if (errno != EWOULDBLOCK || tried == kTries) {
       return Errorf(StatusCode::kUnavailable,
-                    "cannot lock {}: another process has held the lock for a second; see `lslocks`",
+                    "cannot lock {}: another process has had the lock for a second; see `lslocks`",
                     paths_.mount);
     }
     std::this_thread::sleep_for(kPause);
@@ -268,7 +267,7 @@ Status Resctrl::Make(const std::string& group) const {
   constexpr mode_t kMode = 0755;
   return ::mkdir(PathOf(group, "").c_str(), kMode) == 0
              ? OkStatus()
-             : Failed(errno, fmt::format("make resctrl group {}", group));
+             : Failed(errno, fmt::format("create resctrl group {}", group));
 }
 
 Status Resctrl::Remove(const std::string& group) const {
@@ -322,7 +321,7 @@ Status Resctrl::Move(const std::vector<pid_t>& threads, const std::string& group
     if (file.error() == 0) {
       continue;
     }
-    // A kernel before 6.7 takes no lists; a later one ends at the first thread that is gone.
+    // Kernels before 6.7 accept no lists; later kernels stop at the first thread that is gone.
     for (const pid_t thread : part) {
       file.Write(fmt::format("{}\n", thread));
       if (file.error() != 0 && file.error() != ESRCH) {
@@ -344,7 +343,7 @@ StatusOr<std::optional<std::string>> Resctrl::GroupOf(pid_t thread) const {
   constexpr std::string_view kMark = "res:/";
   if (file.error() != 0 || !text.starts_with(kMark)) {
     return Errorf(StatusCode::kUnavailable,
-                  "cannot tell the group of thread {}: {} has '{}'; see that resctrl is mounted",
+                  "cannot read the group of thread {}: {} has '{}'; check that resctrl is mounted",
                   thread, path, text.substr(0, text.find('\n')));
   }
   return std::optional(text.substr(kMark.size(), text.find('\n') - kMark.size()));

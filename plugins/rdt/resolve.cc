@@ -1,4 +1,4 @@
-// Lays out partitions and the classes inside them.
+// Computes the masks of partitions and of the classes inside them.
 #include "plugins/rdt/resolve.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ using CacheMember = std::optional<ByCacheId<CacheRequest>> Allocations::*;
 /// Partition -> its mask of one cache.
 using Masks = std::map<std::string, uint64_t>;
 
-/// One level of cache, for messages and for finding what is asked of it.
+/// One level of cache, for messages and for finding its requests.
 struct CacheLevel {
   const char* name;
   CacheMember member;
 };
 
-/// Where a mask is looked for.
+/// Where a mask is needed.
 struct Place {
   CacheLevel level;
   CacheUse use;
@@ -60,7 +60,7 @@ std::string NameOf(const Place& place) {
   return fmt::format("{}{} of cache id {}", place.level.name, SuffixOf(place.use), place.id);
 }
 
-/// What each partition asks for at one place; in the order of their names.
+/// Each partition's request at one place, sorted by name.
 using Shares = std::vector<std::pair<std::string, CacheShare>>;
 
 StatusOr<Shares> CollectShares(const RdtConfig& config, const Place& place) {
@@ -76,11 +76,10 @@ StatusOr<Shares> CollectShares(const RdtConfig& config, const Place& place) {
     }
   }
   if (!shares.empty() && !without.empty()) {
-    return Errorf(
-        StatusCode::kInvalidArgument,
-        "cannot divide {}: partitions {} ask for no part of it while others do; add it to "
-        "each partition or to none",
-        NameOf(place), fmt::join(without, ", "));
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot divide {}: partitions {} request no part of it, but others do; add it to "
+                  "each partition or to none",
+                  NameOf(place), fmt::join(without, ", "));
   }
   return shares;
 }
@@ -107,8 +106,8 @@ StatusOr<Masks> DivideByMasks(const Shares& shares, const Place& place, const Ca
     QRM_RETURN_IF_ERROR(CheckMask(place, "partition " + name, share.mask, cache));
     if ((taken & share.mask) != 0) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot give partition {} mask {:x} in {}: another partition has bits {:x}; "
-                    "partitions must not overlap",
+                    "cannot give partition {} mask {:x} in {}: it overlaps another partition in "
+                    "bits {:x}; choose other bits",
                     name, share.mask, NameOf(place), taken & share.mask);
     }
     taken |= share.mask;
@@ -117,8 +116,8 @@ StatusOr<Masks> DivideByMasks(const Shares& shares, const Place& place, const Ca
   return masks;
 }
 
-/// How many bits each partition gets: the smallest request first, so that what is rounded up to the
-/// machine's least is taken from those that have most; the last gets all that is left.
+/// Computes how many bits each partition gets. The smallest request comes first, so that rounding
+/// up to the machine's minimum costs the largest partitions. The last one gets the remaining bits.
 StatusOr<Masks> CountBits(Shares shares, uint64_t total, const Place& place,
                           const CacheInfo& cache) {
   const auto least = static_cast<uint64_t>(cache.least_bits);
@@ -130,8 +129,8 @@ StatusOr<Masks> CountBits(Shares shares, uint64_t total, const Place& place,
   for (const auto& [name, share] : shares) {
     if (left < least || left == 0) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot divide {}: no bits are left for partition {}, {} are divided in all; "
-                    "use fewer partitions or larger parts",
+                    "cannot divide {}: no bits are left for partition {}, out of {}; use fewer "
+                    "partitions or larger parts",
                     NameOf(place), name, bits);
     }
     const uint64_t percent_left = left * total / bits;
@@ -152,7 +151,7 @@ StatusOr<Masks> DivideByPercent(const Shares& shares, const Place& place, const 
   }
   if (total > 100) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot divide {}: the partitions ask for {}% in all; write at most 100%",
+                  "cannot divide {}: the partitions request {}% in total; write at most 100%",
                   NameOf(place), total);
   }
   QRM_ASSIGN_OR_RETURN(Masks masks, CountBits(shares, total, place, cache));
@@ -165,7 +164,7 @@ StatusOr<Masks> DivideByPercent(const Shares& shares, const Place& place, const 
   return masks;
 }
 
-/// Each partition's mask; none when none asks.
+/// Each partition's mask; empty if there are no requests.
 StatusOr<Masks> Divide(const RdtConfig& config, const Place& place, const CacheInfo& cache) {
   QRM_ASSIGN_OR_RETURN(const Shares shares, CollectShares(config, place));
   if (shares.empty()) {
@@ -179,16 +178,16 @@ StatusOr<Masks> Divide(const RdtConfig& config, const Place& place, const CacheI
     return DivideByMasks(shares, place, cache);
   }
   if (absolute != 0) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot divide {}: some partitions ask by percent and some by mask; use one of "
-                  "them for all",
-                  NameOf(place));
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot divide {}: some partitions use percentages and some masks; use one form for all",
+        NameOf(place));
   }
   return DivideByPercent(shares, place, cache);
 }
 
-/// The bits from `low` to `high` percent of `base`, rounded outwards, and widened to `least` bits
-/// at the low end first.
+/// The bits from `low` to `high` percent of `base`, rounded outwards. They are widened to `least`
+/// bits, first at the low end.
 uint64_t PartOf(uint64_t base, const CacheShare& share, uint64_t least) {
   QRM_CHECK(base != 0);
   const auto bits = static_cast<uint64_t>(std::popcount(base));
@@ -247,7 +246,7 @@ class CacheResolver {
   }
 
  private:
-  /// Code and data of partitions that do not tell them apart are what is unified.
+  /// Partitions without code and data masks use the unified mask for both.
   StatusOr<Masks> MasksAt(const Place& place) const {
     QRM_ASSIGN_OR_RETURN(Masks masks, Divide(config_, place, cache_));
     if (masks.empty() && place.use != CacheUse::kUnified) {
@@ -280,7 +279,7 @@ class CacheResolver {
   CacheLevel level_;
 };
 
-/// OK unless somebody asks for what `member` points to.
+/// OK if no partition or class requests the resource of `member`.
 template <typename Member>
 Status CheckUnasked(const RdtConfig& config, Member member, const char* resource) {
   for (const auto& [name, partition] : config.partitions) {
@@ -289,11 +288,10 @@ Status CheckUnasked(const RdtConfig& config, Member member, const char* resource
         std::any_of(partition.classes.begin(), partition.classes.end(),
                     [&](const auto& entry) { return (entry.second.*member).has_value(); });
     if (asked) {
-      return Errorf(
-          StatusCode::kFailedPrecondition,
-          "cannot divide {} as partition {} asks: this machine cannot divide it, or resctrl "
-          "is mounted without it; take it out, or set options.{}.optional",
-          resource, name, resource);
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot divide {} for partition {}: this machine cannot divide it, or resctrl "
+                    "is mounted without it; remove it, or set options.{}.optional",
+                    resource, name, resource);
     }
   }
   return OkStatus();
@@ -313,7 +311,7 @@ Status ResolveCache(const RdtConfig& config, const std::optional<CacheInfo>& cac
   return resolver.AddTo(schemata, CacheUse::kData);
 }
 
-/// The bandwidth that partition or class `name` asks for at `id`, in the unit of the mount.
+/// The bandwidth request of partition or class `name` at `id`, in the unit of the mount.
 StatusOr<uint64_t> BandwidthOf(const Allocations& allocations, const std::string& name, int id,
                                const BandwidthInfo& mb) {
   if (!allocations.mb.has_value()) {
@@ -322,11 +320,10 @@ StatusOr<uint64_t> BandwidthOf(const Allocations& allocations, const std::string
   const BandwidthRequest& request = allocations.mb->For(id);
   const std::optional<uint64_t>& value = mb.in_mbps ? request.mbps : request.percent;
   if (!value.has_value()) {
-    return Errorf(
-        StatusCode::kInvalidArgument,
-        "cannot limit the memory bandwidth of {} at cache id {}: mbAllocation has no value "
-        "in {}, which this machine's resctrl counts in; add one",
-        name, id, mb.in_mbps ? "MBps" : "%");
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot limit the memory bandwidth of {} at cache id {}: mbAllocation has no "
+                  "value in {}, the unit of this machine's resctrl; add one",
+                  name, id, mb.in_mbps ? "MBps" : "%");
   }
   return *value;
 }

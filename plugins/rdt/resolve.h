@@ -1,4 +1,4 @@
-// From the configuration and what the machine offers to the schemata of each class: pure.
+// Computes the schemata of each class from the configuration and the machine's resources.
 #pragma once
 
 #include <map>
@@ -11,16 +11,15 @@
 
 namespace qrm::rdt {
 
-/// The schemata of each class, as they are to be written. Partitions are exclusive parts of a
-/// cache, from bit 0 upwards in the order of their names and rounded down; classes lie inside their
-/// partition and are rounded up. A resource of the machine that no partition divides is whole for
-/// each class.
-/// Errors: kInvalidArgument for what does not fit together, kFailedPrecondition for a resource that
-/// the machine lacks and that is not optional; both name partition or class, and cache id.
-/// Source: goresctrl's rules; sets without a single bit are an error instead of a division by zero.
+/// The schemata to write for each class. Partitions are exclusive parts of a cache, rounded down,
+/// from bit 0 upwards in the order of their names. Classes are inside their partition and rounded
+/// up. Each class has the whole of a resource that no partition divides. Errors: kInvalidArgument
+/// for conflicting requests, kFailedPrecondition for a missing resource that is not optional; both
+/// name the partition or class, and the cache id. Source: goresctrl's rules; an empty set is an
+/// error instead of a division by zero.
 StatusOr<std::map<std::string, Schemata>> Resolve(const RdtConfig& config, const RdtInfo& info);
 
-/// What the kernel shows after `written` was written: it rounds percents of bandwidth up.
+/// The kernel's values after `written` was written: it rounds percentages of bandwidth up.
 Schemata AsShown(Schemata written, const RdtInfo& info);
 
 }  // namespace qrm::rdt

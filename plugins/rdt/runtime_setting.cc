@@ -1,4 +1,4 @@
-// Looks into the configuration of container runtimes.
+// Reads the configuration of container runtimes.
 #include "plugins/rdt/runtime_setting.h"
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 namespace qrm::rdt {
 namespace {
 
-/// Whether `line` gives the key a value that is not the empty text.
+/// Whether `line` sets the key to a value that is not empty.
 bool SetsRdtFile(std::string_view line) {
   constexpr std::string_view kKey = "rdt_config_file";
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));

@@ -6,12 +6,12 @@
 
 namespace qrm::rdt {
 
-/// Where containerd and CRI-O look for their configuration.
+/// The configuration files of containerd and CRI-O.
 std::vector<std::string> RuntimeConfigFiles(const std::string& etc = "/etc");
 
-/// The first of `files` that sets `rdt_config_file`; empty when none does. A runtime with that
-/// setting removes every group of resctrl that is not in its own file.
-/// Source: containerd's tasks-service, CRI-O's [crio.runtime]: TOML, one key on a line.
+/// The first of `files` that sets `rdt_config_file`; empty if none does. A runtime with that
+/// setting removes every resctrl group that is not in its own file. Source: containerd's
+/// tasks-service, CRI-O's [crio.runtime]: TOML, one key per line.
 std::string FindRuntimeSetting(const std::vector<std::string>& files);
 
 }  // namespace qrm::rdt

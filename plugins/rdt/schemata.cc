@@ -14,7 +14,7 @@
 namespace qrm::rdt {
 namespace {
 
-/// Bandwidth is written in tens, masks in sixteens.
+/// Bandwidth is decimal, masks are hexadecimal.
 bool IsBandwidth(std::string_view resource) {
   return resource == "MB" || resource == "SMBA";
 }
@@ -26,7 +26,7 @@ std::string_view Trimmed(std::string_view text) {
              : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// What stands before the first `mark`; `rest` goes on behind it.
+/// The text before the first `mark`; `rest` continues after it.
 std::string_view Before(char mark, std::string_view& rest) {
   const std::size_t end = rest.find(mark);
   const std::string_view part = rest.substr(0, end);
@@ -34,7 +34,7 @@ std::string_view Before(char mark, std::string_view& rest) {
   return part;
 }
 
-/// `0=fffff;1=fffff`; nothing where it is something else.
+/// Parses `0=fffff;1=fffff`; nothing for other text.
 std::optional<std::map<int, uint64_t>> ParseIds(std::string_view text, int base) {
   std::map<int, uint64_t> values;
   while (!text.empty()) {

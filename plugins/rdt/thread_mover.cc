@@ -1,4 +1,4 @@
-// Moves threads until none is missing.
+// Moves threads until all are in the group.
 #include "plugins/rdt/thread_mover.h"
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 namespace qrm::rdt {
 namespace {
 
-/// How a pass tells which threads are missing.
+/// How a pass finds the threads that are not in the group.
 enum class Check {
-  kGroupFile,    ///< one read for all; it is the file that was written
-  kThreadFiles,  ///< each thread's own
+  kGroupFile,    ///< one read for all threads, of the file that was written
+  kThreadFiles,  ///< each thread's file
 };
 
 StatusOr<std::vector<pid_t>> FindMissing(const Resctrl& resctrl, const std::vector<pid_t>& threads,

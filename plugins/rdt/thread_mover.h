@@ -1,4 +1,4 @@
-// Brings all threads of a container into one resctrl group, and tells where they are.
+// Moves all threads of a container into one resctrl group, and finds threads in other groups.
 #pragma once
 
 #include <string>
@@ -8,21 +8,20 @@
 
 namespace qrm::rdt {
 
-/// Moves every thread of the cgroup `directory` and of those below it to `group`, again and again
-/// until twice in a row none is elsewhere, the second time as the threads' own files say: a fork
-/// copies its parent's group before the child shows up. A container that forks faster than that
-/// stands still for the rest. Cost: a small file read for each thread.
-/// Errors: kUnavailable when some are still elsewhere, with how many; kNotFound when the cgroup is
-/// gone; those of Resctrl.
-/// Source: Linux Documentation/filesystems/resctrl.rst, "Resource allocation rules".
+/// Moves every thread of the cgroup `directory` and its descendants to `group`. Repeats this until
+/// two checks in a row find no other thread, the second one by the threads' own files. A fork
+/// copies its parent's group before the child is visible. A container that forks too fast is frozen
+/// for the rest. Cost: one small file read per thread. Errors: kUnavailable, with the number of
+/// threads still elsewhere; kNotFound when the cgroup is gone; those of Resctrl. Source: Linux
+/// Documentation/filesystems/resctrl.rst, "Resource allocation rules".
 Status MoveAll(const Resctrl& resctrl, const std::string& directory, const std::string& group);
 
-/// Empty when every thread is in `group`, else a sentence about those that are not. Errors:
-/// kNotFound when the cgroup is gone; those of Resctrl.
+/// Empty if every thread is in `group`, else a sentence about the other threads. Errors: kNotFound
+/// when the cgroup is gone; those of Resctrl.
 StatusOr<std::string> FindElsewhere(const Resctrl& resctrl, const std::string& directory,
                                     const std::string& group);
 
-/// The group as sentences name it.
+/// The group's name in messages.
 std::string NameOfGroup(const std::string& group);
 
 }  // namespace qrm::rdt

@@ -10,17 +10,17 @@
 
 namespace qrm::sdk {
 
-/// All allocations as one serialized answer, made anew only when they changed: a node that rests
-/// costs nothing, and its answers are equal byte for byte.
+/// All allocations as one serialized answer. It is serialized again only after a change, so an idle
+/// node costs nothing and its answers are equal byte for byte.
 ///
 /// Threads: one; the driver's.
 class AllocationsAnswer {
  public:
   using Bytes = std::shared_ptr<const std::string>;
 
-  /// `grants`, given for `resource`, as a serialized
-  /// resourceplugin.v1alpha1.GetResourcesAllocationResponse; the same one as before while
-  /// `revision` is the same.
+  /// The `grants` of `resource` as a serialized
+  /// resourceplugin.v1alpha1.GetResourcesAllocationResponse. While `revision` is the same, the
+  /// result is the same object.
   const Bytes& For(const Grants& grants, const std::string& resource, uint64_t revision);
 
  private:

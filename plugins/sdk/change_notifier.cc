@@ -1,4 +1,4 @@
-// Keeps one call in flight, and remembers whether another is wanted.
+// Keeps one call in flight, and remembers whether another is needed.
 #include "plugins/sdk/change_notifier.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@
 namespace qrm::sdk {
 namespace {
 
-/// The manager answers before it does anything.
+/// Short, since the manager answers before it starts to reconcile.
 constexpr std::chrono::seconds kCallTimeout{2};
 
 }  // namespace
@@ -36,7 +36,7 @@ struct ChangeNotifier::Impl : std::enable_shared_from_this<ChangeNotifier::Impl>
   Mutex mutex;
   bool sending QRM_GUARDED_BY(mutex) = false;
   bool again QRM_GUARDED_BY(mutex) = false;
-  bool said QRM_GUARDED_BY(mutex) = false;  // that the manager is not told
+  bool said QRM_GUARDED_BY(mutex) = false;  // that the manager was not notified
 };
 
 void ChangeNotifier::Impl::Notify() {
@@ -50,7 +50,7 @@ void ChangeNotifier::Impl::Notify() {
   Send();
 }
 
-/// Each call has a channel of its own: it must not wait out the backoff of a former attempt.
+/// Each call has its own channel, so that it does not wait for the backoff of an earlier attempt.
 void ChangeNotifier::Impl::Send() {
   using Async = v1::Control::StubInterface::async_interface;
   const std::shared_ptr<v1::Control::Stub> stub = v1::Control::NewStub(rpc::UnixChannel(socket));
@@ -76,7 +76,7 @@ void ChangeNotifier::Impl::OnAnswer(const Status& answer) {
     sending = send;
   }
   if (say) {
-    log::Info("manager not told of a change: it sees it at its next reconcile",
+    log::Info("cannot notify the manager of a change; it sees the change at its next reconcile",
               {{"resource", resource}, {"socket", socket}, {"error", MessageOf(answer)}});
   }
   if (send) {

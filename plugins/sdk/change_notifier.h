@@ -1,4 +1,4 @@
-// Tells the manager that a plugin's allocations changed.
+// Notifies the manager that a plugin's allocations changed.
 #pragma once
 
 #include <memory>
@@ -6,16 +6,16 @@
 
 namespace qrm::sdk {
 
-/// Calls qrm.v1.Control/NotifyChanged on the manager's control socket. One call at a time: what is
-/// notified during a call leads to one more, together. A socket that is missing, or belongs to a
-/// manager without that call, is logged once at info level: such a manager sees the change at its
-/// next reconcile, and a new one at registration.
+/// Calls qrm.v1.Control/NotifyChanged on the manager's control socket. One call at a time: all
+/// notifications during a call lead to one further call. If the socket is missing, or the manager
+/// does not support the call, this is logged once at info level. The manager then sees the change
+/// at its next reconcile, or at registration.
 ///
 /// Threads: any.
 class ChangeNotifier {
  public:
   ChangeNotifier(std::string control_socket, std::string resource);
-  /// Ends the call in progress; nothing is called after it.
+  /// Cancels the call in progress; no further call follows.
   ~ChangeNotifier();
   ChangeNotifier(const ChangeNotifier&) = delete;
   ChangeNotifier& operator=(const ChangeNotifier&) = delete;

@@ -1,4 +1,4 @@
-// Calls the listener without holding the lock; to take it away waits for calls in progress.
+// Calls the listener without holding the lock; removing it waits for calls in progress.
 #include "plugins/sdk/change_signal.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Carries "my allocations changed" from a plugin to whoever tells the manager.
+// The signal "my allocations changed", from a plugin to the code that notifies the manager.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ class ChangeSignal {
   ChangeSignal(const ChangeSignal&) = delete;
   ChangeSignal& operator=(const ChangeSignal&) = delete;
 
-  /// `listener`, which must not block and may be empty, gets every signal from now on; the former
-  /// one is not called any more when this returns. Not to be called by a listener.
+  /// `listener` gets every signal from now on. It must not block and may be empty. The previous
+  /// listener is not called after this returns. A listener must not call this function.
   void Connect(std::function<void()> listener);
 
   void Raise();

@@ -1,4 +1,4 @@
-// What a plugin says it changed.
+// The changes that a plugin reports.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace qrm::sdk {
 
-/// Containers whose allocations changed since an earlier answer, and perhaps more, with what they
-/// hold now; those that hold nothing any more are left out.
+/// The containers whose allocations changed since an earlier answer, with their current
+/// allocations. Other containers may be included; containers without allocations are left out.
 struct ChangedAllocations {
-  std::string now;  ///< to ask by the next time
+  std::string now;  ///< pass this in the next request
   AllocationByContainer changed;
 };
 

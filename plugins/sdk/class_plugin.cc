@@ -1,4 +1,4 @@
-// What a type of classes answers to those who take it for a resource.
+// The answer of a class type to a request for an amount.
 #include "plugins/sdk/class_plugin.h"
 
 #include "api/base/errorf.h"
@@ -8,7 +8,7 @@ namespace qrm::sdk {
 StatusOr<ResourceAllocation> ClassPlugin::Allocate(const ContainerRequest& request,
                                                    const TopologyHint& /*hint*/) {
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot allocate {}: it has classes and no quantity; ask for a class by annotation",
+                "cannot allocate {}: it has classes, not amounts; request a class by annotation",
                 request.resource);
 }
 

@@ -1,5 +1,5 @@
-// What the author of a type of classes that runs as a process sees: subclass ClassPlugin, then
-// PluginMain serves it.
+// For authors of a class type that runs as its own process: subclass ClassPlugin, then PluginMain
+// serves it.
 #pragma once
 
 #include "plugins/sdk/class_provider.h"
@@ -7,10 +7,9 @@
 
 namespace qrm::sdk {
 
-/// A type of QoS-class resources as a process of its own: the functions of ClassProvider, behind
-/// the socket and the registration of a resource plugin. The resource that it registers is the
-/// type's name, which has a dot ("lanes.example.com"); that of List does not count. It holds no
-/// resource, so that nothing but the socket is its own.
+/// A type of QoS-class resources in its own process: ClassProvider's functions, served and
+/// registered like a resource plugin. It registers the type's name as its resource. The name has a
+/// dot ("lanes.example.com"); the name that List returns is ignored. It allocates nothing.
 ///
 ///   class Lanes final : public qrm::sdk::ClassPlugin { ... };
 ///   int main(int argc, char** argv) {
@@ -18,11 +17,10 @@ namespace qrm::sdk {
 ///     return qrm::sdk::PluginMain("lanes.example.com", lanes, argc, argv);
 ///   }
 ///
-/// A ResourcePlugin that offers classes, too, derives from both instead.
+/// A ResourcePlugin that also offers classes derives from both ResourcePlugin and ClassProvider.
 ///
-/// Threads: the SDK calls every function from one thread, one call at a time. qrmd waits for a call
-/// for plugin-call-deadline, which is half a second unless it is configured otherwise, and calls
-/// again at its next reconcile.
+/// Threads: the SDK calls every function from one thread, one call at a time. qrmd waits for each
+/// call for plugin-call-deadline, half a second by default, and calls again at its next reconcile.
 class ClassPlugin : public ResourcePlugin, public ClassProvider {
  public:
   PluginOptions Options() const final { return {}; }

@@ -1,5 +1,5 @@
-// What a type of QoS-class resources is to qrmd: which classes it has, and how a container gets,
-// changes and keeps one.
+// The interface between qrmd and a type of QoS-class resources: which classes it has, and how a
+// container gets, changes and keeps a class.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,35 @@
 
 namespace qrm::sdk {
 
-/// Whether containers have a class of a type, or pods as a whole.
+/// Whether each container has a class of the type, or the pod as a whole.
 enum class ClassLevel : uint8_t { kContainer, kPod };
 
-/// One class, as its type's configuration and the kernel make it. Who may have it, how many, and
-/// who gets it without asking is qrmd's configuration, equal for all types.
+/// One class, as defined by its type's configuration and the kernel. qrmd's configuration, in the
+/// same form for all types, says which pods may have it, how many, and which pods get it by
+/// default.
 struct ClassInfo {
   std::string name;
-  std::string definition;  ///< as the kernel has it where there is something to read, on one line
-  std::string problem;     ///< why nobody can be given it now, with the cure; empty: it can
-  uint64_t capacity = 0;   ///< how many the kernel can keep apart at a time; 0: any number
+  std::string definition;  ///< the kernel's values where they can be read, on one line
+  std::string problem;     ///< why no container can get it now, and what to do; empty: none
+  uint64_t capacity = 0;   ///< how many users the kernel can separate at a time; 0: any number
 
   bool operator==(const ClassInfo&) const = default;
 };
 
-/// One type at one time.
+/// A type's state at one moment.
 struct ClassType {
-  std::string name;  ///< "blockio"; of someone else's "lanes.example.com"; no two are equal
+  std::string name;  ///< "blockio", or for a third-party type "lanes.example.com"; unique
   ClassLevel level = ClassLevel::kContainer;
   bool is_mutable = true;  ///< a running container can get another class
   std::vector<ClassInfo> classes;
-  std::string problem;  ///< why it gives no class at all, with the cure; empty: it does
-  uint64_t repairs =
-      0;  ///< how often it put back what others had changed in what all classes share
+  std::string problem;   ///< why no class is available, and what to do; empty: none
+  uint64_t repairs = 0;  ///< how often it corrected drift in what all classes share
 
   bool operator==(const ClassType&) const = default;
 };
 
-/// What the runtime makes a container with to have a class from its first instruction on. Types
-/// leave empty what they do not set.
+/// What the runtime creates a container with, so that it has its class from its first instruction.
+/// Types leave empty what they do not set.
 struct ClassOptions {
   std::string rdt_class;  ///< a resctrl group that exists
   StringMap unified;      ///< cgroup v2 file -> value
@@ -50,42 +50,42 @@ struct ClassOptions {
   bool operator==(const ClassOptions&) const = default;
 };
 
-/// A container that the runtime has made and not removed. It may end at any time, also while a
-/// provider works on it: what is gone is no error, but for kNotFound of a call that was to tell
-/// something about it.
+/// A container that the runtime has created and not removed. It may end at any time, also while a
+/// provider works on it. That is not an error, except kNotFound from a call that reads its state.
 struct ClassTarget {
-  ContainerKey key;        ///< of a pod's own class: with an empty container
-  std::string runtime_id;  ///< a container that is made anew is another target
-  /// As the runtime names it: "/kubepods/pod1/c1", or systemd's "slice:prefix:name". Of a pod, its
+  ContainerKey key;        ///< for a pod-level class: with an empty container
+  std::string runtime_id;  ///< a recreated container is another target
+  /// As the runtime names it: "/kubepods/pod1/c1", or systemd's "slice:prefix:name". For a pod, its
   /// parent cgroup. api/base/cgroup.h finds its directories.
   std::string cgroups_path;
 
   bool operator==(const ClassTarget&) const = default;
 };
 
-/// A number that a provider reads about a class, such as what the class has of a cache.
+/// A number that a provider reads about a class, such as its occupancy of a cache.
 struct ClassReading {
   std::string class_name;
-  std::string quantity;  ///< with the unit, few values: "llc_occupancy_bytes"
+  std::string quantity;  ///< with the unit; few different values: "llc_occupancy_bytes"
   double value = 0;
 
   bool operator==(const ClassReading&) const = default;
 };
 
-/// A type of QoS-class resources. The daemon makes it from its configuration and owns it;
-/// manager/classes calls it, and alone decides and remembers who has which class.
+/// A type of QoS-class resources. qrmd creates it from its configuration and owns it.
+/// manager/classes calls it; only manager/classes decides and records which container has which
+/// class.
 ///
-/// Threads: List and Resolve are called by any thread, also while another function runs: they
-/// answer from memory, at once. All other functions may wait for the kernel; they are called on one
-/// thread that is this provider's alone, one call at a time, and nothing is locked meanwhile: what
-/// is slow delays nobody but those who change or start with a class of this type.
+/// Threads: List and Resolve are called by any thread, also while another function runs, and must
+/// answer from memory at once. All other functions may wait for the kernel. They are called on the
+/// provider's dedicated thread, one call at a time, without a lock. A slow call delays only
+/// containers that start with, or change, a class of this type.
 ///
-/// Ownership: what a provider holds in the kernel (groups, limits) can be found there or made anew:
-/// it keeps nothing on disk. The first Refresh is before any other call of that thread.
+/// Ownership: a provider keeps nothing on disk. What it has in the kernel (groups, limits) it finds
+/// there again or recreates. The first Refresh comes before any other call on that thread.
 ///
-/// Errors: a sentence as everywhere: what cannot be done, why, and the cure. kNotFound: the target
-/// is gone; kFailedPrecondition: the node has to change, trying again is vain until it does;
-/// kUnavailable: try again. An exception is taken for kInternal.
+/// Errors: one sentence: what cannot be done, why, and what to do. kNotFound: the target is gone.
+/// kFailedPrecondition: no retry succeeds until the node changes. kUnavailable: retry. An exception
+/// counts as kInternal.
 class ClassProvider {
  public:
   virtual ~ClassProvider() = default;
@@ -93,37 +93,38 @@ class ClassProvider {
   /// The type as it is now. Its name, level and mutability never change.
   [[nodiscard]] virtual ClassType List() const = 0;
 
-  /// What a container is made with to have `class_name`; nothing where only Apply can give it.
-  /// Errors: kNotFound without such a class, kFailedPrecondition with its problem.
+  /// What a container is created with to have `class_name`; empty where only Apply can set it.
+  /// Errors: kNotFound if there is no such class, kFailedPrecondition with the class's problem.
   [[nodiscard]] virtual StatusOr<ClassOptions> Resolve(const std::string& class_name) const = 0;
 
-  /// Looks at the machine and at the type's configuration anew: makes what all classes share,
-  /// follows devices that come and go, and puts back what others have changed. Called first of all,
-  /// and once for every reconcile. `in_use` are the classes that somebody has: a configuration
-  /// without one of them is refused whole, and the former stays in force. What changed in a
-  /// definition is brought to its users by the caller, where ReadBack finds the difference. Errors:
-  /// what could not be done; the rest was.
+  /// Reads the machine and the type's configuration again: creates what all classes share, follows
+  /// devices that come and go, and corrects drift. Called before all other functions, and once in
+  /// every reconcile. `in_use` are the classes that containers have: a configuration that lacks one
+  /// of them is rejected as a whole, and the previous one stays in force. If a definition changed,
+  /// the caller applies it to each container for which ReadBack reports a difference. Errors: what
+  /// could not be done; the rest was done.
   virtual Status Refresh(const std::set<std::string>& in_use) = 0;
 
-  /// Gives `target` the class `to`; an empty name: none. `from` is what it had before, by Apply or
-  /// by Resolve; empty where it had none. Also called for a container that was made with what
-  /// Resolve says, before its first instruction, and again where ReadBack found a difference, with
-  /// `from` as `to`. At no instant is the target bounded more loosely than by the looser of both.
-  /// Errors: the target has what it had before, as far as the kernel allows; kNotFound.
+  /// Gives `target` the class `to`; an empty name removes its class. `from` is its class so far,
+  /// from Apply or Resolve; empty if it had none. Also called for a container that was created with
+  /// Resolve's options, before its first instruction, and again with `from` equal to `to` if
+  /// ReadBack found a difference. The target's limits must never be looser than the looser of the
+  /// two classes. Errors: the target keeps `from` as far as the kernel allows; kNotFound.
   virtual Status Apply(const ClassTarget& target, const std::string& from,
                        const std::string& to) = 0;
 
-  /// What the kernel says: empty when `target` has all that `class_name` promises, which is nothing
-  /// for an empty one, else one sentence with what it has instead. Errors: kNotFound; kUnavailable
-  /// when it cannot be read.
+  /// Compares the kernel's values with the class: empty if `target` has all values of `class_name`,
+  /// else one sentence with its actual values. An empty class has no values. Errors: kNotFound;
+  /// kUnavailable when the values cannot be read.
   [[nodiscard]] virtual StatusOr<std::string> ReadBack(const ClassTarget& target,
                                                        const std::string& class_name) = 0;
 
-  /// `target` is gone, and what is kept for it alone can go. Called at least once for each that
-  /// went while qrmd ran; those that went before are not in the next Refresh's machine any more.
+  /// `target` is gone: free what exists only for it. Called at least once for each target that ends
+  /// while qrmd runs. Targets that ended before qrmd started are not reported; Refresh no longer
+  /// finds them.
   virtual void Release(const ClassTarget& target) { static_cast<void>(target); }
 
-  /// For metrics; read as often as they are.
+  /// For metrics; called at each scrape.
   [[nodiscard]] virtual std::vector<ClassReading> Readings() { return {}; }
 };
 

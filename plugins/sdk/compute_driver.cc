@@ -84,8 +84,8 @@ Status CheckDriverName(std::string_view name) {
     return OkStatus();
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "\"{}\" is no name of a compute driver; write up to 63 lower-case letters, digits "
-                "and '-', none of them at an end",
+                "\"{}\" is not the name of a compute driver; write up to 63 lower-case letters, "
+                "digits and '-', beginning and ending with a letter or digit",
                 Quoted(name));
 }
 

@@ -1,4 +1,4 @@
-// What the author of a compute driver sees: subclass ComputeDriver, then DriverMain serves it.
+// For authors of a compute driver: subclass ComputeDriver, then DriverMain serves it.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,38 @@
 
 namespace qrm::sdk {
 
-/// What a container asks of a driver.
+/// A container's request to a driver.
 struct ComputeRequest {
   std::string resource;  ///< the driver, as DriverResource names it
   ContainerKey key;
   std::string pod_namespace;
   std::string pod_name;
   ContainerType type = ContainerType::kMain;
-  std::string spec;        ///< as the pod or the node's configuration says it
-  CpuSet available;        ///< the driver may choose from these and no others
-  CpuSet shared;           ///< where containers run that have no CPUs of their own
-  CpuSet reserved;         ///< of the system
-  TopologyHint hint;       ///< what suits the container's other resources; no nodes: any
-  int64_t milli_cpus = 0;  ///< requested: no more whole CPUs may be given
+  std::string spec;        ///< from the pod, or from the node's configuration
+  CpuSet available;        ///< the driver may choose only from these
+  CpuSet shared;           ///< the CPUs of containers without exclusive CPUs
+  CpuSet reserved;         ///< for the system
+  TopologyHint hint;       ///< what suits the container's other resources; empty: any node
+  int64_t milli_cpus = 0;  ///< requested; the driver may not give more whole CPUs
   StringMap annotations;   ///< of the pod
   StringMap labels;
 
   bool operator==(const ComputeRequest&) const = default;
 };
 
-/// CPUs of one kind that a container is given for itself, or may use beside others.
+/// CPUs of one kind that a container gets exclusively, or shares with other containers.
 struct ComputePart {
   CpuSet cpus;
-  std::string name;  ///< the driver's own
-  CpuSet idle;       ///< nobody runs there, nor does the container
-  /// The CPUs stay in the default pool: the container uses them beside its own for as long as they
-  /// are there. No CPUs are all of the pool, whichever these are.
+  std::string name;  ///< chosen by the driver
+  CpuSet idle;       ///< kept idle: no container runs there, this one included
+  /// The CPUs stay in the default pool. The container uses them in addition to its exclusive CPUs
+  /// for as long as they are in the pool. An empty set means the whole pool, also when it changes.
   bool shared = false;
 
   bool operator==(const ComputePart&) const = default;
 };
 
-/// A wish that is not met, although the container is admitted.
+/// A preference that is not met, although the container is admitted.
 struct UnmetWish {
   std::string token;
   std::string reason;
@@ -53,23 +53,23 @@ struct UnmetWish {
   bool operator==(const UnmetWish&) const = default;
 };
 
-/// What a driver gives one container. At least one CPU is the container's own.
+/// A driver's allocation for one container. At least one CPU is exclusive.
 struct ComputeGrant {
   std::vector<ComputePart> parts;
-  NumaMask mems;  ///< none: those of the memory plugin
+  NumaMask mems;  ///< empty: as the memory plugin decides
   StringMap envs;
   StringMap annotations;
   std::vector<UnmetWish> unmet;
 
-  CpuSet Cpus() const;  ///< its own, of all parts
+  CpuSet Cpus() const;  ///< exclusive CPUs of all parts
   CpuSet Idle() const;
-  bool shares() const;                        ///< whether it uses CPUs of the default pool, too
-  CpuSet SharedOf(const CpuSet& pool) const;  ///< those of `pool` that it may use
+  bool shares() const;                        ///< whether it also uses CPUs of the default pool
+  CpuSet SharedOf(const CpuSet& pool) const;  ///< the CPUs in `pool` that it may use
 
   bool operator==(const ComputeGrant&) const = default;
 };
 
-/// All that a driver has given and not taken back.
+/// All current grants of a driver.
 using ComputeGrants = std::map<ContainerKey, ComputeGrant>;
 
 /// A container that is about to run its first instruction.
@@ -85,10 +85,10 @@ struct ComputeInstance {
   bool operator==(const ComputeInstance&) const = default;
 };
 
-/// A reservation that has ended.
+/// An allocation that has ended.
 struct ComputeRemoval {
   std::string resource;  ///< the driver
-  ContainerKey key;      ///< without a container: all that the pod has
+  ContainerKey key;      ///< without a container: all containers of the pod
   std::string container_id;
 
   bool operator==(const ComputeRemoval&) const = default;
@@ -102,48 +102,48 @@ struct ComputeRemoval {
 ///     return qrm::sdk::DriverMain("round-robin", driver, argc, argv);
 ///   }
 ///
-/// The SDK keeps every grant on disk before the manager hears of it, answers a repeated request
-/// from there, and gives everything back after a restart. An exception that leaves a function fails
-/// that one call; the driver lives on.
+/// The SDK writes every grant to disk before it answers the manager, answers a repeated request
+/// from the recorded grant, and restores all grants after a restart. An exception from a function
+/// fails only that call; the driver continues.
 ///
-/// Threads: the SDK calls the driver from one thread, one call at a time. The manager waits for
-/// each at most half a second, unless it is configured otherwise.
+/// Threads: the SDK calls the driver from one thread, one call at a time. By default, the manager
+/// waits for each call at most half a second.
 class ComputeDriver {
  public:
   virtual ~ComputeDriver() = default;
 
-  /// Whether Add is to be called at all; read once.
+  /// Whether Add is called; read once.
   virtual bool NeedsAdd() const { return true; }
 
-  /// What is held is `grants` and nothing else: called once before any other call, and again when a
-  /// grant could not be kept. Errors: the driver does not start.
+  /// Replaces the driver's state: `grants` are all current grants. Called once before any other
+  /// call, and again when a grant could not be written to disk. Errors: the driver does not start.
   virtual Status Restore(const ComputeGrants& grants);
 
-  /// CPUs of `request.available` for one container. Errors: refuse it with the message.
+  /// Chooses CPUs from `request.available` for one container. Errors: the container is rejected
+  /// with the message.
   virtual StatusOr<ComputeGrant> Admit(const ComputeRequest& request) = 0;
 
-  /// The container is about to start, and the runtime waits. Also called when it is started anew in
-  /// place. Errors: it does not start, with the message, and is tried again.
+  /// The container is about to start, and the runtime waits. Also called when the container
+  /// restarts in place. Errors: the container does not start, with the message, and is retried.
   virtual Status Add(const ComputeInstance& instance);
 
-  /// The container's reservation has ended, whether it ever ran or not. Errors: it keeps its CPUs,
-  /// and this is called again.
+  /// The container's allocation has ended, whether it ever ran or not. Errors: the container keeps
+  /// its CPUs, and this is called again.
   virtual Status Remove(const ContainerKey& key);
 };
 
 /// All of a driver's main: command line, socket, registration, signals and state. `name` is a DNS
-/// label. Returns the exit code: 0 after a signal, 1 for what ended it, 2 for a mistyped command
-/// line.
+/// label. Returns the exit code: 0 after a signal, 1 after an error, 2 for a wrong command line.
 int DriverMain(const std::string& name, ComputeDriver& driver, int argc, char** argv);
 
-/// What the driver `name` is called among the node's resources: "cci.qrm.io/NAME".
+/// The resource name of the driver `name`: "cci.qrm.io/NAME".
 std::string DriverResource(std::string_view name);
-/// Whether `resource` is a driver, and not what a resource plugin serves.
+/// Whether `resource` names a driver, not a resource plugin's resource.
 bool IsDriverResource(std::string_view resource);
-/// The driver that `resource` is; empty when it is none.
+/// The name of the driver in `resource`; empty if `resource` does not name a driver.
 std::string_view DriverNameOf(std::string_view resource);
-/// OK for a DNS label: up to 63 lower-case letters, digits and '-', none of them at an end. Errors:
-/// kInvalidArgument with the form.
+/// OK for a DNS label: up to 63 lower-case letters, digits and '-', beginning and ending with a
+/// letter or digit. Errors: kInvalidArgument with this rule.
 Status CheckDriverName(std::string_view name);
 
 }  // namespace qrm::sdk

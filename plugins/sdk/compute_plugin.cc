@@ -1,4 +1,4 @@
-// Keeps a driver's grants as those of a resource plugin.
+// Keeps a driver's grants as grants of a resource plugin.
 #include "plugins/sdk/compute_plugin.h"
 
 #include <string>
@@ -14,11 +14,11 @@
 namespace qrm::sdk {
 namespace {
 
-/// Where an allocation holds the driver's whole answer, as JSON.
+/// The annotation of an allocation that has the driver's whole answer as JSON.
 constexpr char kAnswer[] = "cci.qrm.io/answer";
 constexpr double kMilli = 1000;
 
-/// What `question` gets from the driver in `host`.
+/// Calls `question` with the driver in `host`.
 template <typename Question>
 auto AskDriver(PluginDriver& host, const char* function, const Question& question)
     -> decltype(question(std::declval<ComputePlugin&>())) {
@@ -27,18 +27,19 @@ auto AskDriver(PluginDriver& host, const char* function, const Question& questio
         auto* const driver = dynamic_cast<ComputePlugin*>(&plugin);
         if (driver == nullptr) {
           return Errorf(StatusCode::kUnimplemented,
-                        "it is no compute driver; register it as a resource plugin");
+                        "it is not a compute driver; register it as a resource plugin");
         }
         return question(*driver);
       });
 }
 
-/// What the manager no longer has on record, for it offers its CPUs to somebody else.
+/// Grants that the manager no longer has on record: it offers their CPUs to another container.
 std::vector<ContainerKey> Overtaken(const PluginDriver& host, const ComputeRequest& request) {
   std::vector<ContainerKey> keys;
   for (const auto& [key, grant] : host.grants()) {
     const StatusOr<ComputeGrant> given = GrantOf(grant.allocation);
-    const bool of_other_pod = key.pod_uid != request.key.pod_uid;  // init containers lend theirs
+    const bool of_other_pod =
+        key.pod_uid != request.key.pod_uid;  // init containers lend their CPUs
     if (of_other_pod && given.ok() &&
         (given->Cpus() | given->Idle()).Intersects(request.available)) {
       keys.push_back(key);
@@ -67,7 +68,7 @@ StatusOr<ComputeGrant> GrantOf(const ResourceAllocation& allocation) {
   if (answer == allocation.annotations.end() ||
       !google::protobuf::util::JsonStringToMessage(answer->second, &message).ok()) {
     return Errorf(StatusCode::kDataLoss,
-                  "cannot read what the driver gave; move its state aside and start it again");
+                  "cannot read the driver's recorded grant; move its state aside and restart it");
   }
   return FromWire(message);
 }
@@ -100,7 +101,7 @@ Status ComputePlugin::Add(PluginDriver& host, const ComputeInstance& instance) {
                    [&](ComputePlugin& plugin) { return plugin.driver_.Add(instance); });
 }
 
-// The driver first: what it cannot give back stays its own.
+// The driver first: a grant that it cannot release stays on record.
 Status ComputePlugin::Remove(PluginDriver& host, const ComputeRemoval& removal) {
   std::vector<ContainerKey> keys;
   for (const auto& [key, grant] : host.grants()) {
@@ -128,7 +129,7 @@ Status ComputePlugin::Restore(const Grants& grants) {
 StatusOr<ResourceAllocation> ComputePlugin::Allocate(const ContainerRequest& /*request*/,
                                                      const TopologyHint& /*hint*/) {
   if (asked_ == nullptr) {
-    return Errorf(StatusCode::kUnimplemented, "it is a compute driver; ask it by cciAdmit");
+    return Errorf(StatusCode::kUnimplemented, "it is a compute driver; call cciAdmit");
   }
   QRM_ASSIGN_OR_RETURN(const ComputeGrant grant, driver_.Admit(*asked_));
   return ToAllocation(grant);

@@ -1,4 +1,4 @@
-// Carries a compute driver by what the SDK has for resource plugins: socket, registration, thread,
+// Runs a compute driver on the SDK's parts for resource plugins: socket, registration, thread,
 // durable grants.
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace qrm::sdk {
 
-/// A driver as the SDK runs it. Its grants are those of a resource plugin, whose allocation holds
-/// the whole ComputeGrant; what the manager asks is in plugins/sdk/calls/compute_calls.h.
+/// A driver as the SDK runs it. Its grants are a resource plugin's grants, and each allocation
+/// contains the whole ComputeGrant. The manager's calls are in plugins/sdk/calls/compute_calls.h.
 ///
 /// Threads: as ResourcePlugin.
 class ComputePlugin final : public ResourcePlugin {
  public:
-  /// `driver` outlives it.
+  /// `driver` must outlive it.
   explicit ComputePlugin(ComputeDriver& driver) : driver_(driver) {}
 
-  /// What the driver in `host` answers to `request`: what it gave before, if anything. Grants of
-  /// others whose CPUs are offered again are none any more by the manager's records, and end first.
-  /// Errors: the driver's; kUnavailable when it could not be kept; kUnimplemented when there is no
-  /// driver.
+  /// The answer of the driver in `host` to `request`: the recorded grant, if there is one. Grants
+  /// of other containers whose CPUs the manager offers again are obsolete and are removed first.
+  /// Errors: the driver's; kUnavailable when the grant could not be written; kUnimplemented when
+  /// `host` has no driver.
   static StatusOr<ComputeGrant> Admit(PluginDriver& host, const ComputeRequest& request);
   static Status Add(PluginDriver& host, const ComputeInstance& instance);
   static Status Remove(PluginDriver& host, const ComputeRemoval& removal);
@@ -37,11 +37,11 @@ class ComputePlugin final : public ResourcePlugin {
   const ComputeRequest* asked_ = nullptr;  ///< while Admit waits for Allocate
 };
 
-/// DriverMain for a driver that reads flags of its own, by ParseSettings.
+/// DriverMain for a driver that has extra flags and calls ParseSettings itself.
 int DriverMain(const PluginSettings& settings, ComputeDriver& driver);
 
-/// `grant` as the allocation that its record keeps, and back. Errors: kDataLoss for one that is not
-/// of a driver.
+/// Converts a grant to the allocation that is recorded, and back. Errors: kDataLoss for an
+/// allocation that does not contain a driver's grant.
 ResourceAllocation ToAllocation(const ComputeGrant& grant);
 StatusOr<ComputeGrant> GrantOf(const ResourceAllocation& allocation);
 

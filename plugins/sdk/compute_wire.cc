@@ -13,10 +13,10 @@ namespace {
 
 namespace cci = ::cci::v1alpha1;
 
-/// More wishes that are not met are not told: nobody would read them.
+/// At most this many unmet preferences are reported; longer lists are not readable.
 constexpr int kMostUnmet = 64;
 
-/// The CPUs that all parts name.
+/// The union of the CPUs of all parts.
 CpuSet Named(const ComputeGrant& grant) {
   CpuSet named;
   for (const ComputePart& part : grant.parts) {
@@ -31,7 +31,7 @@ StatusOr<ComputePart> PartFrom(const cci::ResourceSet::Part& message, CpuSet& ta
   QRM_ASSIGN_OR_RETURN(part.idle, CpuSet::Parse(message.idle_cpus()));
   if (part.shared && !part.idle.Empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it holds CPUs {} idle beside shared ones; name them in a part that is exclusive",
+                  "it keeps CPUs {} idle in a shared part; name them in an exclusive part",
                   ToString(part.idle));
   }
   for (const CpuSet& cpus : {part.cpus, part.idle}) {
@@ -94,13 +94,12 @@ StatusOr<ComputeGrant> FromWire(const cci::AdmitResponse& message) {
   QRM_ASSIGN_OR_RETURN(grant.parts, PartsFrom(message.rset()));
   QRM_ASSIGN_OR_RETURN(grant.mems, NumaMask::Parse(message.mems()));
   if (grant.Cpus().Empty()) {
-    return Errorf(
-        StatusCode::kInvalidArgument,
-        "it gives no CPU that is the container's own; refuse it instead, with the reason");
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it gives no exclusive CPU; reject the container instead, with the reason");
   }
   if (whole != Named(grant)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "its set is {} and its parts together are {}; make them the same",
+                  "its set is {}, but the union of its parts is {}; make them equal",
                   Quoted(message.rset().cpuset()), ToString(Named(grant)));
   }
   const auto told = std::min(message.unmet_size(), kMostUnmet);

@@ -1,4 +1,4 @@
-// Tells when certain names appear in a directory or go from it.
+// Notices when certain names appear in a directory or disappear.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ class DirectoryWatch {
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
-  /// Watches the directory that has the path now; free when that is done already. Without a
-  /// directory, or when the user has no watches left, nothing is told.
+  /// Watches the directory that has the path now; costs nothing if that is done already. Without a
+  /// directory, or when the user has no watches left, no event follows.
   void Arm();
 
-  /// Readable when something happened; -1, which poll(2) passes over, without inotify.
+  /// Readable when something happened; -1 without inotify, which poll(2) ignores.
   int fd() const { return fd_; }
 
-  /// Takes what happened since the last call; true when it was about one of the names or about the
-  /// directory as a whole.
+  /// Reads the events since the last call; true if one concerned one of the names or the directory
+  /// itself.
   bool Drain();
 
  private:

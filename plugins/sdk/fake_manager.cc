@@ -1,4 +1,4 @@
-// Serves the manager's side of both registration paths, and keeps a table of who registered.
+// Serves the manager's side of both registration paths, and keeps a table of registered plugins.
 #include "plugins/sdk/fake_manager.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Status MakeDirectory(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) {
-    return Errorf(StatusCode::kFailedPrecondition, "cannot make directory {}: {}", path,
+    return Errorf(StatusCode::kFailedPrecondition, "cannot create directory {}: {}", path,
                   error.message());
   }
   return OkStatus();
@@ -49,7 +49,7 @@ void RemoveSockets(const std::string& directory) {
   }
 }
 
-/// Who registered, by resource name.
+/// The registered plugins, by resource name.
 class Table {
  public:
   void Add(const std::string& resource, const std::string& socket, const PluginOptions& options) {
@@ -84,7 +84,7 @@ class Table {
   std::map<std::string, RegisteredPlugin> plugins_ QRM_GUARDED_BY(mutex_);
 };
 
-/// Takes Register.
+/// Serves Register.
 class RegisterService final : public pb::Registration::CallbackService {
  public:
   RegisterService(std::string directory, Table& table)
@@ -110,7 +110,7 @@ class RegisterService final : public pb::Registration::CallbackService {
   Table& table_;
 };
 
-/// Takes NotifyChanged; the rest of qrmd's control API is not there.
+/// Serves NotifyChanged; the rest of qrmd's control API is missing.
 class ControlService final : public v1::Control::CallbackService {
  public:
   grpc::ServerUnaryReactor* NotifyChanged(grpc::CallbackServerContext* context,
@@ -171,7 +171,7 @@ class Watcher {
                            [this]() QRM_REQUIRES(mutex_) { return stopping_; });
   }
 
-  /// A socket that does not answer is tried again at the next look.
+  /// A socket that does not answer is tried again at the next poll.
   void Look(const std::string& path) {
     const std::optional<FileId> id = FindFile(path);
     const auto known = known_.find(path);
@@ -188,7 +188,7 @@ class Watcher {
     const bool ours = identity->type == wire::kResourcePluginType && options.ok() &&
                       std::ranges::count(identity->supported_versions, wire::kPluginApiVersion) > 0;
     const auto told = plugin.Ask<calls::NotifyRegistrationStatus>(
-        ours ? "" : "no resource plugin of version " + std::string(wire::kPluginApiVersion));
+        ours ? "" : "not a resource plugin of version " + std::string(wire::kPluginApiVersion));
     if (ours && told.ok()) {
       table_.Add(identity->name, path, *options);
     }
@@ -227,7 +227,7 @@ struct FakeManager::Impl {
     return OkStatus();
   }
 
-  /// As qrmd: the socket appears when it can be called.
+  /// Like qrmd: the socket appears once it accepts calls.
   static StatusOr<std::unique_ptr<grpc::Server>> ListenOn(const std::string& path,
                                                           grpc::Service& service) {
     KeepGrpcCallbackThreads();
@@ -244,13 +244,14 @@ struct FakeManager::Impl {
     return listening;
   }
 
-  /// Asks the plugin of `resource`.
+  /// Calls the plugin of `resource`.
   template <typename C>
   StatusOr<typename C::Answer> Ask(const std::string& resource, typename C::Request request) {
     const std::optional<RegisteredPlugin> plugin = table.Find(resource);
     if (!plugin.has_value()) {
       return Errorf(StatusCode::kNotFound,
-                    "cannot call the plugin of {}: none registered; wait for it", resource);
+                    "cannot call the plugin of {}: no such plugin registered; wait for it",
+                    resource);
     }
     return PluginClient(plugin->socket).Ask<C>(std::move(request));
   }
@@ -304,10 +305,10 @@ StatusOr<RegisteredPlugin> FakeManager::WaitForPlugin(const std::string& resourc
   const bool is_there = impl_->table.WaitFor(resource, registrations, limit);
   std::optional<RegisteredPlugin> plugin = is_there ? impl_->table.Find(resource) : std::nullopt;
   if (!plugin.has_value()) {
-    return Errorf(StatusCode::kDeadlineExceeded,
-                  "cannot find the plugin of {}: it did not register {} times within {} ms; look "
-                  "at its log",
-                  resource, registrations, limit.count());
+    return Errorf(
+        StatusCode::kDeadlineExceeded,
+        "cannot find the plugin of {}: it did not register {} times within {} ms; see its log",
+        resource, registrations, limit.count());
   }
   return *std::move(plugin);
 }
@@ -318,7 +319,7 @@ StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
     QRM_ASSIGN_OR_RETURN(const HintList hints, Hints(request));
     if (hints.IsImpossible()) {
       return Errorf(StatusCode::kResourceExhausted,
-                    "cannot admit container {}: no NUMA node can serve {}; free some",
+                    "cannot admit container {}: no NUMA node can serve {}; release some of it",
                     request.key.container, request.resource);
     }
     const auto best = std::ranges::find_if(hints.hints(), &TopologyHint::preferred);

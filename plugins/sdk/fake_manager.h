@@ -1,4 +1,5 @@
-// A manager for plugin tests: takes registrations by either path and asks a plugin what qrmd asks.
+// A manager for plugin tests: accepts registrations by either path and makes qrmd's calls to
+// plugins.
 #pragma once
 
 #include <chrono>
@@ -26,36 +27,35 @@ struct RegisteredPlugin {
 /// Threads: any.
 class FakeManager {
  public:
-  /// Makes <root>/resource-plugins, whose kubelet.sock takes Register,
-  /// <root>/plugins_registry, which is watched, and <root>/control.sock. As qrmd does, it first
-  /// removes the sockets of former runs from the first of them.
+  /// Creates <root>/resource-plugins, whose kubelet.sock serves Register, <root>/plugins_registry,
+  /// which is watched, and <root>/control.sock. Like qrmd, it first removes the sockets of earlier
+  /// runs from resource-plugins.
   static StatusOr<std::unique_ptr<FakeManager>> Start(const std::string& root);
-  /// Stops as a process that is killed: kubelet.sock stays.
+  /// Stops like a killed process: kubelet.sock stays.
   ~FakeManager();
   FakeManager(const FakeManager&) = delete;
   FakeManager& operator=(const FakeManager&) = delete;
 
   std::string registration_dir() const;
   std::string plugins_dir() const;
-  /// Takes NotifyChanged, as qrmd's control socket does.
+  /// Serves NotifyChanged, like qrmd's control socket.
   std::string control_socket() const;
 
-  /// The plugin of `resource` once it registered `registrations` times. Errors: kDeadlineExceeded
-  /// when it does not within `limit`.
+  /// Waits until the plugin of `resource` has registered `registrations` times. Errors:
+  /// kDeadlineExceeded after `limit`.
   StatusOr<RegisteredPlugin> WaitForPlugin(
       const std::string& resource, int registrations = 1,
       std::chrono::milliseconds limit = std::chrono::seconds(10));
 
-  /// How often the plugin of `resource` said that its allocations changed; several changes may be
-  /// told at once.
+  /// How often the plugin of `resource` notified changed allocations; one notification may cover
+  /// several changes.
   int notifications(const std::string& resource) const;
 
-  /// The plugin of `request.resource` gives one container what qrmd would ask of it: hints, the
-  /// best of them (the first preferred one, else the first), the allocation. Errors: the plugin's;
-  /// kResourceExhausted when it has no hint to give.
+  /// Admits one container as qrmd does: gets hints, chooses the first preferred one (else the
+  /// first), and allocates. Errors: the plugin's; kResourceExhausted when it returns no hint.
   StatusOr<ResourceAllocation> Admit(ContainerRequest request);
 
-  // The calls one by one. Errors: the plugin's; kNotFound without a plugin of that resource.
+  // The single calls. Errors: the plugin's; kNotFound without a plugin of that resource.
   StatusOr<HintList> Hints(const ContainerRequest& request);
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request);
   Status RemovePod(const std::string& resource, const std::string& pod_uid);

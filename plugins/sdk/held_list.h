@@ -1,4 +1,4 @@
-// What a plugin says it holds.
+// The allocations that a plugin reports.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace qrm::sdk {
 
-/// What a container has of a resource.
+/// A container's allocation of a resource.
 struct HeldAllocation {
   ContainerKey key;
   SharedText resource;
@@ -16,7 +16,7 @@ struct HeldAllocation {
   bool operator==(const HeldAllocation&) const = default;
 };
 
-/// In the order of the keys, and of the resources.
+/// Sorted by key, then by resource.
 using HeldList = std::vector<HeldAllocation>;
 
 }  // namespace qrm::sdk

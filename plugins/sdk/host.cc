@@ -1,4 +1,4 @@
-// Runs one gRPC server for each socket, since a server cannot get a new one once it runs.
+// Runs one gRPC server for each socket, since a running server cannot get a new socket.
 #include "plugins/sdk/host.h"
 
 #include <chrono>
@@ -23,7 +23,7 @@
 namespace qrm::sdk {
 namespace {
 
-/// How long a call in progress may take to finish at the end before its caller hears "cancelled".
+/// How long a call in progress may take at shutdown before it is cancelled.
 constexpr std::chrono::seconds kStopGrace{2};
 /// The manager runs as root, or as the plugin's own user.
 constexpr mode_t kSocketMode = 0600;
@@ -55,7 +55,7 @@ struct PluginHost::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// A server of all calls on the socket at `path`; null when none can be made there.
+  /// A server of all calls on the socket at `path`; null if the socket cannot be created.
   std::unique_ptr<grpc::Server> StartServer(const std::string& path) {
     KeepGrpcCallbackThreads();
     grpc::ServerBuilder builder;
@@ -103,7 +103,8 @@ Status PluginHost::Listen(const std::string& path) {
   std::unique_ptr<grpc::Server> server = impl_->StartServer(temporary);
   if (server == nullptr) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot listen on {}: the directory takes no socket; make it writable", path);
+                  "cannot listen on {}: cannot create a socket in the directory; make it writable",
+                  path);
   }
   ::chmod(temporary.c_str(), kSocketMode);
   const std::optional<FileId> id = FindFile(temporary);

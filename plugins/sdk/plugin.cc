@@ -55,8 +55,9 @@ std::vector<Pool> ResourcePlugin::Pools() const {
 }
 
 Status ResourcePlugin::SetPools(const std::map<std::string, CpuSet>& /*cpus_by_pool*/) {
-  return Errorf(StatusCode::kUnimplemented,
-                "cannot set pools: this plugin has none; name the resource of a plugin that does");
+  return Errorf(
+      StatusCode::kUnimplemented,
+      "cannot set pools: this plugin has no pools; name the resource of a plugin that has pools");
 }
 
 std::string ResourcePlugin::SaveState() const {

@@ -1,4 +1,4 @@
-// All that a plugin author includes: what resource_plugin.h declares, and errors with a message.
+// The header that plugin authors include: resource_plugin.h, and errors with a message.
 #pragma once
 
 #include "api/base/errorf.h"

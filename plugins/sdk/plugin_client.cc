@@ -16,12 +16,12 @@ constexpr std::chrono::seconds kCallTimeout{10};
 
 struct PluginClient::Impl {
   explicit Impl(const std::string& socket)
-      // A reconcile answers for all containers at once.
+      // The answer to a reconcile covers all containers.
       : channel(rpc::UnixChannel(socket, {.max_message_bytes = -1})) {}
 
   const std::shared_ptr<grpc::Channel> channel;
   const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
-  /// Takes any node: this manager knows no machine.
+  /// Accepts any node: this manager does not know the machine.
   const NumaMask nodes = NumaMask::Range(0, NumaMask::kMaxIds - 1);
 };
 

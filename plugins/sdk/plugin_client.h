@@ -13,10 +13,11 @@
 
 namespace qrm::sdk {
 
-/// The plugin that listens on one socket. Every call waits for its answer, ten seconds at most.
+/// A client of the plugin that listens on one socket. Every call waits for its answer, at most ten
+/// seconds.
 ///
-/// Threads: any. Errors: the plugin's; kUnavailable when nobody listens; kInvalidArgument for an
-/// answer that breaks the protocol.
+/// Threads: any. Errors: the plugin's; kUnavailable when no process listens; kInvalidArgument for
+/// an answer that breaks the protocol.
 class PluginClient {
  public:
   explicit PluginClient(const std::string& socket);
@@ -24,7 +25,7 @@ class PluginClient {
   PluginClient(const PluginClient&) = delete;
   PluginClient& operator=(const PluginClient&) = delete;
 
-  /// What the plugin answers to the call that `C` describes.
+  /// The plugin's answer to the call that `C` describes.
   template <typename C>
   StatusOr<typename C::Answer> Ask(typename C::Request request) {
     using Call = calls::CallTo<C>;

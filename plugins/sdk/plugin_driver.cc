@@ -1,5 +1,5 @@
-// Answers each call from the grants where they suffice, else by the plugin, and always writes to
-// disk before it answers.
+// Answers each call from the grants where they suffice, else asks the plugin. Always writes to disk
+// before it answers.
 #include "plugins/sdk/plugin_driver.h"
 
 #include <memory>
@@ -15,7 +15,7 @@
 namespace qrm::sdk {
 namespace {
 
-/// True when `granted` was made for every amount of `request`, and within its hint, and is whole.
+/// True when `granted` is complete, covers every amount of `request`, and lies within its hint.
 bool Serves(const Grant& granted, const ContainerRequest& request) {
   if (granted.request.limit != request.limit || granted.allocation->lacks > 0) {
     return false;
@@ -39,7 +39,7 @@ std::shared_ptr<const ResourceAllocation> AdmittedOf(const Grant& grant) {
                                    : std::make_shared<const ResourceAllocation>(grant.allocation);
 }
 
-/// The manager refuses what cannot be read, and so would the state after a restart.
+/// The manager rejects what cannot be read, and the state could not be read after a restart.
 Status CheckAllocation(const ResourceAllocation& allocation) {
   return Annotate(wire::Check(allocation), "cannot use the plugin's allocation");
 }
@@ -75,7 +75,8 @@ Status PluginDriver::Start() {
                        }));
   answers_are_quick_ = serving_->AnswersAreQuick();
   Begin();
-  // A plugin that begins without grants may have saved what goes with those that it is taught.
+  // A plugin that starts without grants may have saved state for the grants that are restored
+  // later.
   if (!grants_.empty()) {
     TakeUpRepairs();
   }
@@ -88,15 +89,15 @@ void PluginDriver::Begin() const {
     return OkStatus();
   });
   if (!begun.ok()) {
-    log::Warning("plugin does not do all that it is to do",
+    log::Warning("plugin did not begin all of its own work",
                  {{"resource", resource_}, {"error", MessageOf(begun)}});
   }
 }
 
-// What Restore repaired must not be answered from the grants as they were.
+// Restore may have repaired grants; answers must not use the earlier ones.
 void PluginDriver::TakeUpRepairs() {
   if (const Status reconciled = Reconcile(); !reconciled.ok()) {
-    log::Warning("plugin goes on with its allocations as they were",
+    log::Warning("cannot reconcile the plugin after its restore; its allocations stay as they were",
                  {{"resource", resource_}, {"error", MessageOf(reconciled)}});
   }
 }
@@ -112,20 +113,20 @@ void PluginDriver::LoadSaved(const std::string& saved) {
   const Status loaded =
       Ask("LoadState", [&](ResourcePlugin& plugin) { return plugin.LoadState(saved); });
   if (!loaded.ok()) {
-    log::Warning("plugin goes on without its saved state",
+    log::Warning("cannot load the plugin's saved state; it continues without",
                  {{"resource", resource_}, {"error", MessageOf(loaded)}});
   }
 }
 
-/// To the grants as they are, from what the plugin has made of a change that did not come about.
+/// Returns the plugin to the recorded grants after a change that failed.
 void PluginDriver::GoBack() {
   if (const Status back = GiveBack(grants_, saved_); !back.ok()) {
-    log::Error("plugin did not go back to what it had given",
+    log::Error("cannot return the plugin to its recorded allocations",
                {{"resource", resource_}, {"error", MessageOf(back)}});
   }
 }
 
-/// What a container has for itself must not be lost to what the plugin still holds for others.
+/// A container's exclusive CPUs must not be lost to grants that the plugin still has for others.
 Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
   using Allocations = std::map<ContainerKey, ResourceAllocation>;
   QRM_ASSIGN_OR_RETURN(const Allocations wanted, Ask("Reconcile", [&](ResourcePlugin& plugin) {
@@ -136,8 +137,8 @@ Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
     if (grant.allocation->exclusive && now != wanted.end() &&
         now->second.value != grant.allocation->value) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot take over {} of container {} of pod {}: the plugin of {} holds some of "
-                    "it for others; release those first",
+                    "cannot restore {} of container {} of pod {}: the plugin of {} holds some of "
+                    "it for other containers; release those first",
                     grant.allocation->value, key.container, key.pod_uid, resource_);
     }
   }
@@ -153,7 +154,7 @@ Status PluginDriver::Restore(const Grants& held, const std::optional<std::string
   for (const auto& [key, grant] : held) {
     if (grant.request.resource != resource_) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot take over an allocation of {}: this plugin serves {}",
+                    "cannot restore an allocation of {}: this plugin serves {}",
                     grant.request.resource, resource_);
     }
     all.insert_or_assign(key, grant);
@@ -187,7 +188,7 @@ StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
 StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerRequest& request) {
   const auto known = grants_.find(request.key);
   if (known != grants_.end() && Serves(known->second, request)) {
-    QRM_RETURN_IF_ERROR(Reconcile());  // what it shares may belong to others by now
+    QRM_RETURN_IF_ERROR(Reconcile());  // CPUs that it shares may have become exclusive
     return known->second.allocation;
   }
   const TopologyHint hint = request.hint.value_or(TopologyHint());
@@ -211,7 +212,7 @@ StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerReque
   return given;
 }
 
-// Containers of one pool differ by little else than their names.
+// Containers of one pool differ in little except their names.
 void PluginDriver::Share(Grant& grant) {
   grant.request.resource = resource_;
   grant.request.requests = asked_.Intern(std::move(grant.request.requests));
@@ -246,8 +247,7 @@ Status PluginDriver::ReleaseContainer(const ContainerKey& key) {
   return Remove(keys, {.removed = {key}});
 }
 
-/// The disk is told even of keys that are not there: an earlier removal may have failed to reach
-/// it.
+/// Keys without a grant are removed from disk too: an earlier removal may have failed there.
 Status PluginDriver::Remove(const std::vector<ContainerKey>& keys, StateChange change) {
   Status told;
   if (!keys.empty()) {
@@ -270,8 +270,9 @@ Status PluginDriver::Reconcile() {
       return kept;
     }
     if (unsaved_.empty() && !changed.empty()) {
-      log::Warning("changed allocations wait in memory for the disk",
-                   {{"resource", resource_}, {"error", MessageOf(kept)}});
+      log::Warning(
+          "cannot write changed allocations; they stay in memory until the disk accepts them",
+          {{"resource", resource_}, {"error", MessageOf(kept)}});
     }
     changed.merge(unsaved_);
     unsaved_ = changed;
@@ -297,8 +298,8 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
     const auto known = grants_.find(key);
     if (known == grants_.end()) {
       return Errorf(StatusCode::kInternal,
-                    "cannot reconcile {}: the plugin changed container {} of pod {}, which holds "
-                    "nothing; report it to the plugin's author",
+                    "cannot reconcile {}: the plugin changed container {} of pod {}, which has no "
+                    "allocation; report it to the plugin's author",
                     resource_, key.container, key.pod_uid);
     }
     if (known->second.allocation != allocation) {
@@ -377,7 +378,7 @@ Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool)
     return kept;
   }
   TakeOver(*std::move(changed));
-  plugin_.NotifyChanged();  // the caller need not be the manager
+  plugin_.NotifyChanged();  // the caller may be another process than the manager
   return OkStatus();
 }
 
@@ -389,7 +390,7 @@ void PluginDriver::RestorePools(const std::vector<Pool>& pools) {
   const Status restored =
       Ask("SetPools", [&](ResourcePlugin& plugin) { return plugin.SetPools(cpus_by_pool); });
   if (!restored.ok()) {
-    log::Error("pools are not what is on disk",
+    log::Error("cannot return the pools to their state on disk",
                {{"resource", resource_}, {"error", MessageOf(restored)}});
   }
 }
@@ -403,12 +404,11 @@ Status PluginDriver::Prepare(ResourcePlugin& next) {
   Status ready = GiveBack(grants_, saved.empty() ? std::nullopt : std::optional(saved));
   if (ready.ok()) {
     ready = Ask("Options", [this](const ResourcePlugin& plugin) {
-      return plugin.Options() == options_
-                 ? OkStatus()
-                 : Errorf(StatusCode::kFailedPrecondition,
-                          "cannot configure the plugin of {} anew while it runs: it asks other "
-                          "things of the manager; start it again",
-                          resource_);
+      return plugin.Options() == options_ ? OkStatus()
+                                          : Errorf(StatusCode::kFailedPrecondition,
+                                                   "cannot configure the plugin of {} while it "
+                                                   "runs: its plugin options changed; restart it",
+                                                   resource_);
     });
   }
   serving_ = former;
@@ -434,20 +434,21 @@ void PluginDriver::Replace(std::unique_ptr<ResourcePlugin> next) {
     return OkStatus();
   });
   if (!retired.ok()) {
-    log::Warning("replaced plugin goes on by itself",
+    log::Warning("cannot retire the replaced plugin; it may continue in the background",
                  {{"resource", resource_}, {"error", MessageOf(retired)}});
   }
   serving_ = next.get();
   replacement_ = std::move(next);
   Begin();
   if (const Status kept = Commit({}); !kept.ok()) {
-    log::Warning("what the plugin keeps beside its allocations waits in memory for the disk",
-                 {{"resource", resource_}, {"error", MessageOf(kept)}});
+    log::Warning(
+        "cannot write the plugin's saved state; it stays in memory until the disk accepts it",
+        {{"resource", resource_}, {"error", MessageOf(kept)}});
   }
   plugin_.NotifyChanged();
 }
 
-/// Adds the plugin's own state when it changed; a change of nothing does not touch the disk.
+/// Adds the plugin's saved state when it changed; an empty change does not touch the disk.
 Status PluginDriver::Commit(StateChange change) {
   QRM_ASSIGN_OR_RETURN(std::string saved,
                        Ask("SaveState", [&](ResourcePlugin& plugin) -> StatusOr<std::string> {
@@ -456,7 +457,7 @@ Status PluginDriver::Commit(StateChange change) {
   if (saved != saved_.value_or("")) {
     change.saved = saved;
   }
-  change.granted.insert(unsaved_.begin(), unsaved_.end());  // the change's own come first
+  change.granted.insert(unsaved_.begin(), unsaved_.end());  // grants of the change take precedence
   const bool nothing = change.granted.empty() && change.removed.empty() &&
                        !change.removed_pod.has_value() && !change.saved.has_value();
   if (nothing) {
@@ -468,7 +469,7 @@ Status PluginDriver::Commit(StateChange change) {
     kept = state_->BeginAnew(Everything(std::move(change), saved));
   }
   if (!kept.ok()) {
-    return Errorf(StatusCode::kUnavailable, "cannot keep what the plugin of {} decided: {}",
+    return Errorf(StatusCode::kUnavailable, "cannot write the decision of the plugin of {}: {}",
                   resource_, MessageOf(kept));
   }
   saved_ = std::move(saved);
@@ -476,10 +477,11 @@ Status PluginDriver::Commit(StateChange change) {
   return OkStatus();
 }
 
-/// The whole state with `change`, whose removals are no longer in grants_.
+/// The whole state with `change`; its removals are already applied to grants_.
 StateChange PluginDriver::Everything(StateChange change, const std::string& saved) const {
   StateChange everything{.granted = std::move(change.granted), .saved = saved};
-  everything.granted.insert(grants_.begin(), grants_.end());  // the change's own come first
+  everything.granted.insert(grants_.begin(),
+                            grants_.end());  // grants of the change take precedence
   return everything;
 }
 

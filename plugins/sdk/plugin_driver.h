@@ -1,5 +1,5 @@
-// Drives a ResourcePlugin: answers from its grants first, then by the plugin, with every change on
-// disk before the answer.
+// Drives a ResourcePlugin: answers from its grants if possible, else asks the plugin, and writes
+// every change to disk before the answer.
 #pragma once
 
 #include <atomic>
@@ -25,79 +25,80 @@
 
 namespace qrm::sdk {
 
-/// Runs one plugin: knows what it granted, keeps that on disk, and turns an exception of the
-/// author's code into kInternal.
+/// Runs one plugin: records its grants on disk, and turns an exception from the plugin's code into
+/// kInternal.
 ///
 /// Threads: one; the host's plugin thread.
 class PluginDriver {
  public:
-  /// `plugin` outlives the driver: its listeners hear of changes, whoever is in its place.
-  /// `state_dir` is what it begins with.
+  /// `plugin` must outlive the driver: its listeners are notified of changes also after a Replace.
+  /// `state_dir` is passed to the plugin's Begin.
   PluginDriver(ResourcePlugin& plugin, std::string resource, std::unique_ptr<PluginState> state,
                std::string state_dir = "");
 
-  /// Gives the plugin back what was kept. Errors: the state's, or the plugin's from Restore.
+  /// Restores the plugin's recorded state. Errors: the state's, or the plugin's from Restore.
   Status Start();
 
   const PluginOptions& options() const { return options_; }
-  /// As the plugin's AnswersAreQuick. Threads: any, once it has started.
+  /// The plugin's AnswersAreQuick. Threads: any, after Start.
   bool answers_are_quick() const { return answers_are_quick_; }
-  /// Whether the manager teaches what a power loss takes back, so that Allocate waits for no disk.
-  /// Threads: any.
+  /// Whether the manager restores grants lost in a power loss, so that Allocate need not wait for
+  /// the disk. Threads: any.
   bool is_taught() const { return is_taught_; }
   const SharedText& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
-  /// All allocations as the answer to GetResourcesAllocation: for a socket, and for the manager's
-  /// own process. The same one while grants() is.
+  /// All allocations as the answer to GetResourcesAllocation, for a socket and for the manager's
+  /// own process. The result is the same object while grants() does not change.
   const AllocationsAnswer::Bytes& SerializedAllocations();
   std::shared_ptr<const HeldList> Held();
-  /// What changed since `since`, the `now` of an earlier answer; all that is held when that is too
-  /// long ago, or not of this driver.
+  /// What changed since `since`, the `now` of an earlier answer; all allocations if `since` is too
+  /// old or not from this driver.
   ChangedAllocations ChangesSince(const std::string& since) const;
 
   StatusOr<HintList> Hints(const ContainerRequest& request);
-  /// A request that a grant serves gets what that is now. Errors: the plugin's; kUnavailable when
-  /// the grant could not be kept, and the plugin has been told to remove it.
+  /// A request that a grant serves gets the current allocation of that grant. Errors: the plugin's;
+  /// kUnavailable when the grant could not be written; the plugin then removed it.
   StatusOr<Shared<ResourceAllocation>> Allocate(const ContainerRequest& request);
-  /// Both are idempotent. Errors: kUnavailable when the removal could not be kept; repeat it.
+  /// Both are idempotent. Errors: kUnavailable when the removal could not be written; repeat it.
   Status RemovePod(const std::string& pod_uid);
   Status ReleaseContainer(const ContainerKey& key);
-  /// Makes `held` the grants of its containers, as the manager records them, and `saved`, if any,
-  /// what the plugin kept; those of other containers stay. Errors: the plugin's from Restore;
-  /// kInvalidArgument for a grant of another resource, kFailedPrecondition for CPUs of its own that
-  /// the plugin holds for others; kUnavailable when it could not be kept. All
-  /// is as before then. A manager that calls it, if only with nothing, teaches: what is granted
-  /// afterwards need not survive a power loss here.
+  /// Replaces the grants of the containers in `held` by the manager's records, and the plugin's
+  /// saved state by `saved`, if given. Grants of other containers stay. A manager that calls this,
+  /// even with an empty `held`, restores lost grants: later grants need not survive a power loss
+  /// here. Errors: the plugin's from Restore; kInvalidArgument for a grant of another resource,
+  /// kFailedPrecondition for exclusive CPUs that the plugin holds for other containers;
+  /// kUnavailable when it could not be written. Then nothing changes.
   Status Restore(const Grants& held, const std::optional<std::string>& saved = {});
-  /// Brings grants() up to date with what the plugin wants applied now. What the disk refuses is
-  /// applied all the same, since the plugin would want it again after a restart, and written with
-  /// the next change that the disk takes. Errors: the plugin's.
+  /// Updates grants() to what the plugin wants now. If the disk write fails, the change is applied
+  /// all the same, since the plugin would want it again after a restart. It is written with the
+  /// next successful change. Errors: the plugin's.
   Status Reconcile();
 
   StatusOr<AllocatableResource> Allocatable() const;
   StatusOr<std::vector<Pool>> Pools() const;
   StatusOr<std::string> ExportState() const;
-  /// Errors: the plugin's; kUnavailable when it could not be kept, and the pools are as before.
+  /// Errors: the plugin's; kUnavailable when the pools could not be written; they are then as
+  /// before.
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
 
-  /// Gives `next`, the plugin with another configuration, what was given and kept, as a restart
-  /// would; it serves nobody yet. Errors: `next`'s from Restore; kFailedPrecondition when it asks
-  /// other things of the manager.
+  /// Restores all grants and the saved state in `next`, the plugin with another configuration, as a
+  /// restart would. `next` does not serve yet. Errors: `next`'s from Restore; kFailedPrecondition
+  /// when its options differ.
   Status Prepare(ResourcePlugin& next);
-  /// Has `next` serve from now on, which Prepare has accepted and no call came after; what it wants
-  /// otherwise than it was given is told by the next Reconcile, for which the manager is asked.
+  /// Lets `next` serve from now on. Prepare must have accepted it, without another call since. The
+  /// manager is asked to reconcile, and that Reconcile reports what `next` wants to change.
   void Replace(std::unique_ptr<ResourcePlugin> next);
 
-  /// What `next`, the plugin with another configuration, would make of all that was given.
+  /// What `next`, the plugin with another configuration, would do with all current grants.
   struct Trial {
-    Grants changed;  ///< those that would be otherwise
+    Grants changed;  ///< the grants that would change
     std::vector<Pool> pools;
   };
-  /// Asks `next`, which serves nobody then either. Errors: those of Prepare and Reconcile.
+  /// Asks `next`, which does not serve afterwards either. Errors: those of Prepare and Reconcile.
   StatusOr<Trial> Try(ResourcePlugin& next);
 
-  /// What `question` gets from the plugin, a Status or StatusOr; for what changes no allocation.
-  /// `function`, a literal, names it in the error for an exception.
+  /// Calls `question` with the plugin; it returns a Status or StatusOr and must not change
+  /// allocations. `function`, a literal, names the call in the error for an exception.
   template <typename Question>
   auto Ask(const char* function, const Question& question) const
       -> decltype(question(std::declval<ResourcePlugin&>())) {
@@ -106,7 +107,7 @@ class PluginDriver {
     } catch (const std::exception& error) {
       return Threw(function, error.what());
     } catch (...) {
-      return Threw(function, "no exception class of C++");
+      return Threw(function, "not a std::exception");
     }
   }
 
@@ -129,7 +130,7 @@ class PluginDriver {
   void Begin() const;
 
   ResourcePlugin& plugin_;
-  std::unique_ptr<ResourcePlugin> replacement_;  ///< of plugin_, once there is one
+  std::unique_ptr<ResourcePlugin> replacement_;  ///< of plugin_; null before the first Replace
   ResourcePlugin* serving_;                      ///< the replacement, else plugin_
   SharedText resource_;
   std::unique_ptr<PluginState> state_;
@@ -137,14 +138,14 @@ class PluginDriver {
   PluginOptions options_;
   bool answers_are_quick_ = false;
   Grants grants_;
-  Grants unsaved_;         ///< those of grants_ that the disk has refused
+  Grants unsaved_;         ///< the grants whose write to disk failed
   RecentChanges changes_;  ///< of grants_
   AllocationsAnswer allocations_;
   std::shared_ptr<const HeldList> held_;  ///< as of held_count_; null before the first
   uint64_t held_count_ = 0;
   Interner<Shared<ResourceAllocation>> given_;
   Interner<Shared<std::map<std::string, double>>> asked_;
-  std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
+  std::optional<std::string> saved_;  ///< the plugin's saved state, as on disk
   std::atomic<bool> is_taught_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Keeps a plugin's state in a SQLite database: one row for each grant, and one for what the plugin
-// saved itself.
+// Keeps a plugin's state in a SQLite database: one row for each grant, and one for the plugin's
+// saved state.
 #include "plugins/sdk/plugin_state.h"
 
 #include <fstream>
@@ -23,12 +23,13 @@ using checkpoint::SqliteValue;
 /// "QRMP" in the file header.
 constexpr int32_t kApplicationId = 0x51524d50;
 
-/// When the log is folded. Rarely, since a container that is placed meanwhile waits for it, and as
-/// the manager teaches, little is lost with a log; and before the log has 4 MiB, its limit.
+/// When the log is checkpointed. Rarely, since a container that is admitted meanwhile waits for it,
+/// and since the manager restores what is lost with a log. Always before the log has 4 MiB, its
+/// limit.
 constexpr int kLogPages = 900;
 
-/// Beside the schema's tables: since which start of the machine the manager teaches. It is no step
-/// of the schema, so that the release before can open what this one wrote.
+/// An additional table: the boot since which the manager restores lost grants. It is not a step of
+/// the schema, so that the previous release can open the database.
 constexpr char kTaughtTable[] =
     "CREATE TABLE IF NOT EXISTS taught (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL)";
 
@@ -46,7 +47,7 @@ template <typename Message>
 StatusOr<Message> ParseMessage(std::string_view bytes) {
   Message message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Errorf(StatusCode::kDataLoss, "cannot read {} bytes: they are no {}", bytes.size(),
+    return Errorf(StatusCode::kDataLoss, "cannot read {} bytes: they are not a {}", bytes.size(),
                   message.GetTypeName());
   }
   return message;
@@ -71,7 +72,7 @@ StatusOr<Grant> ReadGrant(const SqliteStatement& row) {
   return grant;
 }
 
-/// A row that cannot be read costs that container its grant, not the others theirs.
+/// An unreadable row loses only its own container's grant.
 Status LoadGrants(SqliteDb& db, Grants& grants) {
   QRM_ASSIGN_OR_RETURN(
       SqliteStatement rows,
@@ -87,14 +88,14 @@ Status LoadGrants(SqliteDb& db, Grants& grants) {
     if (grant.ok()) {
       grants.emplace(std::move(key), *std::move(grant));
     } else {
-      log::Warning("plugin forgets an unreadable grant", {{"pod_uid", key.pod_uid},
-                                                          {"container", key.container},
-                                                          {"error", MessageOf(grant.status())}});
+      log::Warning("unreadable grant removed", {{"pod_uid", key.pod_uid},
+                                                {"container", key.container},
+                                                {"error", MessageOf(grant.status())}});
     }
   }
 }
 
-/// During which start of the machine the manager began to teach; empty when it does not.
+/// The boot in which the manager began to restore lost grants; empty if it does not.
 StatusOr<std::string> LoadTaught(SqliteDb& db) {
   QRM_ASSIGN_OR_RETURN(
       SqliteStatement table,
@@ -108,14 +109,14 @@ StatusOr<std::string> LoadTaught(SqliteDb& db) {
   return found ? std::string(taught.Text(0)) : std::string();
 }
 
-/// What is kept, when the machine's start is `boot`, and `taught` as LoadTaught.
+/// The recorded state in the boot `boot`; `taught` comes from LoadTaught.
 struct Loaded {
   StoredState stored;
   std::string taught;
 };
 
-/// Power may have taken back the latest grants of a manager that teaches; what older ones name may
-/// belong to others by its records.
+/// A power loss may have undone the latest grants. The resources of older grants may then belong to
+/// other containers by the manager's records, and the manager restores the right ones.
 bool AreVoid(const std::string& taught, const std::string& boot) {
   return !taught.empty() && taught != boot;
 }
@@ -125,8 +126,9 @@ Status LoadAll(SqliteDb& db, const std::string& boot, Loaded& loaded) {
   QRM_ASSIGN_OR_RETURN(loaded.taught, LoadTaught(db));
   StoredState& stored = loaded.stored;
   if (AreVoid(loaded.taught, boot)) {
-    log::Info("plugin begins without grants: the machine was started anew, and the manager teaches",
-              {{"path", db.path()}});
+    log::Info(
+        "plugin starts without grants: the machine was rebooted, and the manager restores them",
+        {{"path", db.path()}});
   } else {
     QRM_RETURN_IF_ERROR(LoadGrants(db, stored.grants));
   }
@@ -141,7 +143,7 @@ Status LoadAll(SqliteDb& db, const std::string& boot, Loaded& loaded) {
 /// An open database and its statements.
 class Database {
  public:
-  /// What it holds goes to `stored`. `boot` is the machine's start.
+  /// Writes its content to `stored`. `boot` is the current boot.
   static StatusOr<Database> Open(const std::string& path, const std::string& boot,
                                  StoredState& stored) {
     std::vector<std::string> repairs;
@@ -253,7 +255,8 @@ class SqliteState final : public PluginState {
 
   Status Commit(const StateChange& change) override {
     if (!database_.has_value() || !database_->IsInPlace()) {
-      return Errorf(StatusCode::kDataLoss, "cannot write {}: it was taken away", path_);
+      return Errorf(StatusCode::kDataLoss, "cannot write {}: the file was deleted or replaced",
+                    path_);
     }
     return database_->Write(change);
   }
@@ -267,7 +270,7 @@ class SqliteState final : public PluginState {
       log::Warning("plugin state moved aside", {{"path", path_}, {"to", aside}});
       QRM_RETURN_IF_ERROR(Open());
     }
-    log::Warning("plugin state written anew", {{"path", path_}});
+    log::Warning("plugin state recreated", {{"path", path_}});
     return Commit(everything);
   }
 
@@ -278,7 +281,7 @@ class SqliteState final : public PluginState {
   StoredState stored_;
 };
 
-/// The host holds the grants anyway; there is nothing to keep beside them.
+/// The host has the grants in memory anyway; nothing else needs to be kept.
 class MemoryState final : public PluginState {
  public:
   MemoryState(StoredState begin, std::function<void(const std::string& saved)> on_save)

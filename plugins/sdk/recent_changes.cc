@@ -1,4 +1,4 @@
-// Numbers changes, and tells its own numbers from others'.
+// Numbers changes, and recognises numbers from other objects.
 #include "plugins/sdk/recent_changes.h"
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// Remembers which containers a plugin changed last.
+// Records the containers that a plugin changed last.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace qrm::sdk {
 
-/// The latest changes in order, each named by its number: a list that has one end in the past.
+/// The latest changes in order, each identified by its number.
 ///
 /// Threads: one. Cost: the memory of at most `most` keys.
 class RecentChanges {
@@ -21,18 +21,18 @@ class RecentChanges {
 
   void Note(const ContainerKey& key);
 
-  /// Names this moment, for Since.
+  /// Identifies this moment, for Since.
   std::string now() const;
-  /// How many were noted.
+  /// How many changes were noted.
   uint64_t count() const { return count_; }
 
-  /// The containers noted after `now` was that; absent when it is too long ago, or of another
-  /// object: anything may have changed.
+  /// The containers noted since this object returned `now`; absent if `now` is too old or from
+  /// another object: then anything may have changed.
   std::optional<std::set<ContainerKey>> Since(const std::string& now) const;
 
  private:
   const std::size_t most_;
-  const std::string self_;  ///< no other object, of any process, has it
+  const std::string self_;  ///< unique among all objects and processes
   uint64_t count_ = 0;
   std::vector<ContainerKey> latest_;
 };

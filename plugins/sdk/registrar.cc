@@ -1,4 +1,5 @@
-// Checks again and again whether the socket is in place and the current manager knows the plugin.
+// Checks repeatedly whether the socket exists and the plugin is registered with the current
+// manager.
 #include "plugins/sdk/registrar.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ namespace {
 using std::chrono::milliseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// Inotify is silent about a directory that does not exist yet, and about some network disks.
+/// Inotify reports nothing about a directory that does not exist yet, or on some network file
+/// systems.
 constexpr milliseconds kLookPeriod{1000};
 constexpr milliseconds kFirstRetry{100};
 constexpr milliseconds kLastRetry{5000};
@@ -38,7 +40,7 @@ std::string FileNameOf(const std::string& path) {
   return std::filesystem::path(path).filename();
 }
 
-/// What went wrong last, so that it is logged when it changes and not at every attempt.
+/// The last error, so that it is logged when it changes and not at every attempt.
 class Complaint {
  public:
   bool IsNew(const Status& status) {
@@ -77,9 +79,9 @@ struct Registrar::Impl {
   PluginHost& host;
   const MeetingPlace place;
   DirectoryWatch watch;
-  const int stop_event;  ///< readable when the loop is to end
+  const int stop_event;  ///< readable when the loop must end
 
-  std::optional<FileId> known_by;  ///< the manager's socket that we registered on
+  std::optional<FileId> known_by;  ///< the manager's socket of the last registration
   TimePoint next_attempt;
   milliseconds retry = kFirstRetry;
   Complaint socket_complaint;
@@ -121,7 +123,7 @@ bool Registrar::Impl::Stopping() {
 
 void Registrar::Impl::Loop() {
   while (!Stopping()) {
-    watch.Arm();  // before the look: what happens after it is not missed
+    watch.Arm();  // before the check, so that no later event is missed
     KeepSocket();
     if (!place.manager_socket.empty()) {
       KeepRegistered();
@@ -136,11 +138,11 @@ void Registrar::Impl::KeepSocket() {
   }
   const Status listening = host.Listen(place.plugin_socket);
   if (listening.ok()) {
-    log::Info("plugin socket made again", {{"socket", place.plugin_socket}});
+    log::Info("plugin socket recreated", {{"socket", place.plugin_socket}});
     socket_complaint.Forget();
     known_by.reset();
   } else if (socket_complaint.IsNew(listening)) {
-    log::Warning("plugin has no socket", {{"error", MessageOf(listening)}});
+    log::Warning("cannot serve the plugin's socket", {{"error", MessageOf(listening)}});
   }
 }
 
@@ -167,9 +169,9 @@ void Registrar::Impl::KeepRegistered() {
   next_attempt = std::chrono::steady_clock::now() + retry;
   retry = std::min(retry * 2, kLastRetry);
   if (!Stopping() && register_complaint.IsNew(registered)) {
-    log::Warning("plugin could not register", {{"resource", host.resource()},
-                                               {"manager", place.manager_socket},
-                                               {"error", MessageOf(registered)}});
+    log::Warning("cannot register the plugin; it tries again", {{"resource", host.resource()},
+                                                                {"manager", place.manager_socket},
+                                                                {"error", MessageOf(registered)}});
   }
 }
 
@@ -191,8 +193,8 @@ Status Registrar::Impl::Register() {
   return answer;
 }
 
-/// Returns when one of the two sockets came or went, an attempt is due, or it is time to look. What
-/// happens to other names, our own temporary ones among them, must not shorten the wait.
+/// Returns when one of the two sockets appeared or disappeared, a retry is due, or the next check
+/// is due. Events for other names, such as our temporary sockets, must not shorten the wait.
 void Registrar::Impl::Wait() {
   const TimePoint now = std::chrono::steady_clock::now();
   const TimePoint look = now + kLookPeriod;

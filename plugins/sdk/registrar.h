@@ -1,5 +1,5 @@
-// Keeps a plugin known to the manager: the socket in its place, and Register called again whenever
-// the manager is a new one.
+// Keeps a plugin registered: recreates its socket, and calls Register again after each restart of
+// the manager.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace qrm::sdk {
 
-/// Where a plugin and its manager meet.
+/// The sockets of a plugin and its manager.
 struct MeetingPlace {
   std::string plugin_socket;
   std::string manager_socket;  ///< where to call Register; empty in a watched directory
 };
 
-/// Makes the plugin's socket again when somebody removed it, as a starting manager does, and
-/// registers again when the manager's socket is another one. Notices both by inotify(7), and by a
-/// look every second where inotify is silent. What fails is tried again, and logged once.
+/// Recreates the plugin's socket when it was removed, as a starting manager does, and registers
+/// again when the manager's socket is a new file. Notices both by inotify(7), and by a check every
+/// second where inotify reports nothing. A failure is retried, and logged once.
 class Registrar {
  public:
-  /// `host` outlives the registrar, and is used by nobody else meanwhile.
+  /// `host` must outlive the registrar; no other code may use it meanwhile.
   Registrar(PluginHost& host, MeetingPlace place);
   /// Ends a registration in progress.
   ~Registrar();

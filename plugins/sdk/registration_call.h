@@ -9,19 +9,19 @@
 
 namespace qrm::sdk {
 
-/// What a plugin tells the manager of itself.
+/// What a plugin sends to the manager to register.
 struct Announcement {
   std::string resource;
   std::string endpoint;  ///< the file name of the plugin's socket in the registration directory
   PluginOptions options;
 };
 
-/// A call of resourceplugin.v1alpha1.Registration/Register; it begins when it is made.
+/// A call of resourceplugin.v1alpha1.Registration/Register; the constructor starts it.
 class RegistrationCall {
  public:
   RegistrationCall(const std::string& manager_socket, const Announcement& announcement);
 
-  /// The manager's answer. Errors: the manager's; kUnavailable when nobody listens,
+  /// The manager's answer. Errors: the manager's; kUnavailable when no manager listens,
   /// kDeadlineExceeded when the manager does not answer. Call it once.
   Status Wait();
 

@@ -1,5 +1,5 @@
-// What a plugin author sees: subclass ResourcePlugin, then RunPlugin serves it, registers it and
-// keeps its state.
+// For plugin authors: subclass ResourcePlugin, then RunPlugin serves it, registers it and keeps its
+// state.
 #pragma once
 
 #include <cstdint>
@@ -17,126 +17,129 @@ namespace qrm::sdk {
 
 class ChangeSignal;
 
-/// What the SDK remembers of each allocation, durably.
+/// The SDK's durable record of one allocation.
 struct Grant {
   ContainerRequest request;
   Shared<ResourceAllocation> allocation;
-  /// What Allocate gave, where a reconcile changed it since; null for most grants.
+  /// Allocate's result, if a reconcile has changed the allocation since; null for most grants.
   std::shared_ptr<const ResourceAllocation> admitted;
 
-  /// Compares what `admitted` says.
+  /// Compares `admitted` by value.
   bool operator==(const Grant& other) const;
 };
 
-/// Everything the plugin has given and not taken back.
+/// All current grants of the plugin.
 using Grants = std::map<ContainerKey, Grant>;
 
-/// A pool of CPUs by name, for plugins that have pools.
+/// A named pool of CPUs, for plugins that have pools.
 struct Pool {
   std::string name;
   CpuSet cpus;
   std::vector<std::string> roles;
   uint64_t containers = 0;
-  CpuSet borrowed;            ///< CPUs that its containers use, too, though they are not its own
-  std::string cpu_class;      ///< how its CPUs are tuned; empty: as the machine has them
-  std::string class_problem;  ///< why they are not so now; empty: they are
+  CpuSet borrowed;            ///< CPUs outside the pool that its containers also use
+  std::string cpu_class;      ///< how its CPUs are tuned; empty: not tuned
+  std::string class_problem;  ///< why the class is not in effect; empty: it is
 };
 
 /// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.
 ///
-/// The SDK writes every allocation before the manager hears of it, answers a repeated request from
-/// there, and gives everything back after a restart, or what a manager teaches after one of the
-/// machine. An exception that leaves a function rejects that one call; the plugin lives on.
+/// The SDK writes every allocation to disk before it answers the manager, answers a repeated
+/// request from the record, and restores all allocations after a restart. After a reboot, the
+/// manager restores them if it supports that. An exception from a function fails only that call;
+/// the plugin continues.
 ///
-/// Threads: the SDK calls the plugin from one thread, one call at a time; a plugin whose
-/// AnswersAreQuick is asked from another one too, one call at a time all the same.
+/// Threads: the SDK calls the plugin from one thread, one call at a time; if AnswersAreQuick, also
+/// from a second thread, but still one call at a time.
 class ResourcePlugin {
  public:
   ResourcePlugin();
   virtual ~ResourcePlugin() = default;
 
-  /// What the plugin asks of the manager, read once; the default aligns with topology and takes
-  /// part in reconcile.
+  /// What the plugin wants from the manager; read once. The default asks for topology alignment and
+  /// reconcile.
   virtual PluginOptions Options() const {
     return {.with_topology_alignment = true, .need_reconcile = true};
   }
 
-  /// Whether Hints, HeldHints and Allocate only compute, for less than about 0.1 ms, and wait for
-  /// no file and no answer: the SDK then has the thread ask them that receives calls, which saves
-  /// two changes of threads, and hears of no other call meanwhile; Allocate only for a manager that
-  /// teaches, since what it gives waits for the disk else. Read once.
+  /// Whether Hints, HeldHints and Allocate only compute, for less than about 0.1 ms, without
+  /// waiting for files or other processes. The SDK then calls them on the thread that receives
+  /// calls. This saves two thread switches, but no other call is received meanwhile. Allocate is
+  /// included only if the manager restores lost grants; otherwise it waits for the disk. Read once.
   virtual bool AnswersAreQuick() const { return false; }
 
-  /// What is held is `grants` and nothing else, whatever the plugin had in mind before. Called
-  /// before any other call but LoadState, with what was allocated before a restart, where an error
-  /// ends the plugin; and again when an allocation could not be kept on disk, or when the manager
-  /// knows of allocations that the plugin lost, where an error means that all stays as it was.
+  /// Replaces the plugin's state: `grants` are all current grants. Called at the start, before all
+  /// other calls except LoadState; an error then ends the plugin. Called again when an allocation
+  /// could not be written to disk, or when the manager restores allocations that the plugin lost.
+  /// After an error, the plugin must then keep its state.
   virtual Status Restore(const Grants& grants);
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
-  /// Not asked about a container whose grant already serves the request.
+  /// Not called for a container whose grant already serves the request.
   virtual StatusOr<HintList> Hints(const ContainerRequest& request);
 
-  /// The same for a container whose `grant` already serves the request. The default answers with
-  /// the nodes of the grant.
+  /// The hints for a container whose `grant` already serves the request. The default returns the
+  /// nodes of the grant.
   virtual HintList HeldHints(const Grant& grant, const ContainerRequest& request);
 
   /// Reserves the resource for one container, within `hint` (empty nodes: anywhere). `request.hint`
   /// is the same hint, or absent for a plugin without alignment. An allocation without
-  /// `oci_property` is recorded but sets no knob. Called again for a container only when it now
-  /// asks for more, or for other nodes: the new allocation then replaces the former.
-  /// Errors: reject the container with the message; what the container held before stays.
+  /// `oci_property` is recorded but changes nothing in the container. Called again for a container
+  /// only if it requests more, or other nodes: the new allocation then replaces the previous one.
+  /// Errors: the container is rejected with the message; its previous allocation stays.
   virtual StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                                 const TopologyHint& hint) = 0;
 
-  /// The containers in `keys` are gone: their pod was removed, or their admission failed elsewhere.
+  /// Frees the allocations of `keys`: the pod was removed, or the admission failed in another
+  /// plugin.
   virtual void Remove(const std::vector<ContainerKey>& keys);
 
-  /// The container is about to start: its process exists and has run no instruction, and the
-  /// runtime waits. Asked only of plugins with `pre_start_required`, about containers that they
-  /// gave something. The default has nothing to do. Errors: the container does not start, with the
-  /// message, and is tried again.
+  /// The container is about to start: its process exists but has not run an instruction, and the
+  /// runtime waits. Called only with the option `pre_start_required`, for containers with an
+  /// allocation of this plugin. The default does nothing. Errors: the container does not start,
+  /// with the message, and is retried.
   virtual Status PreStart(const ContainerKey& container);
 
-  /// The allocations that should change now; `grants` is what was given so far, and a container
-  /// that is left out keeps what it has. The default changes nothing. Changes are kept on disk and
-  /// reach the containers in the same reconcile.
+  /// Returns the allocations that should change now; `grants` are the current ones. A container
+  /// that is not in the result keeps its allocation. The default changes nothing. Changes are
+  /// written to disk and reach the containers in the same reconcile.
   virtual StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const Grants& grants);
 
-  /// What the node offers of this resource, for the pod-resources API. The default offers nothing.
+  /// The node's allocatable amounts of this resource, for the pod-resources API. The default is
+  /// none.
   virtual AllocatableResource Allocatable() const;
 
-  /// The plugin's named pools; a plugin without pools returns none and refuses to set any.
+  /// The plugin's named pools; the default has no pools, and SetPools fails.
   virtual std::vector<Pool> Pools() const;
-  /// Replaces pools in one step, all or none; pools that are not named keep their CPUs. The SDK
-  /// calls Reconcile next. Errors: kInvalidArgument, kUnimplemented without pools.
+  /// Replaces pools in one step, all or none; pools that are not in the map keep their CPUs. The
+  /// SDK calls Reconcile next. Errors: kInvalidArgument, kUnimplemented without pools.
   virtual Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
 
-  /// State of the plugin's own beside its allocations (pool sizes, ...), kept on disk by the SDK
+  /// The plugin's own state besides its allocations, such as pool sizes. The SDK writes it to disk
   /// whenever Allocate, Remove, Reconcile or SetPools changed it.
   virtual std::string SaveState() const;
-  /// Gives back what SaveState returned, before Restore; not called when there is nothing.
-  /// An error is logged and the plugin starts without.
+  /// Restores the last SaveState, before Restore; not called if there is none. An error is logged,
+  /// and the plugin starts without it.
   virtual Status LoadState(const std::string& state);
 
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
   virtual std::string ExportState(const Grants& grants) const;
 
-  /// Begins what the plugin does on its own, such as setting values of the machine: it serves from
-  /// now on. Not called for one that is only asked what it would do. `state_dir`: where it may keep
-  /// files of its own; empty: nowhere. Called after Restore.
+  /// Begins the plugin's own work, such as setting values of the machine: the plugin serves from
+  /// now on. Called after Restore, but not for a dry run. `state_dir`: a directory for the plugin's
+  /// own files; empty: none.
   virtual void Begin(const std::string& state_dir);
 
-  /// Ends what the plugin does on its own, such as watching: another one, with a changed
-  /// configuration, is in its place, and nobody calls it any more.
+  /// Ends the plugin's own work, such as watching: a plugin with a changed configuration has
+  /// replaced it, and no further call follows.
   virtual void Retire() {}
 
-  /// Makes the manager ask Reconcile now instead of at its next period: call it when allocations
-  /// should change without a call of the manager. Several calls may lead to one question. Threads:
-  /// any; returns at once.
+  /// Makes the manager call Reconcile now instead of at its next period. Call it when allocations
+  /// should change without a call from the manager. Several calls may lead to one Reconcile.
+  /// Threads: any; returns at once.
   void NotifyChanged();
 
-  /// Who hears of NotifyChanged; the SDK's part.
+  /// For the SDK: the signal that NotifyChanged raises.
   ChangeSignal& changes() { return *changes_; }
 
  private:
@@ -148,36 +151,37 @@ class ResourcePlugin {
 struct PluginSettings {
   std::string resource;          ///< --resource: the name to register
   std::string registration_dir;  ///< --registration-dir: Register on <dir>/kubelet.sock; the
-                                 ///< plugin's socket is made there too
+                                 ///< plugin's socket is created there too
   std::string plugins_dir;  ///< --plugins-registry-dir: the watched directory; exactly one of the
                             ///< two is set
-  std::string state_dir;    ///< --state-dir: where the state database lives
+  std::string state_dir;    ///< --state-dir: the directory of the state database
   std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
-  /// --control-socket: where the manager is told of changes; empty: it sees them at its next
-  /// reconcile.
+  /// --control-socket: the manager's socket for change notifications; empty: the manager sees
+  /// changes at its next reconcile.
   std::string control_socket;
 };
 
-/// A flag of the plugin's own: `--name VALUE`, or `--name` alone. One of the two pointers is set.
+/// An extra flag of the plugin: `--name VALUE`, or `--name` without a value. One of the two
+/// pointers is set.
 struct ExtraFlag {
   std::string name;  ///< without the dashes
   std::string help;
-  std::string* value = nullptr;  ///< holds the default, and gets what was typed
-  bool* present = nullptr;       ///< becomes true when the flag was typed; it takes no value
+  std::string* value = nullptr;  ///< contains the default, and gets the flag's value
+  bool* present = nullptr;       ///< becomes true if the flag is given; it takes no value
 };
 
-/// Reads the flags above and `extra` from the command line; `--help` prints them and ends the
-/// program. Other flags are refused. Defaults: the watched directory /var/lib/qrm/plugins_registry,
-/// state in /var/lib/qrm/state. Errors: kInvalidArgument with what to type.
+/// Reads the flags above and `extra` from the command line; `--help` prints them and exits. Other
+/// flags are errors. Defaults: the watched directory /var/lib/qrm/plugins_registry, state in
+/// /var/lib/qrm/state. Errors: kInvalidArgument with the remedy.
 StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int argc, char** argv,
                                        const std::vector<ExtraFlag>& extra = {});
 
 /// Serves and registers `plugin` until SIGTERM or SIGINT; registers again whenever the manager
-/// restarts. Errors: what ended it, in one sentence; OK after a signal.
+/// restarts. Returns OK after a signal, else the error that ended it.
 Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin);
 
 /// All of a plugin's main: ParseSettings, RunPlugin, and the log line when either fails. Returns
-/// the exit code: 0 after a signal, 1 for what ended the plugin, 2 for a mistyped command line.
+/// the exit code: 0 after a signal, 1 after an error, 2 for a wrong command line.
 int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int argc, char** argv);
 
 /// An allocation that pins CPUs ("CpusetCpus"); its quantity is their number.
@@ -185,9 +189,9 @@ ResourceAllocation PinCpus(const CpuSet& cpus);
 /// An allocation of `bytes` on the memory nodes `nodes` ("CpusetMems").
 ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes);
 
-/// This machine's NUMA nodes, for hints: one that names another node is refused by the manager.
-/// Node 0 on a kernel without NUMA. Units: ids as in /sys/devices/system/node/online below
-/// `sysfs_root`. Source: Linux Documentation/ABI/stable/sysfs-devices-node.
+/// This machine's NUMA nodes, for hints: the manager rejects a hint with any other node. Node 0 on
+/// a kernel without NUMA. Units: ids as in /sys/devices/system/node/online below `sysfs_root`.
+/// Source: Linux Documentation/ABI/stable/sysfs-devices-node.
 NumaMask OnlineNumaNodes(const std::string& sysfs_root = "/sys");
 
 }  // namespace qrm::sdk

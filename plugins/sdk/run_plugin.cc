@@ -26,11 +26,10 @@ constexpr char kDefaultPluginsDir[] = "/var/lib/qrm/plugins_registry";
 constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
 constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
 constexpr int kExitMisused = 2;
-/// Between two looks at the configuration file.
+/// Between two checks of the configuration file.
 constexpr std::chrono::seconds kSignalPeriod(1);
 
-/// SIGTERM, SIGINT and SIGHUP wait for us instead of ending the process; every thread made
-/// meanwhile inherits it.
+/// Blocks SIGTERM, SIGINT and SIGHUP, so that Wait receives them; new threads inherit the mask.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -44,7 +43,7 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  /// The next signal; nothing when none came for so long.
+  /// The next signal; nothing if none came within `longest`.
   std::optional<int> Wait(std::chrono::seconds longest) const {
     const timespec timeout{.tv_sec = longest.count(), .tv_nsec = 0};
     const int signal = sigtimedwait(&signals_, nullptr, &timeout);
@@ -58,20 +57,20 @@ class HeldSignals {
 
 void MakeAnew(const PluginMaking& making, RunningPlugin& running) {
   if (!making.make) {
-    log::Warning("nothing is read again at SIGHUP: start the plugin again for that");
+    log::Warning("SIGHUP ignored: this plugin has no configuration to reload; restart it");
     return;
   }
   StatusOr<std::unique_ptr<ResourcePlugin>> next = making.make();
   const Status taken = next.ok() ? running.Replace(*std::move(next)) : next.status();
   if (taken.ok()) {
-    log::Info("plugin's configuration read again", {{"file", making.file}});
+    log::Info("plugin's configuration reloaded", {{"file", making.file}});
   } else {
-    log::Error("plugin's configuration refused: the former one stays in force",
+    log::Error("plugin's configuration rejected; the previous one stays in force",
                {{"error", MessageOf(taken)}});
   }
 }
 
-/// Makes the plugin anew whenever there is reason to, until a signal ends it, which is the result.
+/// Recreates the plugin at each SIGHUP and file change, until another signal, which is the result.
 int FollowConfiguration(const HeldSignals& signals, const PluginMaking& making,
                         RunningPlugin& running) {
   ChangedFile file(making.file);
@@ -94,18 +93,19 @@ void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFl
       ->capture_default_str();
   CLI::Option* registration_dir = app.add_option(
       "--registration-dir", settings.registration_dir,
-      "register on kubelet.sock in this directory; the plugin's socket is made there too");
+      "register on kubelet.sock in this directory; the plugin's socket is created there too");
   app.add_option("--plugins-registry-dir", settings.plugins_dir,
-                 fmt::format("make the socket in this directory, which the manager watches "
+                 fmt::format("create the socket in this directory, which the manager watches "
                              "(default {}, unless --registration-dir is set)",
                              kDefaultPluginsDir))
       ->excludes(registration_dir);
-  app.add_option("--state-dir", settings.state_dir, "where the state database lives")
+  app.add_option("--state-dir", settings.state_dir, "directory of the state database")
       ->capture_default_str();
   app.add_option("--socket-name", settings.socket_name,
                  "file name of the socket (default <resource>.sock, '/' as '_')");
   app.add_option("--control-socket", settings.control_socket,
-                 "where qrmd is told of changes at once; empty: it sees them at its next reconcile")
+                 "qrmd's control socket, to notify it of changes; empty: it sees them at its next "
+                 "reconcile")
       ->capture_default_str();
   for (const ExtraFlag& flag : extra) {
     if (flag.present != nullptr) {
@@ -149,7 +149,7 @@ Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin,
   QRM_ASSIGN_OR_RETURN(const std::unique_ptr<RunningPlugin> running,
                        RunningPlugin::Start(settings, plugin));
   const int signal = FollowConfiguration(signals, making, *running);
-  log::Info("plugin stops", {{"resource", settings.resource}, {"signal", signal}});
+  log::Info("plugin stopping", {{"resource", settings.resource}, {"signal", signal}});
   return OkStatus();
 }
 
@@ -163,7 +163,7 @@ int Misused(const Status& error) {
 int Main(const PluginSettings& settings, ResourcePlugin& plugin) {
   const Status end = RunPlugin(settings, plugin);
   if (!end.ok()) {
-    log::Error("plugin ended", {{"resource", settings.resource}, {"error", MessageOf(end)}});
+    log::Error("plugin failed", {{"resource", settings.resource}, {"error", MessageOf(end)}});
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;
@@ -172,13 +172,13 @@ int Main(const PluginSettings& settings, ResourcePlugin& plugin) {
 Status CheckIsDriver(const PluginSettings& settings) {
   if (!settings.registration_dir.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot register a compute driver in {}: it registers by its socket in the "
-                  "watched directory; use --plugins-registry-dir",
+                  "cannot register a compute driver in {}: drivers register only in the watched "
+                  "directory; use --plugins-registry-dir",
                   settings.registration_dir);
   }
   if (!IsDriverResource(settings.resource)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot serve a compute driver as {}: write --resource {}", settings.resource,
+                  "cannot serve a compute driver as {}: use --resource {}", settings.resource,
                   DriverResource("NAME"));
   }
   return Annotate(CheckDriverName(DriverNameOf(settings.resource)),

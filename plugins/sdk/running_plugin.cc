@@ -22,16 +22,16 @@ std::string FileNameFor(std::string resource) {
 StatusOr<MeetingPlace> FindMeetingPlace(const PluginSettings& settings) {
   if (settings.registration_dir.empty() == settings.plugins_dir.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot register: a plugin uses one directory, found registration directory "
-                  "\"{}\" and plugins registry \"{}\"; set exactly one",
+                  "cannot register: a plugin uses one directory, but the registration directory is "
+                  "\"{}\" and the plugins registry is \"{}\"; set exactly one",
                   settings.registration_dir, settings.plugins_dir);
   }
   const std::string name = settings.socket_name.empty() ? FileNameFor(settings.resource) + ".sock"
                                                         : settings.socket_name;
   if (name.front() == '.' || name.find('/') != std::string::npos || name == "kubelet.sock") {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot make socket \"{}\": it must be a plain file name that does not begin "
-                  "with a dot and is not kubelet.sock; set --socket-name",
+                  "cannot create socket \"{}\": it must be a plain file name without a leading "
+                  "dot, and not kubelet.sock; set --socket-name",
                   name);
   }
   if (settings.registration_dir.empty()) {
@@ -41,8 +41,8 @@ StatusOr<MeetingPlace> FindMeetingPlace(const PluginSettings& settings) {
                       .manager_socket = settings.registration_dir + "/kubelet.sock"};
 }
 
-/// A directory that is missing or closed to us today may be there tomorrow; a living socket or an
-/// impossible path is for a person.
+/// A missing or inaccessible directory may become usable later; a served socket or an impossible
+/// path needs an operator.
 bool IsFinal(const Status& listening) {
   return listening.code() == StatusCode::kAlreadyExists ||
          listening.code() == StatusCode::kInvalidArgument;
@@ -50,7 +50,7 @@ bool IsFinal(const Status& listening) {
 
 }  // namespace
 
-// What is destroyed first uses what stands before it.
+// Members are destroyed in reverse order: each uses those above it.
 struct RunningPlugin::Impl {
   std::unique_ptr<ChangeNotifier> notifier;
   std::unique_ptr<PluginHost> host;

@@ -1,5 +1,5 @@
-// A plugin that serves and registers itself in the background: RunPlugin without the signals, for
-// other programs and for tests.
+// A plugin that serves and registers in the background: RunPlugin without signals, for other
+// programs and for tests.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,19 @@
 
 namespace qrm::sdk {
 
-/// Serves one plugin as its settings say, from Start until it is destroyed.
+/// Serves one plugin with its settings, from Start until it is destroyed.
 class RunningPlugin {
  public:
-  /// `plugin` outlives the result. A directory that is still missing is waited for. Errors:
+  /// `plugin` must outlive the result. Waits for a directory that is still missing. Errors:
   /// kInvalidArgument for impossible settings, kAlreadyExists when another process serves on the
-  /// socket, and those of the state and of Restore.
+  /// socket, and the errors of the state and of Restore.
   static StatusOr<std::unique_ptr<RunningPlugin>> Start(const PluginSettings& settings,
                                                         ResourcePlugin& plugin);
   ~RunningPlugin();
   RunningPlugin(const RunningPlugin&) = delete;
   RunningPlugin& operator=(const RunningPlugin&) = delete;
 
-  /// As PluginHost::Replace. Threads: one at a time.
+  /// See PluginHost::Replace. Threads: one at a time.
   Status Replace(std::unique_ptr<ResourcePlugin> next);
 
  private:
@@ -33,14 +33,14 @@ class RunningPlugin {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How a plugin is made anew while it runs.
+/// How a running plugin is recreated with a new configuration.
 struct PluginMaking {
-  std::string file;  ///< that is watched; empty: none
-  std::function<StatusOr<std::unique_ptr<ResourcePlugin>>()> make;  ///< empty: it is not
+  std::string file;  ///< the watched configuration file; empty: none
+  std::function<StatusOr<std::unique_ptr<ResourcePlugin>>()> make;  ///< empty: never recreated
 };
 
-/// RunPlugin, with what `making` makes in the plugin's place at each SIGHUP, and when its file has
-/// changed. What cannot be made, or not take over, is logged and changes nothing.
+/// RunPlugin that also replaces the plugin by the result of `making` at each SIGHUP and when the
+/// file has changed. A failure is logged and changes nothing.
 Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin,
                  const PluginMaking& making);
 

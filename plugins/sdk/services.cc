@@ -1,5 +1,5 @@
-// Serves the tables of calls: what a generated service would do for each call stands here once. A
-// call whose caller has gone is not begun.
+// Serves the tables of calls, with one generic method instead of generated code for each call. A
+// call that its caller has cancelled is not started.
 #include "plugins/sdk/services.h"
 
 #include <string>
@@ -37,7 +37,7 @@ std::string_view BytesOf(const grpc::Slice& slice) {
   return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
 }
 
-/// The service's methods may be of several services of the API: their names are whole paths.
+/// The methods may belong to several services of the API: their names are whole paths.
 class PluginService final : public grpc::Service {
  public:
   PluginService(TaskThread& thread, PluginDriver& driver) : thread_(thread), driver_(driver) {

@@ -1,5 +1,5 @@
-// Claims a socket's name with renameat2(2) and RENAME_NOREPLACE, and replaces one that nobody
-// serves.
+// Claims a socket's name with renameat2(2) and RENAME_NOREPLACE, and replaces a socket without a
+// server.
 #include "plugins/sdk/socket_file.h"
 
 #include <cerrno>
@@ -23,14 +23,14 @@ constexpr int kPlaceAttempts = 3;
 Status CheckLength(const std::string& path) {
   if (path.size() > kMaxSocketPath) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot make socket {}: its path has {} letters, at most {} are possible; choose "
-                  "a shorter directory",
+                  "cannot create socket {}: its path has {} letters, at most {} are possible; "
+                  "choose a shorter directory",
                   path, path.size(), kMaxSocketPath);
   }
   return OkStatus();
 }
 
-/// Makes room at `path` when what is there is a socket without a process behind it.
+/// Removes the socket at `path` if no process listens on it.
 Status ClearDeadSocket(const std::string& path) {
   struct stat file{};
   if (::lstat(path.c_str(), &file) != 0) {
@@ -38,14 +38,14 @@ Status ClearDeadSocket(const std::string& path) {
   }
   if (!S_ISSOCK(file.st_mode)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot make socket {}: a file of another kind is there; remove it", path);
+                  "cannot create socket {}: another kind of file exists there; remove it", path);
   }
   const int error = ProbeSocket(path);
   if (error == 0) {
-    return Errorf(StatusCode::kAlreadyExists,
-                  "cannot make socket {}: another process listens there; stop it or set "
-                  "--socket-name",
-                  path);
+    return Errorf(
+        StatusCode::kAlreadyExists,
+        "cannot create socket {}: another process listens there; stop it or set --socket-name",
+        path);
   }
   if (error != ECONNREFUSED && error != ENOENT) {
     return Errorf(StatusCode::kFailedPrecondition, "cannot probe socket {}: {}; remove the file",
@@ -73,8 +73,8 @@ StatusOr<std::string> TemporarySocketPath(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) {
     return Errorf(StatusCode::kNotFound,
-                  "cannot make socket {}: there is no directory {}; start qrmd, which makes it",
-                  path, directory.string());
+                  "cannot create socket {}: no directory {}; start qrmd, which creates it", path,
+                  directory.string());
   }
   std::string temporary = directory / fmt::format(".{:08x}", std::random_device()());
   QRM_RETURN_IF_ERROR(CheckLength(path));
@@ -88,15 +88,15 @@ Status PlaceSocket(const std::string& temporary, const std::string& path) {
       return OkStatus();
     }
     if (errno != EEXIST) {
-      return Errorf(StatusCode::kFailedPrecondition, "cannot make socket {}: {}", path,
+      return Errorf(StatusCode::kFailedPrecondition, "cannot create socket {}: {}", path,
                     std::strerror(errno));
     }
     QRM_RETURN_IF_ERROR(ClearDeadSocket(path));
   }
-  return Errorf(StatusCode::kAlreadyExists,
-                "cannot make socket {}: another process makes it again and again; stop it or set "
-                "--socket-name",
-                path);
+  return Errorf(
+      StatusCode::kAlreadyExists,
+      "cannot create socket {}: another process keeps recreating it; stop it or set --socket-name",
+      path);
 }
 
 }  // namespace qrm::sdk

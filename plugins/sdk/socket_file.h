@@ -1,4 +1,4 @@
-// A Unix socket's file: put in place in one step, never in place of one that a server listens on.
+// A Unix socket's file: created atomically, never replacing a socket with a listening server.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace qrm::sdk {
 
-/// Which file a path means now: another one of the same name differs. A change of mode or owner
-/// does not.
+/// Identifies the file at a path: a new file of the same name differs. A change of mode or owner
+/// makes no difference.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -22,15 +22,15 @@ struct FileId {
 /// The file at `path`, symbolic links not followed; absent when there is none.
 std::optional<FileId> FindFile(const std::string& path);
 
-/// A path beside `path` to bind a socket to before it is placed. Its name starts with a dot, which
-/// watchers of the directory pass over. Errors: kInvalidArgument when a path is too long for a
-/// socket; kNotFound when the directory is missing. Source: unix(7), sun_path.
+/// A path in the same directory to bind a socket to before PlaceSocket. Its name starts with a dot,
+/// so that watchers of the directory ignore it. Errors: kInvalidArgument when a path is too long
+/// for a socket; kNotFound when the directory is missing. Source: unix(7), sun_path.
 StatusOr<std::string> TemporarySocketPath(const std::string& path);
 
-/// Gives the listening socket at `temporary` the name `path`, so that whoever sees the name can
-/// connect. A socket that a dead process left at `path` is replaced. Errors: kAlreadyExists when
-/// somebody listens there, kFailedPrecondition when the file is no socket or cannot be renamed;
-/// `temporary` is then still there.
+/// Renames the listening socket at `temporary` to `path`, so that clients can connect as soon as
+/// `path` exists. Replaces a socket that a dead process left there. Errors: kAlreadyExists when a
+/// process listens at `path`, kFailedPrecondition when the file is not a socket or cannot be
+/// renamed; `temporary` then still exists.
 Status PlaceSocket(const std::string& temporary, const std::string& path);
 
 }  // namespace qrm::sdk

@@ -38,11 +38,11 @@ StatusOr<Frequency> ReadFrequency(const Section& section, std::string_view key) 
   const auto frequency = FrequencyOf(text);
   return frequency.has_value()
              ? StatusOr<Frequency>(*frequency)
-             : section.Error(key, fmt::format("is '{}', no frequency", text),
+             : section.Error(key, fmt::format("is '{}', which is not a frequency", text),
                              "write one such as 2.1GHz, or min, base, max or turbo");
 }
 
-/// Whether `least` is above `most`, whatever the hardware has.
+/// Whether `least` is above `most` on any hardware.
 bool IsReversed(const FrequencyRange& range) {
   const auto rank = [](Meaning meaning) { return static_cast<int>(meaning); };
   const auto& [least, most] = range;
@@ -67,14 +67,15 @@ StatusOr<FrequencyRange> ReadRange(const Section& parent, std::string_view key) 
   return range;
 }
 
-/// A name of the kernel's.
+/// Reads a name that the kernel uses.
 StatusOr<std::string> ReadWord(const Section& section, std::string_view key) {
   QRM_ASSIGN_OR_RETURN(std::string word, section.Text(key, ""));
   const bool good = std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-';
   });
   if (!good || (section.Has(key) && word.empty())) {
-    return section.Error(key, fmt::format("is '{}', no name of the kernel's", word),
+    return section.Error(key,
+                         fmt::format("is '{}', which is not a name that the kernel uses", word),
                          "write one such as performance");
   }
   return word;
@@ -88,7 +89,7 @@ StatusOr<std::optional<int64_t>> ReadWakeUp(const Section& section) {
   }
   QRM_ASSIGN_OR_RETURN(const uint64_t microseconds, section.Number(kKey, 0));
   if (microseconds > kMost) {
-    return section.Error(kKey, fmt::format("is {}, more than a second", microseconds),
+    return section.Error(kKey, fmt::format("is {}, which is more than a second", microseconds),
                          "write microseconds; 0 keeps the CPUs awake");
   }
   return std::optional(static_cast<int64_t>(microseconds));
@@ -100,7 +101,7 @@ StatusOr<std::map<std::string, std::string>> ReadQos(const Section& parent) {
   for (const std::string& type : section.Keys()) {
     QRM_ASSIGN_OR_RETURN(classes[type], section.Text(type, ""));
     if (classes[type].empty()) {
-      return section.Error(type, "names no class", "write one of those of `qrmctl classes`");
+      return section.Error(type, "has no class", "write a class from `qrmctl classes`");
     }
   }
   return classes;
@@ -120,7 +121,7 @@ StatusOr<CpuClass> ReadClass(const Section& section) {
   QRM_ASSIGN_OR_RETURN(read.qos, ReadQos(section));
   for (const Frequency& bound : {read.uncore.least, read.uncore.most}) {
     if (bound.meaning == Meaning::kBase) {
-      return section.Error("uncore", "has 'base', which an uncore has not",
+      return section.Error("uncore", "has 'base', which an uncore does not have",
                            "write a frequency, min or max");
     }
   }
@@ -138,7 +139,7 @@ StatusOr<CpuClasses> ParseCpuClasses(const Section& section) {
     if (classes[name] == CpuClass()) {
       return parent.Error(
           name, "sets nothing",
-          "write freq, governor, epp, idle-latency-us, uncore, irq or qos, or leave it out");
+          "write freq, governor, epp, idle-latency-us, uncore, irq or qos, or remove the class");
     }
   }
   return classes;

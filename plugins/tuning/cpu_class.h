@@ -1,4 +1,4 @@
-// Classes of CPUs: what is set of the machine for those who own them.
+// Classes of CPUs: the machine's values for the CPUs' owners.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ class Section;
 
 namespace qrm::tuning {
 
-/// A frequency as configurations write it.
+/// A frequency in a configuration.
 struct Frequency {
   enum class Meaning : uint8_t {
     kUntouched,
-    kLeast,  ///< the lowest of the hardware
-    kBase,   ///< the highest without turbo
-    kMost,   ///< the highest of the hardware
+    kLeast,  ///< the hardware's lowest
+    kBase,   ///< the hardware's highest without turbo
+    kMost,   ///< the hardware's highest
     kNumber,
   };
   Meaning meaning = Meaning::kUntouched;
@@ -38,23 +38,23 @@ struct FrequencyRange {
   bool operator==(const FrequencyRange&) const = default;
 };
 
-/// Whether CPUs handle interrupts; in the order of their words in configurations.
+/// Whether CPUs handle interrupts; in the order of the words in configurations.
 enum class IrqRule : uint8_t {
   kAny,
-  kNone,  ///< they do not, but for those that the kernel lets nobody move
-  kSink,  ///< no others do
+  kNone,  ///< only interrupts that the kernel does not allow to be moved
+  kSink,  ///< only CPUs with this rule handle interrupts
 };
 
-/// What is set for CPUs of a class; what it leaves out stays as the machine has it.
+/// The values for CPUs of a class; unset values are not changed.
 struct CpuClass {
   FrequencyRange frequency;
-  std::string governor;               ///< of cpufreq; empty: untouched
-  std::string preference;             ///< energy performance preference; empty: untouched
-  std::optional<int64_t> wake_up_us;  ///< a CPU wakes up within so long; 0: it never sleeps
-  FrequencyRange uncore;              ///< of the die
+  std::string governor;               ///< cpufreq governor; empty: not changed
+  std::string preference;             ///< energy performance preference; empty: not changed
+  std::optional<int64_t> wake_up_us;  ///< the longest wake-up time; 0: the CPU never sleeps
+  FrequencyRange uncore;              ///< the die's frequency
   IrqRule irq = IrqRule::kAny;
-  /// Of the containers that run there: type -> class of QoS-class resources, where they ask for
-  /// none. It sets nothing of the CPUs.
+  /// Default classes of QoS-class resources for containers on these CPUs: type -> class. They do
+  /// not change the CPUs.
   std::map<std::string, std::string> qos;
 
   bool operator==(const CpuClass&) const = default;
@@ -66,11 +66,11 @@ using CpuClasses = std::map<std::string, CpuClass>;
 /// kInvalidArgument with file, line, key, value and what is allowed.
 StatusOr<CpuClasses> ParseCpuClasses(const config::Section& section);
 
-/// Which CPUs are of which class.
+/// The CPUs of each class.
 struct TuningPlan {
   CpuClasses classes;
-  std::map<std::string, CpuSet> cpus;  ///< by class, apart from each other
-  CpuSet foreign;  ///< CPUs that somebody else tunes: what they share with others is not touched
+  std::map<std::string, CpuSet> cpus;  ///< by class, disjoint
+  CpuSet foreign;  ///< CPUs that a compute driver tunes: values that they share are not changed
 
   bool operator==(const TuningPlan&) const = default;
 };

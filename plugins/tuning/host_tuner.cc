@@ -1,4 +1,4 @@
-// Compares, journals and writes, off everybody's way.
+// Compares, journals and writes, on a separate thread.
 #include "plugins/tuning/host_tuner.h"
 
 #include <algorithm>
@@ -17,22 +17,22 @@
 namespace qrm::tuning {
 namespace {
 
-/// Of all values in the journal: one plan has them all.
+/// The single owner of all values in the journal.
 constexpr char kOwner[] = "classes";
-/// How long the machine is trusted to stay as it was made, or a failure to last.
+/// How long until values are checked again, and failed writes repeated.
 constexpr std::chrono::seconds kCheckEvery{30};
-/// The longest time until a value is tried again that the machine refused.
+/// The longest time until a value that the machine rejected is tried again.
 constexpr std::chrono::seconds kLongestPause{1800};
 
-/// The file at `path`, if it is to be set.
+/// The file at `path`, if the plan sets it.
 const TunedFile* Find(const Resolved& resolved, const std::string& path) {
   const auto file = std::find_if(resolved.files.begin(), resolved.files.end(),
                                  [&](const TunedFile& of) { return of.claim.path == path; });
   return file == resolved.files.end() ? nullptr : &*file;
 }
 
-/// Whether anybody misses `claim`, which was refused: an interrupt that does not move is in
-/// nobody's way where others handle it.
+/// Whether the rejected `claim` matters: an interrupt that cannot be moved is harmless if other
+/// CPUs handle it.
 bool Matters(const host::Claim& claim, const host::HostFiles& files) {
   const StatusOr<CpuSet> quiet = CpuSet::Parse(claim.value);
   return claim.form != host::ClaimForm::kCpuList || !quiet.ok() ||
@@ -73,7 +73,7 @@ void HostTuner::Work() {
     const MutexLock lock(mutex_);
     plan = std::exchange(next_, std::nullopt);
   }
-  if (plan.has_value()) {  // else a later one was set already
+  if (plan.has_value()) {  // else a later plan was already set
     Report(Apply(*plan));
   }
 }
@@ -108,8 +108,8 @@ std::vector<TuningProblem> HostTuner::Apply(const TuningPlan& plan) {
   return std::move(resolved.problems);
 }
 
-/// What is to be set, but for what was refused and is not to be tried again yet; what is not to be
-/// set any more, or to another value, is forgotten.
+/// The values to set, without rejected values that wait for their next try. Forgets rejections of
+/// values that are no longer in the plan.
 std::vector<host::Claim> HostTuner::Unrefused(const Resolved& resolved, TimePoint now) {
   std::erase_if(refused_, [&](const auto& entry) {
     const TunedFile* const file = Find(resolved, entry.first);
@@ -126,7 +126,7 @@ std::vector<host::Claim> HostTuner::Unrefused(const Resolved& resolved, TimePoin
   return claims;
 }
 
-/// What was tried at `now`, and is not among `refusals`, is set.
+/// Values tried at `now` that are not in `refusals` have been set.
 void HostTuner::NoteRefusals(const std::vector<host::Refusal>& refusals, const Resolved& resolved,
                              TimePoint now) {
   std::map<std::string, Refused> before = std::exchange(refused_, {});
@@ -154,7 +154,7 @@ void HostTuner::Report(std::vector<TuningProblem> problems) {
   const MutexLock lock(mutex_);
   for (const TuningProblem& problem : problems) {
     if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
-      log::Warning("CPUs are not tuned as their class says",
+      log::Warning("CPUs are not tuned by their class",
                    {{"classes", fmt::format("{}", fmt::join(problem.classes, ", "))},
                     {"error", problem.text}});
     }

@@ -1,4 +1,4 @@
-// Sets classes of CPUs on the machine, by the journalled executor.
+// Sets classes of CPUs on the machine, through HostKnobs.
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,28 @@
 
 namespace qrm::tuning {
 
-/// Writes on a thread of its own. What the files held before is in the journal, and comes back when
-/// no class asks for another value; a process that ends leaves all as it is, for the next one.
+/// Writes on its own thread. The original values are in the journal, and are restored when no class
+/// sets another value. When the process ends, all values stay for the next process.
 ///
 /// Threads: one at a time.
 class HostTuner {
  public:
-  /// `files` and `clock` outlive it. No other tuner uses `journal` meanwhile.
+  /// `files` and `clock` must outlive it. No other tuner may use `journal` meanwhile.
   HostTuner(host::HostFiles& files, std::string journal, const Clock& clock)
       : files_(files), journal_(std::move(journal)), clock_(clock) {}
-  /// Finishes what was asked for.
+  /// Finishes the requested work.
   ~HostTuner() = default;
   HostTuner(const HostTuner&) = delete;
   HostTuner& operator=(const HostTuner&) = delete;
 
-  /// Has the machine be as `plan` says, soon; what it no longer says is put back. To be called with
-  /// the same plan now and then, which repairs what others changed. Returns at once.
+  /// Applies `plan` to the machine soon, and restores values that are no longer in it. Call it with
+  /// the same plan now and then to correct drift. Returns at once.
   void Tune(const TuningPlan& plan);
 
-  /// Why CPUs of class `name` are not as they are to be, in one sentence; empty: they are, or will
-  /// be soon.
+  /// Why the class `name` is not in effect, in one sentence; empty: it is, or will be soon.
   std::string ProblemOf(const std::string& name) const;
 
-  /// Waits until all that was asked for was tried.
+  /// Waits until all requested values have been tried.
   void Finish();
 
  private:
@@ -56,8 +55,8 @@ class HostTuner {
   host::HostFiles& files_;
   const std::string journal_;
   const Clock& clock_;
-  /// A value that the machine did not take. Each attempt costs two writes of the journal, so that
-  /// it waits longer and longer for the next one.
+  /// A value that the machine rejected. Each attempt costs two journal writes, so the pauses
+  /// between attempts grow.
   struct Refused {
     std::string value;
     std::string reason;
@@ -65,10 +64,10 @@ class HostTuner {
     TimePoint next;
   };
 
-  // On the thread.
+  // Used on thread_.
   std::unique_ptr<host::HostKnobs> knobs_;
   std::map<std::string, Refused> refused_;  // by path
-  // Those of whoever calls Tune.
+  // Used by the caller of Tune.
   TuningPlan asked_;
   std::optional<TimePoint> asked_at_;
 

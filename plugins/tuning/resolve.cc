@@ -1,4 +1,4 @@
-// Resolves classes for what CPUs share.
+// Resolves classes for settings that CPUs share.
 #include "plugins/tuning/resolve.h"
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace {
 using host::ClaimForm;
 using Meaning = Frequency::Meaning;
 
-/// The classes of CPUs that share something.
+/// The classes of CPUs that share a setting.
 struct Sharers {
   ClassNames names;
   std::vector<const CpuClass*> classes;
-  bool is_mixed = false;    ///< others of them have no class
-  bool is_foreign = false;  ///< somebody else tunes one of them
+  bool is_mixed = false;    ///< some of the CPUs have no class
+  bool is_foreign = false;  ///< a compute driver tunes one of the CPUs
 };
 
 Sharers SharersOf(const CpuSet& cpus, const TuningPlan& plan) {
@@ -38,7 +38,7 @@ Sharers SharersOf(const CpuSet& cpus, const TuningPlan& plan) {
   return sharers;
 }
 
-/// Whether it sets anything that the CPUs of a policy have in common.
+/// Whether the class sets anything that the CPUs of a policy share.
 bool SetsPolicy(const CpuClass* of) {
   return of->frequency != FrequencyRange() || !of->governor.empty() || !of->preference.empty();
 }
@@ -50,7 +50,7 @@ struct Bounds {
   int64_t most = 0;
 };
 
-/// Absent for one that is untouched, or not to be had.
+/// Absent if the frequency is not set, or not available.
 std::optional<int64_t> ValueOf(const Frequency& frequency, const Bounds& bounds) {
   switch (frequency.meaning) {
     case Meaning::kUntouched:
@@ -67,8 +67,8 @@ std::optional<int64_t> ValueOf(const Frequency& frequency, const Bounds& bounds)
   return std::nullopt;
 }
 
-/// The highest of what `ranges` ask for at least, and at most where none of those who share it
-/// would be slowed down by it.
+/// The highest minimum of `ranges`, and the highest maximum if it slows down none of the sharing
+/// CPUs.
 struct Span {
   std::optional<int64_t> least;
   std::optional<int64_t> most;
@@ -79,7 +79,7 @@ Span SpanOf(const Sharers& sharers, FrequencyRange CpuClass::* range, const Boun
   for (const CpuClass* of : sharers.classes) {
     const auto least = ValueOf((of->*range).least, bounds);
     const auto most = ValueOf((of->*range).most, bounds);
-    span.least = std::max(span.least, least);  // absent is less than any
+    span.least = std::max(span.least, least);  // absent is less than any value
     span.most = std::max(span.most, most);
     all_bound = all_bound && most.has_value();
   }
@@ -91,7 +91,7 @@ Span SpanOf(const Sharers& sharers, FrequencyRange CpuClass::* range, const Boun
   return span;
 }
 
-/// The place of `word` among those of `order`, the most performing first; others come last.
+/// The rank of `word` in `order`, the fastest first; unknown words come last.
 std::size_t RankOf(const std::string& word, const std::vector<std::string>& order) {
   return static_cast<std::size_t>(std::find(order.begin(), order.end(), word) - order.begin());
 }
@@ -108,8 +108,7 @@ const std::vector<std::string>& Preferences() {
   return order;
 }
 
-/// The most performing word that one of them asks for; empty where those who ask for none have it
-/// better without.
+/// The fastest word that a class requests; empty if CPUs without a request are faster without it.
 std::string MostPerforming(const Sharers& sharers, std::string CpuClass::* word,
                            const std::vector<std::string>& order) {
   std::optional<std::string> best;
@@ -124,7 +123,7 @@ std::string MostPerforming(const Sharers& sharers, std::string CpuClass::* word,
   return best.value_or("");
 }
 
-/// CPUs that are to handle no interrupts, and the classes that want it so.
+/// CPUs that must not handle interrupts, and the classes that request it.
 struct QuietCpus {
   ClassNames names;
   CpuSet cpus;
@@ -172,7 +171,7 @@ class Resolver {
 
  private:
   void Add(const ClassNames& classes, const std::string& path, ClaimForm form, std::string value) {
-    // A value that the kernel refuses keeps no other from being set.
+    // A value that the kernel rejects does not prevent the others.
     result_.files.push_back(
         {.claim = {.path = path, .form = form, .value = std::move(value), .is_optional = true},
          .classes = classes});
@@ -184,7 +183,7 @@ class Resolver {
         {.classes = classes, .text = fmt::format(format, std::forward<Args>(args)...)});
   }
 
-  /// `files`: that of the least, and that of the most.
+  /// `files`: the file of the minimum, and the file of the maximum.
   void AddRange(const Sharers& sharers, FrequencyRange CpuClass::* range, const Bounds& bounds,
                 const std::pair<std::string, std::string>& files) {
     const Span span = SpanOf(sharers, range, bounds);
@@ -202,7 +201,7 @@ class Resolver {
       return;
     }
     NoteSharing(sharers, policy);
-    // The governor comes before the preference, which not every one allows.
+    // The governor comes before the preference: not every governor permits each preference.
     AddWord(sharers, policy, &CpuClass::governor, policy.governors);
     AddWord(sharers, policy, &CpuClass::preference, policy.preferences);
     AddRange(sharers, &CpuClass::frequency, {policy.least, policy.base, policy.most},
@@ -217,7 +216,7 @@ class Resolver {
       return;
     }
     if (std::find(known.begin(), known.end(), best) == known.end()) {
-      Miss(sharers.names, "class {} wants {} {}, and CPUs {} have {}",
+      Miss(sharers.names, "class {} requests {} {}, but CPUs {} have {}",
            fmt::join(sharers.names, ", "), governs ? "governor" : "epp", best,
            ToString(policy.cpus),
            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
@@ -232,14 +231,14 @@ class Resolver {
     if (sharers.names.size() + (sharers.is_mixed ? 1 : 0) > 1 &&
         std::any_of(sharers.classes.begin(), sharers.classes.end(), SetsPolicy)) {
       Miss(sharers.names,
-           "CPUs {} change their frequency together, and are of class {}{}: they have what the "
-           "most performing of these asks for",
+           "CPUs {} change their frequency together, but have the classes {}{}: the fastest "
+           "request applies",
            ToString(policy.cpus), fmt::join(sharers.names, ", "),
-           sharers.is_mixed ? " and of none" : "");
+           sharers.is_mixed ? " and no class" : "");
     }
   }
 
-  /// Tells of CPUs whose frequency cannot be set at all, and of a base that nobody knows.
+  /// Reports CPUs whose frequency cannot be set, and an unknown base frequency.
   void CheckPolicies(const std::string& name, const CpuClass& of, const CpuSet& cpus) {
     const auto [least, most] = of.frequency;
     const bool wants_base = least.meaning == Meaning::kBase || most.meaning == Meaning::kBase;
@@ -254,13 +253,13 @@ class Resolver {
     }
     if (!missing.Empty()) {
       Miss({name},
-           "class {} sets frequencies, and CPUs {} have no cpufreq that this process may write: "
-           "run it as privileged root, or leave freq, governor and epp out",
+           "class {} sets frequencies, but CPUs {} have no cpufreq that this process may write: "
+           "run it as privileged root, or remove freq, governor and epp",
            name, ToString(missing));
     }
     if (wants_base && !baseless.Empty()) {
       Miss({name},
-           "class {} names the base frequency, and the kernel tells none of CPUs {}: write a "
+           "class {} sets the base frequency, but the kernel reports none for CPUs {}: write a "
            "number",
            name, ToString(baseless));
     }
@@ -276,8 +275,8 @@ class Resolver {
     }
     if (const CpuSet missing = cpus - machine_.wake_up; !missing.Empty()) {
       Miss({name},
-           "class {} sets idle-latency-us, and CPUs {} have no pm_qos_resume_latency_us that this "
-           "process may write: run it as privileged root, or leave it out",
+           "class {} sets idle-latency-us, but CPUs {} have no pm_qos_resume_latency_us that this "
+           "process may write: run it as privileged root, or remove it",
            name, ToString(missing));
     }
   }
@@ -297,7 +296,8 @@ class Resolver {
     }
     for (const host::FixedInterrupt& fixed : machine_.interrupts.fixed) {
       if (fixed.cpus.IsSubsetOf(cpus)) {
-        Miss(names, "class {} keeps interrupts off CPUs {}, and the kernel handles {} there itself",
+        Miss(names,
+             "class {} keeps interrupts off CPUs {}, but the kernel does not allow {} to be moved",
              fmt::join(names, ", "), ToString(fixed.cpus), fixed.name);
       }
     }
@@ -306,30 +306,30 @@ class Resolver {
     }
   }
 
-  /// Whether interrupts can be kept off `cpus` at all; else says what keeps them there.
+  /// Whether interrupts can be kept off `cpus`; else reports the reason.
   bool CanBeQuiet(const ClassNames& names, const CpuSet& cpus) {
     const std::string classes = fmt::format("{}", fmt::join(names, ", "));
     if (!plan_.foreign.Empty()) {
       Miss(names,
-           "class {} moves interrupts, which is left to the compute driver while it has containers "
-           "here: leave irq out, or ask the driver for no-irq",
+           "class {} moves interrupts, but a compute driver does so while it has containers here: "
+           "remove irq, or request no-irq from the driver",
            classes);
     } else if (machine_.cpus.IsSubsetOf(cpus)) {
       Miss(names,
-           "class {} would leave no CPU to handle interrupts: leave one of {} without irq: none",
+           "class {} would leave no CPU to handle interrupts: keep one of {} without irq: none",
            classes, ToString(machine_.cpus));
     } else if (machine_.interrupts.movable.empty()) {
       Miss(names,
-           "class {} moves interrupts, and this process may move none: run it as privileged root, "
-           "or leave irq out",
+           "class {} moves interrupts, but this process may not move any: run it as privileged "
+           "root, or remove irq",
            classes);
     } else if (const auto balancer = std::find_if_not(
                    machine_.interrupts.balancers.begin(), machine_.interrupts.balancers.end(),
                    [](const host::Balancer& of) { return of.takes_bans; });
                balancer != machine_.interrupts.balancers.end()) {
       Miss(names,
-           "class {} moves interrupts, and irqbalance (process {}) moves them back within seconds: "
-           "stop it",
+           "class {} moves interrupts, but irqbalance (process {}) moves them back within seconds: "
+           "stop irqbalance",
            classes, balancer->process);
     } else {
       return true;

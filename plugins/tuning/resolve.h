@@ -1,4 +1,4 @@
-// From classes of CPUs to the values of files: values in, values out.
+// Computes file values from classes of CPUs: values in, values out.
 #pragma once
 
 #include <set>
@@ -14,13 +14,13 @@ namespace qrm::tuning {
 /// Classes by their names.
 using ClassNames = std::set<std::string>;
 
-/// A value to set, and the classes that lead to it.
+/// A value to set, and the classes that request it.
 struct TunedFile {
   host::Claim claim;
   ClassNames classes;
 };
 
-/// What classes ask for and do not have, in one sentence.
+/// A request of classes that is not in effect, in one sentence.
 struct TuningProblem {
   ClassNames classes;
   std::string text;
@@ -28,20 +28,19 @@ struct TuningProblem {
   bool operator==(const TuningProblem&) const = default;
 };
 
-/// What a plan comes to on a machine.
+/// The result of a plan on a machine.
 struct Resolved {
-  std::vector<TunedFile> files;  ///< in the order in which they are to be written
+  std::vector<TunedFile> files;  ///< in the order of writing
   std::vector<TuningProblem> problems;
 };
 
-/// The values for `plan`. CPUs that share a file get one value: the highest bounds of a frequency
-/// and the most performing governor and preference that any of them asks for, where CPUs without a
-/// class are neither slowed down nor speeded up by others' wishes to save. What CPUs of
-/// `plan.foreign` share is left out, and so are interrupts while there are such CPUs. Cost: O(CPUs
-/// + interrupts).
+/// The values for `plan`. CPUs that share a file get one value: the highest frequency bounds and
+/// the fastest governor and preference that any class requests. Power saving by one class does not
+/// change CPUs without a class. Values that CPUs in `plan.foreign` share are left out, and
+/// interrupts too if there are such CPUs. Cost: O(CPUs + interrupts).
 Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine);
 
-/// Whether `plan` says anything of interrupts.
+/// Whether `plan` has a rule for interrupts.
 bool WantsQuiet(const TuningPlan& plan);
 
 }  // namespace qrm::tuning

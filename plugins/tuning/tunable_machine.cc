@@ -1,4 +1,4 @@
-// Knows the kernel's files of uncores, and who is on which die.
+// Reads the kernel's uncore files, and finds the CPUs of each die.
 #include "plugins/tuning/tunable_machine.h"
 
 #include <map>
@@ -28,7 +28,7 @@ Die DieOf(const HostFiles& files, int cpu) {
           static_cast<int>(NumberOf(files, topology + "/die_id"))};
 }
 
-/// The number behind `word` in a name such as package_00_die_01.
+/// The number after `word` in a name such as package_00_die_01.
 std::optional<int> NumberBehind(std::string_view name, std::string_view word) {
   const auto at = name.find(word);
   if (at == std::string_view::npos) {
@@ -38,8 +38,8 @@ std::optional<int> NumberBehind(std::string_view name, std::string_view word) {
   return ParseNumber<int>(rest.substr(0, rest.find('_')));
 }
 
-/// Those below the uncore `name`: of a die, or of all of a package where the kernel numbers parts
-/// that are no dies of CPUs.
+/// The CPUs of the uncore `name`: of a die, or of a whole package where the kernel's numbers do not
+/// mean dies.
 CpuSet CpusOfUncore(const HostFiles& files, const std::string& name,
                     const std::map<Die, CpuSet>& dies) {
   const std::string told = files.Read(fmt::format("{}/{}/package_id", kUncores, name)).value_or("");

@@ -1,4 +1,4 @@
-// What a machine lets this process set for classes of CPUs.
+// The machine's values that this process can set for classes of CPUs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace qrm::tuning {
 
-/// What the CPUs of a die have in common beside their cores. Units: kHz, as the firmware bounds it.
+/// The uncore of a die, shared by its CPUs. Units: kHz, within the firmware's bounds.
 struct Uncore {
   std::string directory;  ///< below the root
   CpuSet cpus;
@@ -21,15 +21,15 @@ struct Uncore {
 };
 
 struct TunableMachine {
-  CpuSet cpus;  ///< those that are online
+  CpuSet cpus;  ///< online CPUs
   std::vector<host::FrequencyPolicy> policies;
-  CpuSet wake_up;  ///< CPUs whose longest time to wake up can be set
+  CpuSet wake_up;  ///< CPUs whose longest wake-up time can be set
   std::vector<Uncore> uncores;
   host::Interrupts interrupts;
 };
 
-/// The interrupts, for which every process is looked at, only `with_interrupts`.
-/// Cost: some files for each CPU, interrupt and process. Source: the kernel's admin-guide/pm,
+/// Reads interrupts, which needs a look at every process, only `with_interrupts`. Cost: some files
+/// for each CPU, interrupt and process. Source: the kernel's admin-guide/pm,
 /// intel_uncore_frequency.
 TunableMachine ReadTunableMachine(const host::HostFiles& files, bool with_interrupts);
 

@@ -185,13 +185,13 @@ TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndTellsWhatItC
   EXPECT_EQ(Cpus("cores"), "2-3");
   EXPECT_EQ(runtime.RunOptions("cores")["envs"]["CCI_PARTS"], "2-3 smt-sibling-required");
   EXPECT_THAT(*node().Qrmctl({"explain", "default/cores"}),
-              AllOf(HasSubstr("no-quota?"), HasSubstr("nothing that this driver keeps")));
+              AllOf(HasSubstr("no-quota?"), HasSubstr("not supported by this driver")));
   ASSERT_TRUE(IsOk(run("policy", 2, "quiet")));
   EXPECT_EQ(Cpus("policy"), "4-5");
   EXPECT_THAT(MessageOf(run("loud", 1, "loud")),
-              HasSubstr("'loud' is no policy of this node (quiet); name one, or write"));
+              HasSubstr("'loud' is not a policy of this node (quiet); name one, or write"));
   EXPECT_THAT(MessageOf(run("half", 1, "{cores: '1', attributes: smt-sibling-required}")),
-              HasSubstr("cores, line 1: smt-sibling-required needs CPUs 0, too"));
+              HasSubstr("cores, line 1: smt-sibling-required also needs CPUs 0"));
 }
 
 // A tree in place of the machine's /proc and /sys.

@@ -163,7 +163,7 @@ TEST_F(RdtTest, AThreadThatLeftWhileQrmdWasDeadIsBackAfterItsStart) {
 TEST_F(RdtTest, MoreClassesThanTheProcessorKeepsApartRefuseWhoAsksForOne) {
   Start({.closids = 2});
   EXPECT_THAT(MessageOf(runtime_->RunPod(Pod("gold"))),
-              AllOf(HasSubstr("asks for rdt class gold"), HasSubstr("resctrl keeps 2 apart")));
+              AllOf(HasSubstr("asks for rdt class gold"), HasSubstr("resctrl supports 2 groups")));
   EXPECT_FALSE(std::filesystem::exists(PathOf("qrm-gold")));
 }
 

@@ -266,7 +266,7 @@ TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceButForALackOfAClassInUse) {
   EXPECT_TRUE(Await([&] { return Classes().find("oom_score_adj 777") != std::string::npos; }));
   Define("{next: {oom_score_adj: 888}}");
   ::kill(node_->daemon_pid(), SIGHUP);
-  EXPECT_TRUE(Logs("class first is in use and not in it"));
+  EXPECT_TRUE(Logs("it lacks class first, which is in use"));
   EXPECT_THAT(Classes(), AllOf(HasSubstr("oom_score_adj 777"), Not(HasSubstr("888"))));
 }
 
@@ -333,7 +333,7 @@ TEST_F(ReloadTest, PluginProcessReadsItsFileAtTheSignalAndWhenItChanged) {
   ::kill(node_->plugin_pid("cpu"), SIGHUP);
   EXPECT_TRUE(Await([&] { return cpus() == "1-2"; })) << Log("cpu");
   write("9");
-  EXPECT_TRUE(Logs("plugin's configuration refused: the former one stays in force", "cpu"));
+  EXPECT_TRUE(Logs("plugin's configuration rejected; the previous one stays in force", "cpu"));
   write("0");
   EXPECT_TRUE(Await([&] { return cpus() == "0"; })) << Log("cpu");
 }

@@ -301,7 +301,7 @@ TEST_F(QuietCpuTest, AnInterruptThatTheKernelManagesIsReportedAndNotClaimed) {
     const std::string handled = Read("proc/irq/" + interrupt + "/effective_affinity_list");
     const int cpu = ParseNumber<int>(handled).value_or(-1);
     const Status started = Run(cpu, "exclusive, no-irq");
-    EXPECT_THAT(MessageOf(started), HasSubstr("no-irq cannot be: the "));
+    EXPECT_THAT(MessageOf(started), HasSubstr("no-irq is not possible: the "));
     EXPECT_THAT(MessageOf(started), HasSubstr(interrupt + " "));
     std::cout << MessageOf(started) << "\n";
     EXPECT_TRUE(IsOk(Run(cpu, "exclusive, no-irq?"))) << "as a wish, it is unmet";
@@ -359,7 +359,7 @@ class PartitionTest : public KnobsTest {
 
 TEST_F(PartitionTest, AContainerThatIsNotBalancedIsIsolatedUntilItIsGone) {
   if (!files_.MayWrite(File("cpuset.cpus.exclusive"))) {
-    EXPECT_THAT(MessageOf(Admit(cpu(), "no-balance")), HasSubstr("takes cgroup v2, Linux 6.7"));
+    EXPECT_THAT(MessageOf(Admit(cpu(), "no-balance")), HasSubstr("needs cgroup v2, Linux 6.7"));
     return;
   }
   ASSERT_TRUE(IsOk(Admit(cpu(), "no-balance")));
@@ -379,7 +379,7 @@ TEST_F(PartitionTest, OneThatTheKernelCallsInvalidIsCaughtAndUndone) {
   const host::Claim partition = PartitionClaims(kCgroup, {cpu()}).back();
   const auto held = (*knobs)->Hold("a", {partition});
   EXPECT_THAT(MessageOf(held.status()),
-              HasSubstr("the kernel took it and shows isolated invalid ("));
+              HasSubstr("the kernel accepted it but shows isolated invalid ("));
   std::cout << MessageOf(held.status()) << "\n";
   EXPECT_EQ(Read(File("cpuset.cpus.partition")), "member");
 }

@@ -85,7 +85,7 @@ class ContainerPartitionTest : public MachineTest {
 TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndNobodysAfterwards) {
   auto pod = RunUntilItIsDecided(Unbalanced());
   if (!MayBe()) {
-    EXPECT_THAT(MessageOf(pod.status()), HasSubstr("takes cgroup v2, Linux 6.7"));
+    EXPECT_THAT(MessageOf(pod.status()), HasSubstr("needs cgroup v2, Linux 6.7"));
     return;
   }
   ASSERT_TRUE(IsOk(pod.status()));

@@ -1,4 +1,4 @@
-// Runs the plugin against a manager of its own: it registers, allocates, and remembers.
+// Runs the plugin with a fake manager: it registers, allocates, and keeps its state.
 //   lane_plugin_test PATH_OF_PLUGIN
 #include <cstdlib>
 #include <filesystem>
@@ -81,5 +81,5 @@ int main(int argc, char** argv) {
   Expect(mkdtemp(directory.data()) != nullptr, "a directory in /tmp");
   RunIn(directory, argv[1]);
   std::filesystem::remove_all(directory);
-  std::cout << "the plugin registers, allocates and remembers\n";
+  std::cout << "the plugin registers, allocates and keeps its state\n";
 }

@@ -1,4 +1,4 @@
-// Bounds how many files each process of a container may open, by class: few or many.
+// Limits how many files each process of a container may open, by class: few or many.
 #include <fstream>
 
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ class OpenFiles final : public qrm::sdk::ClassPlugin {
     return type;
   }
 
-  // The runtime has nothing to do for it at creation: Apply comes before the first instruction.
+  // The runtime sets nothing at creation: Apply comes before the first instruction.
   qrm::StatusOr<qrm::sdk::ClassOptions> Resolve(const std::string&) const override {
     return qrm::sdk::ClassOptions{};
   }
@@ -32,18 +32,19 @@ class OpenFiles final : public qrm::sdk::ClassPlugin {
       return qrm::Errorf(qrm::StatusCode::kFailedPrecondition,
                          "there is no class {}; choose few or many", to);
     }
-    // A process that was forked meanwhile shows up in the next look.
+    // A process that was forked meanwhile is found by the next check.
     for (int look = 0; look < 10; ++look) {
       auto others = ProcessesWithout(target, limit->second);
       if (!others.ok() || others->empty()) return others.status();
       for (const pid_t process : *others) SetLimit(process, limit->second);
     }
-    return qrm::Errorf(qrm::StatusCode::kUnavailable, "it forks too fast; it is tried again");
+    return qrm::Errorf(qrm::StatusCode::kUnavailable,
+                       "the container forks too fast; it is retried");
   }
 
   qrm::StatusOr<std::string> ReadBack(const ClassTarget& target, const std::string& name) override {
     const auto limit = limits_.find(name);
-    if (limit == limits_.end()) return "its class is not there any more";
+    if (limit == limits_.end()) return "its class no longer exists";
     auto others = ProcessesWithout(target, limit->second);
     if (!others.ok()) return others.status();
     return others->empty() ? "" : std::to_string(others->size()) + " processes have another limit";
@@ -74,7 +75,7 @@ class OpenFiles final : public qrm::sdk::ClassPlugin {
     prlimit(process, RLIMIT_NOFILE, &now, nullptr);
   }
 
-  // Who has no class has what Linux gives.
+  // Containers without a class get Linux's default.
   const std::map<std::string, rlim_t> limits_ = {{"", 1024}, {"few", 64}, {"many", 4096}};
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Gives each container one of four accelerator lanes: a resource plugin of the published protos alone.
+"""Gives each container one of four accelerator lanes: a resource plugin that uses only the published protos.
 
-lane_plugin.py DIRECTORY STATE_FILE, with the generated modules on PYTHONPATH: DIRECTORY is the one that qrmd watches."""
+lane_plugin.py DIRECTORY STATE_FILE, with the generated modules on PYTHONPATH: qrmd watches DIRECTORY."""
 import concurrent.futures
 import json
 import os
@@ -28,7 +28,7 @@ class Lanes(plugin_grpc.ResourcePluginServicer):
                 self.lanes = json.load(file)
 
     def keep(self):
-        """On disk before anybody hears of it: an answer is never taken back."""
+        """Writes to disk before the answer is sent: an answer is never revoked."""
         with open(self.path + ".new", "w", encoding="utf-8") as file:
             json.dump(self.lanes, file)
             file.flush()
@@ -45,7 +45,7 @@ class Lanes(plugin_grpc.ResourcePluginServicer):
     def Allocate(self, request, context):
         with self.lock:
             pod = self.lanes.setdefault(request.pod_uid, {})
-            if request.container_name not in pod:  # who asks again has what it was given
+            if request.container_name not in pod:  # a repeated request gets the same lane
                 taken = {lane for held in self.lanes.values() for lane in held.values()}
                 free = [lane for lane in range(LANES) if lane not in taken]
                 if not free:
@@ -77,7 +77,7 @@ class Registration(registration_grpc.RegistrationServicer):
         return registration.PluginInfo(type="ResourcePlugin", name=RESOURCE, supported_versions=["v1alpha1"])
 
     def NotifyRegistrationStatus(self, request, context):
-        print("registered" if request.plugin_registered else f"refused: {request.error}", flush=True)
+        print("registered" if request.plugin_registered else f"rejected: {request.error}", flush=True)
         return registration.RegistrationStatusResponse()
 
 
@@ -89,7 +89,7 @@ def main(directory, state_file):
     hidden = os.path.join(directory, f".{os.getpid()}.sock")
     server.add_insecure_port("unix:" + hidden)
     server.start()
-    os.rename(hidden, socket)  # nobody calls too early
+    os.rename(hidden, socket)  # visible only once it accepts calls
     signal.sigwait([signal.SIGINT, signal.SIGTERM])
     os.unlink(socket)
     server.stop(1).wait()

@@ -1,4 +1,4 @@
-// A compute driver: takes the node's CPUs in turn, so that all of them wear alike.
+// A compute driver: takes the node's CPUs in turn, so that all are used equally.
 #include <api/base/errorf.h>
 #include <plugins/sdk/compute_driver.h>
 
@@ -7,18 +7,18 @@ using qrm::sdk::ComputeRequest;
 
 class RoundRobin final : public qrm::sdk::ComputeDriver {
  public:
-  // Nothing to prepare when a container starts.
+  // A container's start needs no preparation.
   bool NeedsAdd() const override { return false; }
 
   qrm::StatusOr<ComputeGrant> Admit(const ComputeRequest& request) override {
     const int64_t wanted = request.milli_cpus / 1000;
     if (!request.spec.empty() || wanted < 1 || wanted * 1000 != request.milli_cpus) {
       return qrm::Errorf(qrm::StatusCode::kInvalidArgument,
-                         "it takes no spec, and whole CPUs only; request 1, 2 or more");
+                         "it accepts no spec, and only whole CPUs; request 1, 2 or more");
     }
     if (request.available.Count() < wanted) {
       return qrm::Errorf(qrm::StatusCode::kResourceExhausted,
-                         "{} CPUs are requested, and {} are free; remove a pod", wanted,
+                         "{} CPUs are requested, but {} are free; delete a pod", wanted,
                          request.available.Count());
     }
     qrm::CpuSet cpus;

@@ -1,5 +1,5 @@
-// Gives each container a serial port of its own: the device, the directory of its lock files, and a
-// variable that names it.
+// Gives each container an exclusive serial port: the device, the directory of its lock files, and a
+// variable with its path.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -10,11 +10,11 @@
 
 class SerialPortPlugin final : public qrm::sdk::ResourcePlugin {
  public:
-  // Where the kernel, or a copy of its files, lists terminals.
+  // `sysfs`: where the kernel lists terminals, or a copy of its files.
   explicit SerialPortPlugin(std::string sysfs) : sysfs_(std::move(sysfs)) {}
 
   qrm::PluginOptions Options() const override {
-    return {.need_reconcile = true};  // and no hints: ports are near no NUMA node
+    return {.need_reconcile = true};  // no topology alignment: ports have no NUMA node
   }
 
   qrm::Status Restore(const qrm::sdk::Grants& grants) override {

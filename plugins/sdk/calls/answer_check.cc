@@ -12,8 +12,8 @@ constexpr std::size_t kMaxText = 400;
 Status NotOnMachine(std::string_view what, const std::string& nodes,
                     const NumaMask& machine_nodes) {
   return Errorf(StatusCode::kInvalidArgument,
-                "{} names NUMA node {}, which this machine does not have; its nodes are {}", what,
-                nodes, ToString(machine_nodes));
+                "{} contains NUMA node {}, which this machine does not have; its nodes are {}",
+                what, nodes, ToString(machine_nodes));
 }
 
 Status CheckAmounts(const std::map<uint64_t, uint64_t>& amount_by_node,
@@ -47,8 +47,8 @@ Status CheckAllocation(const ResourceAllocation& allocation, const NumaMask& mac
 
 Status CheckHintCount(std::size_t count) {
   if (count > kMaxHints) {
-    return Errorf(StatusCode::kInvalidArgument, "it has {} hints; {} are the most that are taken",
-                  count, kMaxHints);
+    return Errorf(StatusCode::kInvalidArgument, "it has {} hints, the maximum is {}", count,
+                  kMaxHints);
   }
   return OkStatus();
 }

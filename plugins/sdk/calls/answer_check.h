@@ -1,4 +1,4 @@
-// Checks what the protocol's messages cannot say about an answer: whether it fits this machine.
+// Checks whether an answer fits this machine.
 #pragma once
 
 #include <string>
@@ -11,22 +11,21 @@
 
 namespace qrm::calls {
 
-/// One answer may hold this many hints: all masks of 16 NUMA nodes, more than any machine needs.
+/// The most hints in one answer: all masks of 16 NUMA nodes, more than any machine needs.
 inline constexpr std::size_t kMaxHints = 1 << 16;
 
 /// Errors: kInvalidArgument above kMaxHints.
 Status CheckHintCount(std::size_t count);
 
-/// OK when there are no more hints than that and each stays within `machine_nodes`. Errors:
-/// kInvalidArgument naming what is too much.
+/// OK if there are at most kMaxHints hints, each within `machine_nodes`. Errors: kInvalidArgument
+/// with the excess.
 Status CheckHints(const std::vector<TopologyHint>& hints, const NumaMask& machine_nodes);
 
 /// OK when hints, amounts by node and CpusetMems stay within `machine_nodes`.
 /// Errors: kInvalidArgument naming the resource and the nodes.
 Status CheckAllocations(const AllocationByResource& allocations, const NumaMask& machine_nodes);
 
-/// `text` fit for a sentence and a log line: no control characters, no more than a few hundred
-/// bytes.
+/// `text` for a log line: without control characters, at most a few hundred bytes.
 std::string OneLine(std::string_view text);
 
 }  // namespace qrm::calls

@@ -1,4 +1,4 @@
-// One call to a plugin, as those who carry it see it: the same on a socket and inside a process.
+// One call to a plugin, in the same form over a socket and inside the process.
 #pragma once
 
 #include <atomic>
@@ -22,52 +22,52 @@ namespace qrm::calls {
 
 /// Which thread answers a call.
 enum class AnsweredBy {
-  kPluginThread,               ///< on which the plugin is asked, one call after another
-  kAnyThreadIfQuick,           ///< the one that received it, if the plugin's answers are quick
-  kAnyThreadIfQuickAndTaught,  ///< likewise, if it waits for no disk either
-  kAnyThread                   ///< the one that received it: the plugin is not asked
+  kPluginThread,               ///< the plugin's thread, one call after another
+  kAnyThreadIfQuick,           ///< the receiving thread, if AnswersAreQuick
+  kAnyThreadIfQuickAndTaught,  ///< likewise, if it need not wait for the disk either
+  kAnyThread                   ///< the receiving thread: the plugin is not called
 };
 
-/// What becomes of a call to a socket that does not listen yet.
+/// What happens to a call to a socket that does not listen yet.
 enum class BeforeListening { kFails, kWaits };
 
-/// What a call is named, on the wire and in sentences.
+/// A call's names on the wire and in errors.
 struct Method {
   const char* path;    ///< "/package.Service/Method"
   const char* action;  ///< completes "cannot <action> plugin cpu"
   AnsweredBy answered_by = AnsweredBy::kPluginThread;
   BeforeListening before_listening = BeforeListening::kFails;
 
-  /// As in the API: "Method".
+  /// The last part of `path`: "Method".
   constexpr const char* name() const { return path + std::string_view(path).rfind('/') + 1; }
 };
 
-/// Who is to blame for a call that brought no answer that we can use.
+/// Why a call returned no usable answer.
 enum class Blame {
   kNobody,      ///< the answer is good
-  kRefusal,     ///< the plugin answered with an error: its right
-  kConnection,  ///< nobody is connected
+  kRefusal,     ///< the plugin answered with an error, as it may
+  kConnection,  ///< not connected
   kTimeout,     ///< no answer in time
   kProtocol,    ///< the answer breaks the protocol
-  kStopping,    ///< we are stopping
+  kStopping,    ///< the manager is stopping
 };
 
-/// How a call went: `value` is the answer, or a cause without the words "cannot ...".
+/// A call's result: `value` is the answer, or the cause of an error without the words "cannot ...".
 template <typename T>
 struct CallResult {
   StatusOr<T> value;
   Blame blame = Blame::kNobody;
 };
 
-/// No arguments, or nothing to say but that it worked.
+/// No arguments, or no result except success.
 struct Nothing {};
 
-/// A call on its way. Whoever comes first ends it; it ends once.
+/// A call in progress. It ends once: later attempts to end it have no effect.
 ///
 /// Threads: any. Its callbacks must not block.
 class Call {
  public:
-  /// Has the last word on how the call went: the status that it ends with.
+  /// Decides the final status of the call.
   using Judge = std::function<Status(const Status& status, Blame blame)>;
 
   explicit Call(const Method& method) : method_(method) {}
@@ -76,22 +76,22 @@ class Call {
   Call& operator=(const Call&) = delete;
 
   const Method& method() const { return method_; }
-  /// Before the call is on its way.
+  /// Call it before the call is sent.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
   bool ended() const { return ended_; }
 
-  /// The request as it is sent.
+  /// The serialized request.
   virtual std::string Request() const = 0;
-  /// Ends the call with the answer whose bytes are `pieces`, one after the other. An answer that
-  /// names other nodes than `machine_nodes` breaks the protocol.
+  /// Ends the call with the answer whose bytes are the concatenated `pieces`. An answer with nodes
+  /// outside `machine_nodes` breaks the protocol.
   virtual void Take(const Pieces& pieces, const NumaMask& machine_nodes) = 0;
-  /// Ends the call with what the plugin of `driver` answers. Threads: as its method says.
+  /// Ends the call with the answer of the plugin in `driver`. Threads: see Method::answered_by.
   virtual void Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) = 0;
   /// Ends the call without an answer.
   virtual void Fail(Status cause, Blame blame) = 0;
 
  protected:
-  /// True for the first who asks, who then ends the call.
+  /// True for the first caller, which then ends the call.
   bool MayEnd() { return !ended_.exchange(true); }
   Status Judged(const Status& status, Blame blame) {
     const Judge judge = std::exchange(judge_, {});
@@ -104,8 +104,8 @@ class Call {
   Judge judge_;
 };
 
-/// The call that `C` describes: C::kMethod, C::Request and C::Answer. How it is read, written and
-/// served stands beside the other calls of its service.
+/// The call that `C` describes: C::kMethod, C::Request and C::Answer. Its codec is in the file of
+/// its service.
 template <typename C>
 class CallTo final : public Call {
  public:
@@ -138,14 +138,14 @@ class CallTo final : public Call {
   Done done_;
 };
 
-/// An answer as it is sent; several calls may share one.
+/// A serialized answer; several calls may share it.
 using SharedBytes = std::shared_ptr<const std::string>;
 
-/// A call as the plugin's side serves it.
+/// A call on the plugin's side.
 struct ServedCall {
   Method method;
-  /// What the plugin of `driver` answers to the serialized `request`. Errors: kInvalidArgument for
-  /// a request that cannot be read; the plugin's. Threads: as the method says.
+  /// The answer of the plugin in `driver` to the serialized `request`. Errors: kInvalidArgument for
+  /// a request that cannot be read; the plugin's. Threads: see Method::answered_by.
   StatusOr<SharedBytes> (*answer)(sdk::PluginDriver& driver, std::string_view request);
 };
 

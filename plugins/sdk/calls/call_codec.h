@@ -1,4 +1,4 @@
-// Shared by the files that describe calls: what all calls have in common on both sides of the wire.
+// What all calls have in common, on both sides of the wire.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace qrm::calls {
 
-/// How the call `C` is spelled, served and checked. Each specialization has
+/// How the call `C` is encoded, served and checked. Each specialization has
 ///   Message, Response                                  its protobuf messages
 ///   Message ToWire(request)                            the caller writes
 ///   StatusOr<Request> FromWire(message)                the plugin's side reads
@@ -20,8 +20,8 @@ namespace qrm::calls {
 ///   Response AnswerToWire(request, answer)             the plugin's side writes
 ///   StatusOr<Answer> AnswerFromWire(response, request) the caller reads
 ///   Status Check(answer, machine_nodes)                the caller checks, also without a wire
-/// all static. FromWire tells what is no such message, Serve what the plugin must not be asked,
-/// Check what does not fit the machine.
+/// all static. FromWire fails for an invalid message, Serve for a request that the plugin must not
+/// get, Check for an answer that does not fit the machine.
 template <typename C>
 struct Codec;
 
@@ -41,7 +41,7 @@ struct WithoutArguments {
   static StatusOr<Nothing> FromWire(const Message& /*message*/) { return Nothing{}; }
 };
 
-/// For calls whose answer says only that it worked.
+/// For calls whose answer has no content.
 template <typename R>
 struct WithoutAnswer : Unchecked {
   using Response = R;
@@ -63,13 +63,13 @@ inline Status Unreadable(std::string_view what) {
 
 template <typename Message>
 bool Parse(const Pieces& pieces, Message& message) {
-  if (pieces.size() != 1) {  // a large one, or one without fields
+  if (pieces.size() != 1) {  // a large message, or one without fields
     return message.ParseFromString(Joined(pieces));
   }
   return message.ParseFromArray(pieces[0].data(), static_cast<int>(pieces[0].size()));
 }
 
-/// How the call ends with `answer`: good, or not to be used.
+/// The result of a call that ended with `answer`.
 template <typename Answer>
 CallResult<Answer> ResultOf(StatusOr<Answer> answer, Blame blame_for_error) {
   const Blame blame = answer.ok() ? Blame::kNobody : blame_for_error;

@@ -1,4 +1,4 @@
-// Describes the calls about classes, each whole: its messages, its service and its checks.
+// Defines the calls of class types: their messages, service and checks.
 #include "plugins/sdk/calls/class_calls.h"
 
 #include <utility>
@@ -20,7 +20,8 @@ using sdk::ClassProvider;
 using sdk::ClassTarget;
 using sdk::PluginDriver;
 
-/// What the type behind `driver` answers to `question`. Errors: kUnimplemented without a type.
+/// Calls `question` with the class type of `driver`. Errors: kUnimplemented if it has no class
+/// type.
 template <typename Question>
 auto AskType(PluginDriver& driver, const char* function, const Question& question)
     -> decltype(question(std::declval<ClassProvider&>())) {
@@ -30,8 +31,8 @@ auto AskType(PluginDriver& driver, const char* function, const Question& questio
         auto* const type = dynamic_cast<ClassProvider*>(&plugin);
         if (type == nullptr) {
           return Errorf(StatusCode::kUnimplemented,
-                        "it offers no classes; take it out of class-types, or start the plugin "
-                        "that does");
+                        "it offers no classes; remove it from class-types, or start the plugin "
+                        "that offers them");
         }
         return question(*type);
       });
@@ -75,7 +76,7 @@ ClassOptions OptionsFromWire(const v1::PluginClass& wire) {
   return options;
 }
 
-/// A class that cannot be resolved has that as its problem.
+/// A class that cannot be resolved gets the error as its problem.
 void ResolveClasses(const ClassProvider& type, ClassOffer& offer) {
   for (ClassInfo& info : offer.type.classes) {
     const StatusOr<ClassOptions> options = type.Resolve(info.name);
@@ -154,7 +155,7 @@ struct Codec<RefreshClasses> {
                                     .problem = OneLine(wire.problem()),
                                     .capacity = wire.capacity()});
       if (!offer.options.emplace(wire.name(), OptionsFromWire(wire)).second) {
-        return Wrong(fmt::format("class {} stands there twice", OneLine(wire.name())));
+        return Wrong(fmt::format("class {} is listed twice", OneLine(wire.name())));
       }
     }
     for (const v1::ClassReading& wire : response.readings()) {
@@ -163,22 +164,23 @@ struct Codec<RefreshClasses> {
     }
     return offer;
   }
-  /// What qrmd hands on to the runtime, to metrics and to people must be what it looks like.
+  /// Checks names that qrmd passes to the runtime, to metrics and to operators.
   static Status Check(const ClassOffer& offer, const NumaMask& /*machine_nodes*/) {
     for (const auto& [name, options] : offer.options) {
       if (!sdk::IsClassName(name)) {
-        return Wrong(fmt::format("'{}' is no class name; {}", OneLine(name), sdk::kClassNameForm));
+        return Wrong(
+            fmt::format("'{}' is not a class name; {}", OneLine(name), sdk::kClassNameForm));
       }
       for (const auto& [file, value] : options.unified) {
         if (!sdk::IsClassName(file)) {
-          return Wrong(fmt::format("'{}' is no cgroup file", OneLine(file)));
+          return Wrong(fmt::format("'{}' is not a cgroup file", OneLine(file)));
         }
       }
     }
     for (const sdk::ClassReading& reading : offer.readings) {
       if (!sdk::IsClassName(reading.quantity) || !offer.options.contains(reading.class_name)) {
-        return Wrong(fmt::format("'{}' of '{}' is no reading of a class", OneLine(reading.quantity),
-                                 OneLine(reading.class_name)));
+        return Wrong(fmt::format("'{}' of '{}' is not a reading of a class",
+                                 OneLine(reading.quantity), OneLine(reading.class_name)));
       }
     }
     return OkStatus();

@@ -1,4 +1,5 @@
-// Calls to plugins that offer a type of classes: qrm.v1.ClassPlugin. Others answer kUnimplemented.
+// Calls to plugins that offer a class type: qrm.v1.ClassPlugin. Other plugins answer
+// kUnimplemented.
 #pragma once
 
 #include <map>
@@ -12,10 +13,10 @@
 
 namespace qrm::calls {
 
-/// What a plugin has after a Refresh.
+/// A plugin's classes after a Refresh.
 struct ClassOffer {
   sdk::ClassType type;
-  std::map<std::string, sdk::ClassOptions> options;  ///< class -> what Resolve says of it
+  std::map<std::string, sdk::ClassOptions> options;  ///< class -> Resolve's answer
   std::vector<sdk::ClassReading> readings;
   std::string error;  ///< of the Refresh; empty: none
 
@@ -61,7 +62,7 @@ struct ReleaseClass {
   using Answer = Nothing;
 };
 
-/// All of them, as a plugin serves them.
+/// All of these calls, for the plugin's side.
 std::vector<ServedCall> ClassCalls();
 
 }  // namespace qrm::calls

@@ -1,4 +1,4 @@
-// Describes the calls of compute drivers, each whole: its messages, its service and its checks.
+// Defines the calls of compute drivers: their messages, service and checks.
 #include "plugins/sdk/calls/compute_calls.h"
 
 #include <string>
@@ -53,7 +53,7 @@ Status CheckKey(const ContainerKey& key) {
                 "pod_uid \"{}\" and container \"{}\" must both be set", key.pod_uid, key.container);
 }
 
-/// Ends `call` with a response that may say in words that it was refused.
+/// Ends `call` with a response whose text may be a rejection.
 template <typename C>
 void TakeOrRefuse(CallTo<C>& call, const Pieces& pieces, const NumaMask& machine_nodes) {
   typename Codec<C>::Response response;

@@ -8,7 +8,7 @@
 
 namespace qrm::calls {
 
-/// Decides the CPUs of one container. A refusal by `err` is kFailedPrecondition.
+/// Decides the CPUs of one container. A rejection in `err` is kFailedPrecondition.
 struct ComputeAdmit {
   static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciAdmit", "get CPUs of"};
   using Request = sdk::ComputeRequest;
@@ -29,14 +29,14 @@ struct ComputeRemove {
   using Answer = Nothing;
 };
 
-/// What the driver wants: only whether it wants to hear of starts counts.
+/// The driver's options; only whether it wants cciAddContainerResource is used.
 struct ComputeOptions {
   static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciGetOptions", "get the options of"};
   using Request = Nothing;
   using Answer = PluginOptions;
 };
 
-/// All of them, as a driver serves them.
+/// All of these calls, for the driver's side.
 std::vector<ServedCall> ComputeCalls();
 
 }  // namespace qrm::calls

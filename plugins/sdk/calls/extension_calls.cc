@@ -1,4 +1,4 @@
-// Describes our extensions, each whole: its messages, its service and its checks.
+// Defines qrm's extensions: their messages, service and checks.
 #include "plugins/sdk/calls/extension_calls.h"
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace {
 using sdk::PluginDriver;
 using sdk::Pool;
 
-/// Of a sentence of a plugin's, which may list CPUs.
+/// Limits a plugin's text, which may list CPUs.
 constexpr std::size_t kMostProblemBytes = 1000;
 
 StatusOr<std::map<std::string, CpuSet>> ParsePools(const StringMap& cpus_by_pool) {
@@ -76,7 +76,7 @@ StatusOr<Pool> ParsePool(const v1::Pool& message) {
               .class_problem = Cut(message.class_problem(), kMostProblemBytes)};
 }
 
-/// Answers with all pools of a plugin, as `R` has them.
+/// Answers with all pools of a plugin, in the message `R`.
 template <typename R>
 struct WithPools : Unchecked {
   using Response = R;

@@ -1,4 +1,4 @@
-// Our own extensions: qrm.v1.PluginExtensions and PluginChanges. Plugins without the SDK answer
+// qrm's extensions: qrm.v1.PluginExtensions and PluginChanges. Plugins without the SDK answer
 // kUnimplemented.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace qrm::calls {
 
-/// Undoes the allocations of one container of a pod that lives on. Plugins without it return the
-/// same allocation when it is asked for again, and drop it with the pod.
+/// Releases the allocations of one container while its pod continues. Plugins without this call
+/// return the same allocation to a repeated request, and release it with the pod.
 struct ReleaseContainer {
   static constexpr Method kMethod{"/qrm.v1.PluginExtensions/ReleaseContainer",
                                   "release a container of"};
@@ -28,7 +28,7 @@ struct GetPools {
   using Answer = std::vector<sdk::Pool>;
 };
 
-/// Replaces pools in one step, all or none; the answer has all pools of the plugin.
+/// Replaces pools in one step, all or none; the answer lists all pools of the plugin.
 struct SetPools {
   static constexpr Method kMethod{"/qrm.v1.PluginExtensions/SetPools", "set the pools of"};
   struct Request {
@@ -45,27 +45,27 @@ struct ExportState {
   using Answer = std::string;
 };
 
-/// Teaches the plugin what it gave, by the manager's records; all of it, or nothing. Containers
-/// that are not named keep what they have.
+/// Restores the plugin's allocations from the manager's records, all or none. Other containers keep
+/// their allocations.
 struct Restore {
-  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/Restore", "teach its allocations to"};
+  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/Restore", "restore the allocations of"};
   struct Request {
     sdk::Grants grants;
-    std::optional<std::string> saved;  ///< what SaveState returned; absent: the plugin knows
+    std::optional<std::string> saved;  ///< what SaveState returned; absent: unchanged
   };
   using Answer = Nothing;
 };
 
-/// What changed, after the plugin has reconciled: what is said after one container does not grow
-/// with the node.
+/// Reconciles the plugin and returns only the changes, so that the answer does not grow with the
+/// node.
 struct GetChangedAllocations {
   static constexpr Method kMethod{"/qrm.v1.PluginChanges/GetChangedAllocations",
                                   "get the changed allocations of"};
-  using Request = std::string;  ///< `now` of an answer that was dealt with; empty: there is none
+  using Request = std::string;  ///< `now` of the last processed answer; empty: none
   using Answer = sdk::ChangedAllocations;
 };
 
-/// All of them, as a plugin serves them.
+/// All of these calls, for the plugin's side.
 std::vector<ServedCall> ExtensionCalls();
 
 }  // namespace qrm::calls

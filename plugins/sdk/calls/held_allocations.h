@@ -1,4 +1,4 @@
-// What a plugin says that it holds for all containers, and how two such answers differ.
+// A plugin's reported allocations of all containers, and the differences of two such answers.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,16 @@ namespace qrm::calls {
 using sdk::HeldAllocation;
 using sdk::HeldList;
 
-/// One answer to GetResourcesAllocation; copies share it. Never null.
+/// One answer to GetResourcesAllocation; copies share its data. Never null.
 using HeldAllocations = std::shared_ptr<const HeldList>;
 
 HeldAllocations ToHeld(const AllocationByContainer& allocations);
 
-/// What `held` says about `pods`. Cost: O(pods log held).
+/// The allocations of `pods` in `held`. Cost: O(pods log held).
 HeldAllocations HeldOf(const HeldList& held, const PodSet& pods);
 
-/// The pods about which `before` and `now` differ. Cost: O(both); none for one list.
+/// The pods whose allocations differ between `before` and `now`. Cost: O(both); none if both are
+/// the same list.
 PodSet PodsUnlike(const HeldList& before, const HeldList& now);
 
 }  // namespace qrm::calls

@@ -1,5 +1,4 @@
-// Describes the calls of the resource plugin API, each whole: its messages, its service and its
-// checks.
+// Defines the calls of the resource plugin API: their messages, service and checks.
 #include "plugins/sdk/calls/plugin_calls.h"
 
 #include <algorithm>
@@ -25,10 +24,10 @@ using sdk::PluginDriver;
 
 Status CheckServes(const PluginDriver& driver, const ContainerRequest& request) {
   if (request.resource != driver.resource()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot serve a request for {}: this plugin serves {}; ask the plugin that is "
-                  "registered for {}",
-                  request.resource, driver.resource(), request.resource);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot serve a request for {}: this plugin serves {}; call the plugin that registered {}",
+        request.resource, driver.resource(), request.resource);
   }
   return OkStatus();
 }
@@ -41,7 +40,7 @@ std::size_t CountHints(const pb::ResourceHintsResponse& response) {
   return count;
 }
 
-// --- what a container has by place
+// --- a container's amounts by NUMA node
 
 using Quantities = google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>;
 
@@ -54,7 +53,7 @@ std::vector<PlacedQuantity> QuantitiesOf(const ResourceAllocation& allocation) {
   return quantities;
 }
 
-/// What the container holds now, and what it held when it was admitted.
+/// The container's current allocation, and its allocation at admission.
 PlacedResource PlacementOf(const sdk::Grant& grant) {
   const ResourceAllocation& now = grant.allocation;
   const ResourceAllocation& admitted = grant.admitted != nullptr ? *grant.admitted : now;
@@ -225,7 +224,7 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.Held();
   }
-  /// A node at rest says the same in each period: its bytes are kept.
+  /// On an idle node the answer is the same in each period: its bytes are cached.
   static StatusOr<SharedBytes> AnswerTo(PluginDriver& driver, std::string_view /*request*/) {
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.SerializedAllocations();
@@ -233,7 +232,8 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
   static StatusOr<HeldAllocations> AnswerFromWire(const Response& response,
                                                   const Nothing& /*request*/) {
     HeldList list;
-    std::map<std::string_view, SharedText> names;  // of containers and resources: few differ
+    std::map<std::string_view, SharedText>
+        names;  // of containers and resources; few distinct names
     const auto shared = [&names](const std::string& name) {
       return names.try_emplace(name, name).first->second;
     };
@@ -260,7 +260,7 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
 template <>
 void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, const NumaMask& /*machine_nodes*/) {
   using Response = pb::GetResourcesAllocationResponse;
-  google::protobuf::Arena arena;  // goes in one piece, as large as the answer is
+  google::protobuf::Arena arena;  // freed at once, although the answer is large
   auto& response = *google::protobuf::Arena::CreateMessage<Response>(&arena);
   if (!Parse(pieces, response)) {
     Fail(Unreadable("its answer"), Blame::kProtocol);

@@ -1,4 +1,4 @@
-// What a manager asks of a resource plugin: resourceplugin.v1alpha1.ResourcePlugin.
+// The manager's calls to a resource plugin: resourceplugin.v1alpha1.ResourcePlugin.
 #pragma once
 
 #include "api/placement.h"
@@ -36,18 +36,18 @@ struct RemovePod {
   using Answer = Nothing;
 };
 
-/// The plugin reconciles first. Its answer grows with the node and is mostly the same.
+/// The plugin reconciles first. The answer grows with the node and rarely changes.
 struct GetResourcesAllocation {
   static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/GetResourcesAllocation",
                                   "get the allocations of"};
   using Request = Nothing;
   using Answer = HeldAllocations;
 };
-// Its answer is large.
+// Specialized because the answer is large.
 template <>
 void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, const NumaMask& machine_nodes);
 
-/// What the plugin offers, by resource.
+/// The plugin's allocatable amounts, by resource.
 struct GetAllocatable {
   static constexpr Method kMethod{
       "/resourceplugin.v1alpha1.ResourcePlugin/GetTopologyAwareAllocatableResources",
@@ -56,7 +56,7 @@ struct GetAllocatable {
   using Answer = AllocatableByResource;
 };
 
-/// What one container has by place, of all resources that the plugin gave it.
+/// One container's amounts by NUMA node, of all resources that the plugin allocated.
 struct GetPlacement {
   static constexpr Method kMethod{
       "/resourceplugin.v1alpha1.ResourcePlugin/GetTopologyAwareResources",
@@ -65,7 +65,7 @@ struct GetPlacement {
   using Answer = ContainerPlacement;
 };
 
-/// Asked between a container's creation and its start, of plugins whose options want it.
+/// Called between a container's creation and its start, if the plugin's options request it.
 struct PreStartContainer {
   static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/PreStartContainer",
                                   "prepare a container with"};
@@ -77,7 +77,7 @@ struct PreStartContainer {
   using Answer = Nothing;
 };
 
-/// All of them, as a plugin serves them.
+/// All of these calls, for the plugin's side.
 std::vector<ServedCall> PluginCalls();
 
 }  // namespace qrm::calls

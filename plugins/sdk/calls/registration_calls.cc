@@ -1,4 +1,4 @@
-// Describes the calls of the watched directory, each whole: its messages and its service.
+// Defines the calls of the watched directory: their messages and service.
 #include "plugins/sdk/calls/registration_calls.h"
 
 #include "api/base/log.h"
@@ -62,13 +62,14 @@ struct Codec<NotifyRegistrationStatus> : WithoutAnswer<pr::RegistrationStatusRes
     }
     return message.error().empty() ? "no reason given" : message.error();
   }
-  /// A refusal may come from a manager of other plugins that watches the same directory: it is
-  /// logged, and the plugin stays.
+  /// A rejection may come from a manager of other plugins that watches the same directory. It is
+  /// logged, and the plugin continues.
   static StatusOr<Nothing> Serve(const PluginDriver& driver, const std::string& refusal) {
     if (refusal.empty()) {
-      log::Info("plugin registered by the watched directory", {{"resource", driver.resource()}});
+      log::Info("plugin registered through the watched directory",
+                {{"resource", driver.resource()}});
     } else {
-      log::Warning("manager refused the plugin",
+      log::Warning("manager rejected the plugin's registration",
                    {{"resource", driver.resource()}, {"error", refusal}});
     }
     return Nothing{};

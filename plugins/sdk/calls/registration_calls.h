@@ -1,4 +1,4 @@
-// What the manager of a watched directory asks of a socket there: pluginregistration.Registration.
+// The calls of a watched directory's manager to a socket there: pluginregistration.Registration.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace qrm::calls {
 /// The type of a compute driver in the watched directory.
 inline constexpr char kComputeDriverType[] = "CCIDriver";
 
-/// What a socket in the watched directory says it is. Source: pluginregistration.PluginInfo.
+/// How a socket in the watched directory identifies itself. Source: pluginregistration.PluginInfo.
 struct PluginIdentity {
   std::string type;
   std::string name;
@@ -29,15 +29,15 @@ struct GetInfo {
   using Answer = PluginIdentity;
 };
 
-/// Tells the plugin whether it is registered.
+/// Notifies the plugin whether it is registered.
 struct NotifyRegistrationStatus {
   static constexpr Method kMethod{"/pluginregistration.Registration/NotifyRegistrationStatus",
-                                  "tell its registration status to", AnsweredBy::kAnyThread};
-  using Request = std::string;  ///< why it was refused; empty: it is registered
+                                  "send the registration status to", AnsweredBy::kAnyThread};
+  using Request = std::string;  ///< why it was rejected; empty: it is registered
   using Answer = Nothing;
 };
 
-/// All of them, as a plugin serves them.
+/// All of these calls, for the plugin's side.
 std::vector<ServedCall> RegistrationCalls();
 
 }  // namespace qrm::calls

@@ -179,10 +179,10 @@ TEST_F(PluginClassesTest, ATypeStaysAtItsLevel) {
 
 TEST_F(PluginClassesTest, AnswersThatBreakTheProtocolAreRefused) {
   lanes_.type.classes[0].name = "../fast";
-  EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("'../fast' is no class name"));
+  EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("'../fast' is not a class name"));
   lanes_.type.classes[0].name = "fast";
   lanes_.options.unified = {{"../lane.max", "7"}};
-  EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("'../lane.max' is no cgroup file"));
+  EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("'../lane.max' is not a cgroup file"));
 }
 
 TEST(PluginWithoutClassesTest, IsToldToBeTheWrongOne) {

@@ -85,7 +85,7 @@ TEST(DriverChoiceTest, RefusesWhatCannotBe) {
     return MessageOf(ChooseDriver(Demand(annotations), cpus, kOptions).status());
   };
   EXPECT_THAT(why({{"cci.qrm.io/driver", "No_Name"}}, 1),
-              HasSubstr("\"No_Name\" is no name of a compute driver"));
+              HasSubstr("\"No_Name\" is not the name of a compute driver"));
   EXPECT_THAT(why({{"driver.cci.qrm.io/container.main", "fast"}}, 0),
               HasSubstr("the container requests no CPU"));
 }

@@ -163,9 +163,9 @@ class PodEventsFixture : public testing::Test {
   boost::asio::io_context io_;
   boost::asio::io_context reconcile_io_;
   std::size_t reconciles_ = 0;
+  TempDecisions decisions_;
   StateLoop state_{OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
-  TempDecisions decisions_;
   Admitter admitter_{{state_, decisions_.log, plugins_, releaser_, machine_, clock_, {}}, {}};
   manager::DriftCheck drift_{{.read = cgroups_.Source(), .live = live_, .writes = writes_}};
   manager::Reconciler reconciler_{{.io = reconcile_io_,

@@ -69,7 +69,7 @@ const BadConfig kBadConfigs[] = {
     {"WeightBelow", "Classes: {a: [{Weight: 9}]}", "from 10 to 1000"},
     {"WeightAbove", "Classes: {a: [{Weight: 1001}]}", "from 10 to 1000"},
     {"NoDeviceNode", "Classes: {a: [{Devices: [sda]}]}", "globs of device nodes"},
-    {"NoClassName", "Classes: {../a: [{Weight: 10}]}", "is no class name"},
+    {"NoClassName", "Classes: {../a: [{Weight: 10}]}", "is not a class name"},
     {"Twice", "Classes: {a: [{Weight: 10}], a: [{Weight: 20}]}", "occurs twice"},
     {"OtherTop", "classes: {}", "is not a known key"},
 };
@@ -153,7 +153,7 @@ TEST_F(BlockioTest, AWeightThatNothingWeighsByIsRefused) {
   devices_["/dev/sdb"].has_bfq = false;
   const auto table = Table("{Devices: [/dev/sdb], Weight: 300}", CgroupVersion::kV2);
   EXPECT_EQ(table.status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(MessageOf(table.status()), HasSubstr("/dev/sdb weighs nobody"));
+  EXPECT_THAT(MessageOf(table.status()), HasSubstr("/dev/sdb has no weights"));
 }
 
 constexpr char kTwoClasses[] = R"(
@@ -198,7 +198,7 @@ TEST_F(BlockioTest, AFileWithoutAClassInUseChangesNothing) {
   WriteConfig("Classes: {other: [{Weight: 100}]}");
   const Status refused = provider->Refresh({"disks"});
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(MessageOf(refused), HasSubstr("class disks is in use and not in it"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("it lacks class disks, which is in use"));
   EXPECT_EQ(ProblemOf(*provider, "disks"), "");
   EXPECT_EQ(ProblemOf(*provider, "other"), "there is no such class");
 }
@@ -218,7 +218,7 @@ TEST_F(BlockioTest, TellsWhatACgroupHasInstead) {
   const sdk::ClassTarget target{.runtime_id = "c1", .cgroups_path = "/pod1/c1"};
   EXPECT_EQ(provider->ReadBack(target, "").value_or("?"), "");
   EXPECT_THAT(provider->ReadBack(target, "disks").value_or("?"),
-              HasSubstr("its cgroup has nothing set, and the class is "
+              HasSubstr("its cgroup has nothing set, but the class has "
                         "blkio.throttle.read_bps_device 8:0 5"));
   const sdk::ClassTarget gone{.runtime_id = "c2", .cgroups_path = "/pod1/c2"};
   EXPECT_EQ(provider->ReadBack(gone, "disks").status().code(), StatusCode::kNotFound);

@@ -124,7 +124,7 @@ TEST_F(CciDriverTest, AKilledDriverKnowsWhatItsContainersNeed) {
 
 TEST_F(CciDriverTest, AnAttributeThatTheMachineLacksIsRefusedOrUnmet) {
   EXPECT_THAT(MessageOf(Admit("{cores: '7', attributes: no-idle}", 1000).status()),
-              HasSubstr("cores, line 1: no-idle cannot be: CPUs 7 have no pm_qos_resume"));
+              HasSubstr("cores, line 1: no-idle is not possible: CPUs 7 have no pm_qos_resume"));
   const auto grant = Admit("{cores: '7', attributes: 'exclusive, no-idle?'}", 1000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->parts[0].name, "exclusive");
@@ -136,7 +136,7 @@ TEST_F(CciDriverTest, AnyCpusAreThoseThatCanHaveTheAttributes) {
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(ToString(grant->Cpus()), "2-3") << "1 shares its policy with 0, 6 and 7 have none";
   EXPECT_THAT(MessageOf(Admit("{cores: '*7', attributes: no-irq}", 7000).status()),
-              HasSubstr("no-irq leaves CPUs 1-4,6-7 and 7 are asked for"));
+              HasSubstr("no-irq permits CPUs 1-4,6-7, but 7 CPUs are requested"));
 }
 
 TEST_F(CciDriverTest, FastCpusAreChosenByRank) {
@@ -167,7 +167,7 @@ TEST_F(CciDriverTest, RealTimeIsRefusedOrUnmetWhereContainersHaveNoBudget) {
   Start();
   EXPECT_THAT(
       MessageOf(Admit("{cores: '*', container_attributes: 'sched=fifo:10'}", 1000).status()),
-      HasSubstr("sched=fifo:10 cannot be: policy fifo 10 "));
+      HasSubstr("sched=fifo:10 is not possible: policy fifo 10 "));
   const auto grant = Admit("{cores: '*', container_attributes: 'sched=fifo:10?'}", 1000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->unmet[0].token, "sched=fifo:10?");
@@ -177,7 +177,7 @@ TEST_F(CciDriverTest, RealTimeIsRefusedOrUnmetWhereContainersHaveNoBudget) {
 
 TEST_F(CciDriverTest, SomebodysOwnAttributeOfTheContainerIsRefusedOrUnmet) {
   EXPECT_THAT(MessageOf(Admit("{cores: '*', container_attributes: 'x/y=1'}", 1000).status()),
-              HasSubstr("x/y=1 is nothing that this driver keeps"));
+              HasSubstr("x/y=1 is not supported by this driver"));
   EXPECT_TRUE(IsOk(Admit("{cores: '*', container_attributes: 'x/y=1?'}", 1000).status()));
 }
 
@@ -285,14 +285,14 @@ TEST_F(PartitionTest, AnInstanceThatFollowsLeavesNothingOnTheCgroupBeforeIt) {
 TEST_F(PartitionTest, LinesThatAreBalancedAndOnesThatAreNotAreRefused) {
   EXPECT_THAT(
       MessageOf(Admit("{cores: ['2', '3'], attributes: [no-balance, exclusive]}", 2000).status()),
-      HasSubstr("no-balance is of all CPUs of a container, and stands in 1 of 2 lines"));
+      HasSubstr("no-balance applies to all CPUs of a container, but is in 1 of 2 lines"));
 }
 
 TEST_F(CciDriverTest, AnInterruptThatOnlyLooksAsIfItCouldBeMovedIsFoundAtTheAdmission) {
   machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "2";
   EXPECT_THAT(MessageOf(Admit("{cores: '2', attributes: no-irq}", 1000).status()),
-              HasSubstr("the kernel manages interrupt 6 itself, on CPUs 2"));
+              HasSubstr("the kernel does not allow interrupt 6 on CPUs 2 to be moved"));
   const auto grant = Admit("{cores: '2', attributes: 'exclusive, no-irq?'}", 1000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->unmet[0].token, "no-irq?");

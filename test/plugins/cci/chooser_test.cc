@@ -140,39 +140,39 @@ INSTANTIATE_TEST_SUITE_P(Rooms, HybridChooserTest, testing::ValuesIn(kHybridCase
 const Case kRefusals[] = {
     {"TooFew", "{cores: '*4'}", "1-3", 4, "cores, line 1: "},
     {"NamedAndTaken", "{cores: '5'}", "1-4", 1,
-     "cores, line 1: CPUs 5 are not available, for CPUs 1-4 are; name those, or write *1"},
+     "cores, line 1: CPUs 5 are not available, only CPUs 1-4 are; name those, or write *1"},
     {"UnknownCpu", "{cores: '99'}", "1-4,99", 1, "CPUs 99 are not available"},
     {"MoreThanRequested", "{cores: '*3'}", "1-7", 2,
-     "the spec asks for 3 CPUs and the container requests 2; make them the same"},
+     "the spec asks for 3 CPUs, but the container requests 2; make them equal"},
     {"LessThanRequested", "{cores: '*1'}", "1-7", 2,
-     "the spec takes 1 CPUs, idle thread siblings among them, and the container requests 2"},
+     "the spec takes 1 CPUs, including idle thread siblings, but the container requests 2"},
     {"IdleSiblingsCount", "{cores: '*2', attributes: smt-sibling-denied}", "1-7", 2,
      "the spec takes 4 CPUs"},
     {"HalfACore", "{cores: '5', attributes: smt-sibling-required}", "1-7", 1,
-     "smt-sibling-required needs CPUs 4, too, the other threads of the cores of 5"},
+     "smt-sibling-required also needs CPUs 4, the other threads of the cores of 5"},
     {"NoWholeCore", "{cores: '*2', attributes: smt-sibling-required}", "1-2", 2,
-     "smt-sibling-required leaves CPUs none and 2 are asked for"},
+     "smt-sibling-required permits CPUs none, but 2 CPUs are requested"},
     {"TakenSibling", "{cores: '5', attributes: smt-sibling-denied}", "1-3,5", 2,
      "CPUs 5 cannot have smt-sibling-denied"},
     {"BothThreads", "{cores: '4-5', attributes: smt-sibling-denied}", "1-7", 2,
      "threads of the same cores; name one thread of each"},
     {"NamedOnTwoNodes", "{cores: '7-8', attributes: numa-single}", "1-15", 2,
-     "CPUs 7-8 are on nodes 0-1; name those of one"},
+     "CPUs 7-8 are on nodes 0-1; name CPUs of one node"},
     {"NoNodeHasRoom", "{cores: '*4', attributes: numa-single}", "5-7,8-10", 4,
      "no single NUMA node has 4 of the CPUs 5-10"},
-    {"NoSuchNode", "{cores: '*1', attributes: numa=7}", "1-15", 1, "numa=7 leaves CPUs none"},
+    {"NoSuchNode", "{cores: '*1', attributes: numa=7}", "1-15", 1, "numa=7 permits CPUs none"},
     {"AllCoresAlike", "{cores: '*1', attributes: core-type=performance}", "1-15", 1,
      "all cores of this machine are alike"},
     {"AllShared", "{cores: '*1', attributes: shared}", "1-15", 1,
-     "all of its CPUs would be shared; write exclusive for one at least"},
+     "all of its CPUs would be shared; write exclusive for at least one"},
     {"SharedAndQuiet", "{cores: ['*1', '*1'], attributes: [exclusive, 'shared, no-irq']}", "1-7", 2,
-     "cores, line 2: no-irq is of CPUs of a container's own, and shared ones are everybody's"},
+     "cores, line 2: no-irq applies only to exclusive CPUs, but the line is shared"},
     {"SharedOutsideThePool", "{cores: ['*1', '9'], attributes: [exclusive, shared]}", "1-7", 2,
-     "CPUs 9 are not in the default pool, for CPUs 1-7 are"},
+     "CPUs 9 are not in the default pool, only CPUs 1-7 are"},
     {"LessThanRequestedWithShared", "{cores: ['*1', '*1'], attributes: [exclusive, shared]}", "1-7",
      3, "the spec takes 2 CPUs"},
     {"NotKept", "{cores: '*1', attributes: no-quota}", "1-15", 1,
-     "cores, line 1: no-quota is nothing that this driver keeps; leave it out, or write "
+     "cores, line 1: no-quota is not supported by this driver; remove it, or write "
      "no-quota?"},
     {"MemoryPolicy", "{cores: '*1', attributes: mem=interleave}", "1-15", 1, "write mem=bind"},
 };
@@ -186,7 +186,7 @@ TEST(ChosenPartTest, IsNamedAfterWhatItKeeps) {
                             .cpus = 2});
   ASSERT_TRUE(test::IsOk(grant.status()));
   EXPECT_EQ(grant->parts[0].name, "exclusive, numa=0");
-  EXPECT_THAT(grant->unmet[0].reason, HasSubstr("cores, line 1: no-quota is nothing that"));
+  EXPECT_THAT(grant->unmet[0].reason, HasSubstr("cores, line 1: no-quota is not supported"));
 }
 
 }  // namespace

@@ -60,10 +60,10 @@ const Case kCases[] = {
     {"Ceiling", "freq-max=2GHz", "2-3",
      "policy2/scaling_max_freq=2000000 policy3/scaling_max_freq=2000000"},
     {"TooFast", "freq=4GHz", "2",
-     "CPUs 2 run at 800000kHz to 3000000kHz; write a frequency between"},
-    {"TooSlow", "freq-max=100MHz", "2", "write a frequency between"},
+     "CPUs 2 run at 800000kHz to 3000000kHz; write a frequency in this range"},
+    {"TooSlow", "freq-max=100MHz", "2", "write a frequency in this range"},
     {"SharedPolicy", "freq=1.2GHz", "0",
-     "CPU 0 changes its frequency with CPUs 0-1, of which 1 are not the container's", "0,2-7"},
+     "CPU 0 changes its frequency with CPUs 0-1, but the container lacks CPUs 1", "0,2-7"},
     {"WholePolicy", "freq=1.2GHz", "0-1", "policy0/scaling_min_freq=1200000", "0-1"},
     {"NoPolicy", "freq=1.2GHz", "6", "CPU 6 has no cpufreq that this driver may set"},
     {"GovernorBeforePreference", "epp=power, governor=powersave", "3",
@@ -84,10 +84,10 @@ const Case kCases[] = {
     {"Quiet", "no-irq", "2-3",
      "irq/default_smp_affinity=2-3 5/smp_affinity_list=2-3? 6/smp_affinity_list=2-3?"},
     {"Unbalanced", "no-balance", "2-3",
-     "no-balance cannot be: this driver may make no partition of a container's cgroup, which takes "
-     "cgroup v2, Linux 6.7"},
+     "no-balance is not possible: this driver cannot make a container's cgroup a partition: that "
+     "needs cgroup v2, Linux 6.7"},
     {"ManagedInterrupt", "no-irq", "4-5",
-     "the kernel manages interrupt 9 itself, on CPUs 5; ask for others"},
+     "the kernel does not allow interrupt 9 on CPUs 5 to be moved; request other CPUs"},
 };
 INSTANTIATE_TEST_SUITE_P(Attributes, CpuKnobsTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
@@ -95,9 +95,10 @@ INSTANTIATE_TEST_SUITE_P(Attributes, CpuKnobsTest, testing::ValuesIn(kCases),
 TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
-  EXPECT_THAT(Outcome({.attributes = "no-irq", .cpus = "2"},
-                      ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
-              HasSubstr("irqbalance (process 77) moves interrupts back within seconds; stop it"));
+  EXPECT_THAT(
+      Outcome({.attributes = "no-irq", .cpus = "2"},
+              ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
+      HasSubstr("irqbalance (process 77) moves interrupts back within seconds; stop irqbalance"));
 }
 
 TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsToldBeforeTheyAreMoved) {

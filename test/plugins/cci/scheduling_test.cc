@@ -110,7 +110,7 @@ TEST_F(SchedulingTest, RealTimeIsGivenOrRefusedBeforeTheAdmission) {
   container_->Run([] { test::Idle(); });
   const auto grant = Admit("sched=fifo:3");
   if (FindScheduling(kCgroups).HasFile("cpu.rt_runtime_us")) {
-    EXPECT_THAT(MessageOf(grant.status()), HasSubstr("no real-time budget"));
+    EXPECT_THAT(MessageOf(grant.status()), HasSubstr("needs a real-time budget"));
     return;
   }
   ASSERT_TRUE(IsOk(grant.status()));

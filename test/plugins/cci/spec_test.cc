@@ -82,28 +82,28 @@ TEST_P(WrongSpecTest, IsAnErrorThatNamesThePlace) {
 
 const SpecCase kWrongSpecs[] = {
     {"UnknownPolicy", "gaming",
-     "'gaming' is no policy of this node (low-latency, one); name one, or write {cores"},
+     "'gaming' is not a policy of this node (low-latency, one); name one, or write {cores"},
     {"NoDocument", "{cores: [", "write valid YAML"},
-    {"BareStar", "cores: *4", "a star is written in quotes: {cores: \"*4\"}"},
+    {"BareStar", "cores: *4", "quote a star: {cores: \"*4\"}"},
     {"Anchors", "{cores: &a [*a]}", "it has an alias; write out what it stands for"},
     {"Laughs", "{cores: [&a [x, x], *a]}", "it has an alias; write out what it stands for"},
     {"UnknownKey", "{cores: '2', colour: red}", "colour"},
     {"TwoNames", "{cores: '2', attributes: exclusive, compute_attributes: exclusive}",
      "keep one of them"},
     {"NoCores", "{attributes: exclusive}", "cores has 0 lines; write 1 to 1024"},
-    {"NoCpu", "{cores: ['2', 'x']}", "cores, line 2: column 1: 'x' names no CPUs"},
-    {"NoStars", "{cores: '*0'}", "cores, line 1: column 1: '*0' names no CPUs"},
-    {"ManyStars", "{cores: '*9999'}", "'*9999' names no CPUs"},
-    {"FarCpu", "{cores: '8192'}", "'8192' names no CPUs"},
-    {"CpuTwice", "{cores: ['2-4', '4']}", "cores, line 2: CPUs 4 stand in another line, too"},
+    {"NoCpu", "{cores: ['2', 'x']}", "cores, line 2: column 1: 'x' is not a set of CPUs"},
+    {"NoStars", "{cores: '*0'}", "cores, line 1: column 1: '*0' is not a set of CPUs"},
+    {"ManyStars", "{cores: '*9999'}", "'*9999' is not a set of CPUs"},
+    {"FarCpu", "{cores: '8192'}", "'8192' is not a set of CPUs"},
+    {"CpuTwice", "{cores: ['2-4', '4']}", "cores, line 2: CPUs 4 are also in another line"},
     {"UnevenLines", "{cores: ['2', '3', '4'], attributes: [exclusive, exclusive]}",
-     "compute_attributes has 2 lines and cores has 3; write as many, or one for all"},
+     "compute_attributes has 2 lines, but cores has 3; write as many, or one for all"},
     {"WrongAttribute", "{cores: '2', attributes: 'exclusive, fast'}",
-     "compute_attributes, line 1: column 12: 'fast' is no attribute"},
+     "compute_attributes, line 1: column 12: 'fast' is not an attribute"},
     {"ContainerInTwoLines", "{cores: '2', container_attributes: [nice=1, sched=idle]}",
-     "container_attributes has 2 lines; write one, with commas between"},
+     "container_attributes has 2 lines; write one line, separated by commas"},
     {"WrongContainer", "{cores: '2', container_attributes: 'exclusive'}",
-     "container_attributes: column 1: 'exclusive' is of CPUs"},
+     "container_attributes: column 1: 'exclusive' applies to CPUs"},
     {"Deep", std::string(8000, '['), "cannot read the spec"},
 };
 INSTANTIATE_TEST_SUITE_P(Mistakes, WrongSpecTest, testing::ValuesIn(kWrongSpecs),
@@ -135,8 +135,9 @@ TEST(PolicyFileTest, PoliciesAreReadAsPodsWriteThem) {
 TEST(PolicyFileTest, AMistakeNamesFileLineAndPolicy) {
   const auto file = config::Section::Parse(
       "policies:\n  good: {cores: '*'}\n  bad: {cores: '*', attributes: loud}\n", "cci.yaml");
-  EXPECT_THAT(MessageOf(ParseConfig(*file).status()),
-              AllOf(HasSubstr("cci.yaml:3: policies.bad"), HasSubstr("'loud' is no attribute")));
+  EXPECT_THAT(
+      MessageOf(ParseConfig(*file).status()),
+      AllOf(HasSubstr("cci.yaml:3: policies.bad"), HasSubstr("'loud' is not an attribute")));
 }
 
 }  // namespace

@@ -126,8 +126,8 @@ TEST_F(HostKnobsTest, AValueThatComesBackOtherwiseFailsAndIsUndone) {
   };
   const Status held = Hold("a", {Floor("1200"), Ceiling("2000")});
   EXPECT_EQ(MessageOf(held),
-            "cannot set cpu2/scaling_max_freq to 2000: the kernel took it and shows 1800; ask for "
-            "what it can keep");
+            "cannot set cpu2/scaling_max_freq to 2000: the kernel accepted it but shows 1800; "
+            "request a value that the kernel keeps");
   EXPECT_EQ(Value(kMin), "800");
   EXPECT_EQ(Value(kMax), "3000");
   EXPECT_THAT(knobs_->records(), IsEmpty());
@@ -140,8 +140,9 @@ TEST_F(HostKnobsTest, APartitionThatTheKernelCallsInvalidFailsAndIsUndone) {
     return value == "isolated" ? value + " invalid (Parent is not a partition root)" : value;
   };
   EXPECT_EQ(MessageOf(Hold("a", {{kPartition, ClaimForm::kPartition, "isolated"}})),
-            "cannot set a/cpuset.cpus.partition to isolated: the kernel took it and shows isolated "
-            "invalid (Parent is not a partition root); ask for what it can keep");
+            "cannot set a/cpuset.cpus.partition to isolated: the kernel accepted it but shows "
+            "isolated invalid (Parent is not a partition root); request a value that the kernel "
+            "keeps");
   EXPECT_EQ(Value(kPartition), "member");
 }
 
@@ -199,7 +200,7 @@ TEST_F(HostKnobsTest, NothingIsWrittenForClaimsThatExcludeEachOther) {
   ASSERT_TRUE(IsOk(Hold("a", {{kMin, ClaimForm::kWord, "1"}})));
   files_.writes.clear();
   EXPECT_THAT(MessageOf(Hold("b", {Ceiling("9"), {kMin, ClaimForm::kWord, "2"}})),
-              HasSubstr("cannot set cpu2/scaling_min_freq: '1' and '2' are wanted at once"));
+              HasSubstr("cannot set cpu2/scaling_min_freq: '1' and '2' are requested at once"));
   EXPECT_THAT(files_.writes, IsEmpty());
 }
 

@@ -123,7 +123,7 @@ TEST_F(IrqbalanceTest, OneThatNeverDoesWhatItWasToldIsNoticed) {
   EXPECT_TRUE(IsOk(Ban("a", "2"))) << "it has not balanced yet";
   clock_.Advance(seconds(2));
   EXPECT_EQ(Shown(), "");
-  EXPECT_THAT(MessageOf(Ban("a", "2")), HasSubstr("it was told, and leaves none; restart it"));
+  EXPECT_THAT(MessageOf(Ban("a", "2")), HasSubstr("it bans none instead; restart it"));
 }
 
 TEST_F(IrqbalanceTest, TheAbstractSocketOfAnOldOneIsFound) {
@@ -151,7 +151,7 @@ TEST_F(IrqbalanceTest, OneThatIsBusyIsNotWaitedForAndLives) {
   Start();
   balancer.Hang();
   EXPECT_FALSE(files_->MayWrite(path_));
-  EXPECT_THAT(MessageOf(Ban("a", "2")), HasSubstr("cannot speak with irqbalance (process "));
+  EXPECT_THAT(MessageOf(Ban("a", "2")), HasSubstr("cannot connect to irqbalance (process "));
   balancer.Resume();
   EXPECT_TRUE(IsOk(Ban("a", "2")));
   EXPECT_FALSE(balancer.is_dead());
@@ -179,7 +179,7 @@ TEST_F(IrqbalanceTest, OneThatSaysSomethingElseCannotBeTold) {
   balancer.is_mad = true;
   Start();
   EXPECT_FALSE(files_->MayWrite(path_));
-  EXPECT_THAT(Shown(), HasSubstr("it says '"));
+  EXPECT_THAT(Shown(), HasSubstr("unknown answer '"));
   EXPECT_THAT(Shown(), Not(HasSubstr("\x1b")));
 }
 
@@ -201,7 +201,7 @@ TEST_F(IrqbalanceTest, AListThatItWouldCutIsRefused) {
   for (int cpu = 0; cpu < 512; cpu += 2) {
     scattered.Add(cpu);
   }
-  EXPECT_THAT(MessageOf(Ban("a", ToString(scattered))), HasSubstr("it takes shorter lists only"));
+  EXPECT_THAT(MessageOf(Ban("a", ToString(scattered))), HasSubstr("it accepts only shorter lists"));
   EXPECT_EQ(balancer.told(), "");
 }
 

@@ -87,7 +87,7 @@ const BadKnob kBad[] = {
     {"OtherTop", "memory", "Classes: {}", "is not a known key"},
     {"KnobOfAnotherType", "oom", "classes: {a: {nice: 5}}",
      "choose from memory.oom.group and oom_score_adj"},
-    {"NoClassName", "oom", "classes: {../a: {}}", "is no class name"},
+    {"NoClassName", "oom", "classes: {../a: {}}", "is not a class name"},
     {"TwoClassesOfAName", "oom", "classes: {a: {}, a: {}}", "twice"},
     {"KnobTwice", "cpu-scheduling", "classes: {a: {nice: 1, nice: 2}}", "occurs twice"},
     {"NiceBeyond", "cpu-scheduling", "classes: {a: {nice: 20}}", "from -20 to 19"},

@@ -105,7 +105,7 @@ TEST_F(KnobKernelTest, ARealTimePolicyIsRefusedWhereContainersHaveNoBudget) {
     GTEST_SKIP() << "this kernel gives real time without a budget";
   }
   const auto provider = Make("cpu-scheduling", "  fast: {policy: fifo 10}\n  slow: {nice: 1}\n");
-  EXPECT_THAT(MessageOf(provider->Resolve("fast").status()), HasSubstr("no real-time budget"));
+  EXPECT_THAT(MessageOf(provider->Resolve("fast").status()), HasSubstr("needs a real-time budget"));
   EXPECT_TRUE(IsOk(provider->Resolve("slow").status()));
 }
 

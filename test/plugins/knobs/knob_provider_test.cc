@@ -118,7 +118,7 @@ TEST_F(KnobProviderTest, AKnobThatTheMachineLacksRefusesThatClassAndNoOther) {
                              "  old: {memory.soft_limit_in_bytes: 1Mi}\n"
                              "  swapless: {memory.swap.max: 0}\n  good: {memory.high: 1Mi}\n");
   EXPECT_THAT(ProblemOf(*provider, "old"),
-              AllOf(HasSubstr("no memory.soft_limit_in_bytes: it is of cgroup v1"),
+              AllOf(HasSubstr("no memory.soft_limit_in_bytes: it exists in cgroup v1 only"),
                     HasSubstr("this machine has memory.high and memory.low")));
   EXPECT_THAT(ProblemOf(*provider, "swapless"), HasSubstr("no memory.swap.max: no cgroup in"));
   EXPECT_EQ(ProblemOf(*provider, "good"), "");
@@ -184,7 +184,8 @@ TEST_F(KnobProviderTest, FollowsItsFileUnlessItLacksAClassInUse) {
   ASSERT_TRUE(IsOk(provider->Refresh({"batch"})));
   EXPECT_THAT(provider->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "2097152")));
   WriteConfig("  other: {}\n");
-  EXPECT_THAT(MessageOf(provider->Refresh({"batch"})), HasSubstr("class batch is in use"));
+  EXPECT_THAT(MessageOf(provider->Refresh({"batch"})),
+              HasSubstr("it lacks class batch, which is in use"));
   EXPECT_THAT(provider->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "2097152")));
 }
 

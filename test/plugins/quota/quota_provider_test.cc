@@ -93,7 +93,7 @@ TEST_F(QuotaProviderTest, SetsBurstToItsPartOfTheQuotaThatKubeletGave) {
   EXPECT_THAT(DriftOf(*provider, "half"), IsEmpty());
   Put(kContainer, "cpu.max", "40000 100000");
   EXPECT_THAT(DriftOf(*provider, "half"),
-              HasSubstr("c1 has a quota of 40000 us and a burst of 10000 us, and the class is "
+              HasSubstr("c1 has a quota of 40000 us and a burst of 10000 us, but the class is "
                         "burst 50%"))
       << "it was resized in place";
 }
@@ -150,13 +150,14 @@ TEST_F(QuotaProviderTest, AKernelWithoutBurstRefusesThatClassAndNoOther) {
   const auto provider = Make(kClasses);
   EXPECT_TRUE(IsOk(provider->Resolve("free").status()));
   EXPECT_EQ(MessageOf(provider->Resolve("half").status()),
-            "this machine has no cpu.max.burst: take a kernel from 5.14 on, or leave burst out");
+            "this machine has no cpu.max.burst: use a kernel from 5.14 on, or remove burst");
 }
 
 TEST_F(QuotaProviderTest, TakesNoFileWithoutAClassThatSomebodyHas) {
   const auto provider = Make(kClasses);
   TryMake("  free: {quota: none}\n").IgnoreError();
-  EXPECT_THAT(MessageOf(provider->Refresh({"half"})), HasSubstr("class half is in use"));
+  EXPECT_THAT(MessageOf(provider->Refresh({"half"})),
+              HasSubstr("it lacks class half, which is in use"));
   EXPECT_TRUE(IsOk(provider->Resolve("half").status())) << "the former file is in force";
   ASSERT_TRUE(IsOk(provider->Refresh({"free"})));
   EXPECT_THAT(MessageOf(provider->Resolve("half").status()), HasSubstr("there is no cpu-quota"));

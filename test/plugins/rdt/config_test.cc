@@ -61,10 +61,9 @@ TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
 TEST(RdtConfigTest, ClassOfTwoPartitionsIsRefused) {
   const StatusOr<RdtConfig> config =
       Parse("partitions:\n  p: {classes: {c: }}\n  q: {classes: {c: }}");
-  EXPECT_EQ(
-      MessageOf(config.status()),
-      "cannot read rdt.yaml:3: partitions.q.classes.c is the name of two classes; give each a "
-      "name of its own");
+  EXPECT_EQ(MessageOf(config.status()),
+            "cannot read rdt.yaml:3: partitions.q.classes.c is the name of two classes; give each "
+            "class a unique name");
 }
 
 struct RefusedCase {
@@ -82,26 +81,27 @@ TEST_P(RdtConfigRefusesTest, NamesLineAndValue) {
 }
 const RefusedCase kRefused[] = {
     {"UnknownKey", "l4Allocation: 5%", "is not a known key"},
-    {"PercentAboveAll", "l3Allocation: 101%", "is '101%', no percentage"},
-    {"RangeInPartition", "l3Allocation: 1-50%", "a range, which a partition cannot have"},
-    {"BackwardRange", "classes: {c: {l3Allocation: 50-10%}}", "is '50-10%', no percentage"},
-    {"NothingOfACache", "classes: {c: {l3Allocation: 0%}}", "no part of the cache"},
-    {"Holes", "l3Allocation: 0x5", "is '0x5', not one block of ones"},
-    {"EmptyMask", "l3Allocation: 0x0", "not one block of ones"},
-    {"TooManyBits", "l3Allocation: 0-64", "no part of a cache"},
-    {"Word", "l3Allocation: much", "is 'much', no part of a cache"},
+    {"PercentAboveAll", "l3Allocation: 101%", "is '101%', which is not a percentage"},
+    {"RangeInPartition", "l3Allocation: 1-50%", "a range, which is not allowed in a partition"},
+    {"BackwardRange", "classes: {c: {l3Allocation: 50-10%}}",
+     "is '50-10%', which is not a percentage"},
+    {"NothingOfACache", "classes: {c: {l3Allocation: 0%}}", "which is none of the cache"},
+    {"Holes", "l3Allocation: 0x5", "is '0x5', which is not one block of ones"},
+    {"EmptyMask", "l3Allocation: 0x0", "which is not one block of ones"},
+    {"TooManyBits", "l3Allocation: 0-64", "which is not a part of a cache"},
+    {"Word", "l3Allocation: much", "is 'much', which is not a part of a cache"},
     {"NoUnified", "l3Allocation: {all: {code: 5%, data: 5%}}", "has no 'unified'"},
     {"CodeWithoutData", "l3Allocation: {all: {unified: 5%, code: 5%}}",
      "only one of 'code' and 'data'"},
-    {"NoCacheId", "l3Allocation: {x: 5%}", "is no list of cache ids"},
-    {"LargeCacheId", "l3Allocation: {128: 5%}", "is no list of cache ids"},
-    {"CacheIdTwice", "l3Allocation: {0-1: 5%, 1: 6%}", "names cache id 1 a second time"},
-    {"UnknownUnit", "mbAllocation: [5GBps]", "has '5GBps', no bandwidth"},
-    {"UnitTwice", "mbAllocation: [5%, 6%]", "has '6%' beside another of its unit"},
+    {"NoCacheId", "l3Allocation: {x: 5%}", "is not a list of cache ids"},
+    {"LargeCacheId", "l3Allocation: {128: 5%}", "is not a list of cache ids"},
+    {"CacheIdTwice", "l3Allocation: {0-1: 5%, 1: 6%}", "lists cache id 1 twice"},
+    {"UnknownUnit", "mbAllocation: [5GBps]", "has '5GBps', which is not a bandwidth"},
+    {"UnitTwice", "mbAllocation: [5%, 6%]", "has '6%' and another value in the same unit"},
     {"NoBandwidth", "mbAllocation: []", "is empty"},
-    {"NoClassName", "classes: {-x: {}}", "is no class name"},
+    {"NoClassName", "classes: {-x: {}}", "is not a class name"},
     {"RuntimesOwnKeys", "classes: {c: {kubernetes: {denyPodAnnotation: true}}}",
-     "say who may use the class in `permissions`"},
+     "set in `permissions` which namespaces may use the class"},
 };
 INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRefusesTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });

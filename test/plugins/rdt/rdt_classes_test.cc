@@ -147,10 +147,9 @@ TEST_F(RdtClassesTest, TooManyClassesLeaveTheTreeAsItIs) {
   std::filesystem::create_directory(PathOf("pqos1"));
   std::filesystem::create_directory(PathOf("qrm-old"));
   const std::string before = Tree() + ReadFile("info/last_cmd_status");
-  EXPECT_EQ(
-      MessageOf(provider_->Refresh({})),
-      "cannot make the groups of 3 classes: resctrl keeps 4 apart on this machine, one is the "
-      "root group, and 1 are of others (pqos1); configure at most 2 classes");
+  EXPECT_EQ(MessageOf(provider_->Refresh({})),
+            "cannot create the groups of 3 classes: resctrl supports 4 groups on this machine, "
+            "including the root group and 1 other groups (pqos1); configure at most 2 classes");
   EXPECT_EQ(Tree() + ReadFile("info/last_cmd_status"), before);
 }
 
@@ -308,7 +307,7 @@ TEST_F(RdtClassesTest, ConfigurationWithoutAClassInUseIsRefused) {
   const std::string before = Tree();
   WriteConfig("partitions: {p: {classes: {silver: {}, bronze: {}, iron: {}}}}");
   EXPECT_THAT(MessageOf(provider_->Refresh({"gold", "silver"})),
-              AllOf(HasSubstr("the former classes stay in force"), HasSubstr("it lacks gold")));
+              AllOf(HasSubstr("the previous classes stay in force"), HasSubstr("it lacks gold")));
   EXPECT_EQ(Tree(), before);
   EXPECT_EQ(provider_->List().problem, "");
   ASSERT_TRUE(IsOk(provider_->Refresh({"silver"})));

@@ -145,14 +145,14 @@ TEST_P(ResolveRefusesTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(MessageOf(schemata.status()), HasSubstr(GetParam().message));
 }
 const RefusedCase kRefused[] = {
-    {"MoreThanAll", "a: {l3Allocation: 60%}, b: {l3Allocation: 50%}", "ask for 110% in all"},
+    {"MoreThanAll", "a: {l3Allocation: 60%}, b: {l3Allocation: 50%}", "request 110% in total"},
     {"PercentBesideMask", "a: {l3Allocation: 60%}, b: {l3Allocation: '0x1'}",
-     "some partitions ask by percent and some by mask"},
+     "some partitions use percentages and some masks"},
     {"OverlappingMasks", "a: {l3Allocation: 0-3}, b: {l3Allocation: 3-4}",
-     "partition b mask 18 in L3 of cache id 0: another partition has bits 8"},
+     "partition b mask 18 in L3 of cache id 0: it overlaps another partition in bits 8"},
     {"MaskOutsideTheCache", "a: {l3Allocation: 20-21}", "it is outside fffff"},
-    {"OnlySomePartitionsAsk", "a: {l3Allocation: 60%}, b: {}", "partitions b ask for no part"},
-    {"NoBitInAll", "a: {l3Allocation: 0%}", "no bits are left for partition a, 0 are divided"},
+    {"OnlySomePartitionsAsk", "a: {l3Allocation: 60%}, b: {}", "partitions b request no part"},
+    {"NoBitInAll", "a: {l3Allocation: 0%}", "no bits are left for partition a, out of 0"},
     {"NoBitForTheLast", "a: {l3Allocation: 1%}, b: {l3Allocation: 5%}",
      "no bits are left for partition b"},
     {"ClassDoesNotFit", "a: {l3Allocation: 60%, classes: {c: {l3Allocation: 0-12}}}",

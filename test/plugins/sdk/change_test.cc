@@ -116,7 +116,8 @@ TEST_F(ChangeTest, SaysOnceThatNobodyIsToldAndGoesOn) {
   std::vector<std::string> lines;
   log::SetSink([&](log::Level level, const std::string& line) {
     const std::lock_guard guard(mutex);
-    if (level >= log::Level::kInfo && line.find("manager not told") != std::string::npos) {
+    if (level >= log::Level::kInfo &&
+        line.find("cannot notify the manager of a change") != std::string::npos) {
       lines.push_back(line);
     }
   });

@@ -442,7 +442,7 @@ TEST_F(PluginDriverTest, PluginThatCannotTakeOverIsRefusedAndTheFormerGoesOn) {
   EXPECT_THAT(MessageOf(driver_.Prepare(next)), HasSubstr("cannot hold that"));
   next.restores = OkStatus();
   next.options.pre_start_required = true;
-  EXPECT_THAT(MessageOf(driver_.Prepare(next)), HasSubstr("asks other things of the manager"));
+  EXPECT_THAT(MessageOf(driver_.Prepare(next)), HasSubstr("its plugin options changed"));
   EXPECT_EQ(CpusOf(CpuRequest("b", "main", 1)), "2");
 }
 

@@ -196,7 +196,7 @@ TEST(RunningPluginTest, MissingDirectoryIsWaitedForAndNamedOnce) {
       {.resource = "cpu", .plugins_dir = dir / "plugins_registry", .state_dir = dir / "state"},
       plugin);
   ASSERT_TRUE(running.ok());
-  EXPECT_TRUE(Await([&] { return log.Has("there is no directory"); }));
+  EXPECT_TRUE(Await([&] { return log.Has(": no directory "); }));
   std::filesystem::create_directory(dir / "plugins_registry");
   EXPECT_TRUE(Await([&] {
     return PluginClient(dir / "plugins_registry/cpu.sock").Ask<calls::GetOptions>({}).ok();

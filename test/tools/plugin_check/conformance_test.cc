@@ -233,7 +233,7 @@ const BrokenPlugin kBrokenPlugins[] = {
          return OkStatus();
        };
      },
-     "gives hints that this machine can satisfy: a hint names NUMA node 7"},
+     "gives hints that this machine can satisfy: a hint contains NUMA node 7"},
     {"AllocationOfNothingKnown", [](PluginScript& script) { AllocateAlways(script, "Cpus", "0"); },
      "allocates for container main: resource cpu: "},
     {"CpuThatIsNotThere", [](PluginScript& script) { AllocateAlways(script, "CpusetCpus", "99"); },
