@@ -173,7 +173,14 @@ std::string PlainOrQuoted(const std::string& text) {
                      text.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                          "0123456789._/+-") == std::string::npos;
-  return plain ? text : Quoted(text);
+  if (plain) {
+    return text;
+  }
+  std::string quoted = "'";
+  for (const char letter : text) {
+    quoted += letter == '\'' ? "''" : std::string(1, letter);
+  }
+  return quoted + "'";
 }
 
 std::string ListText(const std::vector<std::string>& items) {
