@@ -109,7 +109,7 @@ TEST(DecisionLogTest, LeavesOutWhatItCannotReadAndGoesOn) {
   EXPECT_THAT(Names(log), ElementsAre("first", "second"));
 }
 
-TEST(DecisionLogTest, KeepsTheLatestInMemoryWhileTheDiskRefusesThem) {
+TEST(DecisionLogTest, KeepsTheLatestInMemoryWhileTheDiskRejectsThem) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path());
   fs::create_directory(dir / "decisions.jsonl");
@@ -237,7 +237,7 @@ TEST(DecisionLogTest, KeepsWhyPodsOnTheNodeWereAdmittedWhateverComesAfter) {
               ElementsAre("db", "db"));
 }
 
-TEST(DecisionLogTest, KeepsThoseOfMorePodsOnTheNodeThanItKeepsOtherwise) {
+TEST(DecisionLogTest, KeepsDecisionsAboutAllPodsOnTheNode) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path(), [](const std::string& uid) { return uid.starts_with("uid-here"); });
   for (std::size_t i = 0; i < 2 * DecisionLog::kKept; ++i) {
@@ -249,7 +249,7 @@ TEST(DecisionLogTest, KeepsThoseOfMorePodsOnTheNodeThanItKeepsOtherwise) {
   EXPECT_EQ(names.front(), "here0");
 }
 
-TEST(DecisionLogTest, StaysWithinItsBytesWhoeverIsOnTheNode) {
+TEST(DecisionLogTest, StaysWithinItsBytesWithAnyPodsOnTheNode) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path(), [](const std::string& /*uid*/) { return true; });
   for (int i = 0; i < 40; ++i) {
@@ -263,7 +263,7 @@ TEST(DecisionLogTest, StaysWithinItsBytesWhoeverIsOnTheNode) {
 }
 
 // A pod that kubelet tries again, each minute for days.
-TEST(DecisionLogTest, RefusalsForOneReasonDriveNoOtherOut) {
+TEST(DecisionLogTest, RejectionsForOneReasonDriveNoOtherOut) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path());
   Add(log, Refused("other", "no memory", 1));
@@ -281,7 +281,7 @@ TEST(DecisionLogTest, RefusalsForOneReasonDriveNoOtherOut) {
             R"("first_unix_millis":2000})");
 }
 
-TEST(DecisionLogTest, AnAdmissionEndsARunOfRefusals) {
+TEST(DecisionLogTest, AnAdmissionEndsARunOfRejections) {
   DecisionTrace admitted = Sample("web");
   const std::vector<DecisionTrace> traces = {Refused("web", "no CPU", 1), admitted,
                                              Refused("web", "no CPU", 8)};
@@ -289,7 +289,7 @@ TEST(DecisionLogTest, AnAdmissionEndsARunOfRefusals) {
 }
 
 // Between the new older file and the end of the current one.
-TEST(DecisionLogTest, FoldThatEndedHalfWayTellsNothingTwice) {
+TEST(DecisionLogTest, FoldThatEndedHalfWayRepeatsNothing) {
   const TempDir dir = TempDir::InMemory();
   std::vector<std::string> before;
   {

@@ -179,7 +179,7 @@ std::vector<std::string> CpuOwners(const NodeState& state) {
   return uids;
 }
 
-TEST(NodeStateTest, KnowsWithoutAWalkWhoOwnsCpusAndHowMuchMemoryIsBound) {
+TEST(NodeStateTest, KnowsOwnersOfCpusAndBoundMemoryWithoutAWalk) {
   RandomChanges random(17);
   NodeState state;
   for (int i = 0; i < 300; ++i) {
@@ -262,7 +262,7 @@ TEST(NodeStateTest, KnowsWithoutAWalkWhereContainersMayRun) {
   EXPECT_GT(state.cpu_lists().size(), 1u);
 }
 
-TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
+TEST(CpuListsTest, AreTheAllocationsAndTheValuesThatTheRuntimeTook) {
   const auto pinned = [](const std::string& cpus) {
     return ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = cpus};
   };
@@ -273,7 +273,7 @@ TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
   EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"0-3", "2-5"}));
 }
 
-TEST(NodeStateTest, NobodyRunsWhereTheLastContainerHasGone) {
+TEST(NodeStateTest, NoContainerRunsWhereTheLastOneHasEnded) {
   Change put;
   put.put_containers.push_back({{.uid = "u"}, "c", {.applied = {{"CpusetCpus", "0-3"}}}});
   Change removal;

@@ -31,7 +31,7 @@ NodeState Sample() {
       test::Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("3")}}));
 }
 
-TEST(PluginRecordsTest, AreWhatThePluginGaveAndWhatItHasYetToHear) {
+TEST(PluginRecordsTest, AreThePluginsAllocationsAndPendingRemovals) {
   const PluginRecords records = RecordsOf(Sample(), "cpu");
   std::vector<std::string> given;
   given.reserve(records.allocations.size());
@@ -44,7 +44,7 @@ TEST(PluginRecordsTest, AreWhatThePluginGaveAndWhatItHasYetToHear) {
   EXPECT_TRUE(RecordsOf(Sample(), kExtra).Empty());
 }
 
-TEST(PluginRecordsTest, LeaveThoseOfOtherPluginsWhenTheyAreDropped) {
+TEST(PluginRecordsTest, DropLeavesTheRecordsOfOtherPlugins) {
   const NodeState before = Sample();
   const NodeState after = before.With(ChangeWithout(before, RecordsOf(before, "cpu")));
   const ContainerRecord* db = after.Find({"uid-db", "main"});

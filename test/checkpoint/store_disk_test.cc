@@ -126,7 +126,7 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   EXPECT_EQ(test::OpenStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
-TEST(SmallDiskTest, DiskThatRefusedIsFullUntilSpaceIsBack) {
+TEST(SmallDiskTest, DiskThatRejectedIsFullUntilSpaceIsBack) {
   const TempDir dir;
   const SmallDisk disk(dir.path());
   if (!disk.mounted()) {
@@ -219,7 +219,7 @@ struct LossCase {
 
 class LostStoreTest : public testing::TestWithParam<LossCase> {};
 
-TEST_P(LostStoreTest, IsWrittenAnewWithTheNextCommit) {
+TEST_P(LostStoreTest, IsWrittenAgainWithTheNextCommit) {
   const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = test::OpenStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
@@ -255,7 +255,7 @@ const LossCase kLosses[] = {
 INSTANTIATE_TEST_SUITE_P(Losses, LostStoreTest, testing::ValuesIn(kLosses),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
+TEST(StoreDiskTest, BeginsAgainWhenACommitFindsDamage) {
   const TempDir dir = TempDir::InMemory();
   NodeState expected = NodeState();
   {

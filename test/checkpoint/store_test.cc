@@ -105,7 +105,7 @@ TEST(StoreTest, KnowsWhichOfTwoPodsOfOneNameCameLastWhateverIsWrittenLater) {
   EXPECT_EQ(OpenStore(dir.path()).state.FindPodByName("default", "web")->meta.uid, "new");
 }
 
-TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
+TEST(StoreTest, RejectsAChangeThatCannotBeStoredAndGoesOn) {
   const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = OpenStore(dir.path());
   Change not_text = PutSample("a");
@@ -172,7 +172,7 @@ void MakeNewer(const std::string& path) {
   RunSql("PRAGMA user_version=99", path);
 }
 
-TEST(StoreTest, RefusesASoundDatabaseOfANewerSchemaAndTouchesNothing) {
+TEST(StoreTest, RejectsASoundDatabaseOfANewerSchemaAndTouchesNothing) {
   const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   MakeNewer(dir / "checkpoint.db");
@@ -201,7 +201,7 @@ TEST(StoreTest, DowngradeKeepsWhatThisReleaseKnowsAndTheNewerFile) {
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
-TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
+TEST(StoreTest, DowngradeRejectsWhatNeedsNone) {
   const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
 
@@ -209,7 +209,7 @@ TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
-TEST(StoreTest, TellsOfDamagedNamesInTextThatEveryAnswerCanCarry) {
+TEST(StoreTest, ReportsDamagedNamesInTextThatEveryAnswerCanCarry) {
   const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   RunSql("PRAGMA writable_schema=ON; UPDATE sqlite_schema SET name=CAST(x'70E7' AS TEXT), sql='no'",
@@ -229,7 +229,7 @@ struct DamageCase {
 
 class DamagedStoreTest : public testing::TestWithParam<DamageCase> {};
 
-TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
+TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAgain) {
   const TempDir dir = TempDir::InMemory();
   const std::string path = dir / "checkpoint.db";
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());

@@ -178,7 +178,7 @@ TEST_P(DiskTest, ReadOnlyDiskStopsAdmissionsOnly) {
 
 /// More than it had, as after an in-place resize, is asked for when the container is made again,
 /// and once more when the disk takes it.
-TEST_P(DiskTest, ContainerIsMadeAnewWithWhatItHasWhenTheDiskRefusesMore) {
+TEST_P(DiskTest, ContainerIsRecreatedWithWhatItHasWhenTheDiskRejectsMore) {
   Start();
   if (IsSkipped() || HasFatalFailure()) {
     return;

@@ -104,7 +104,7 @@ class AbsentPluginsTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(AbsentPluginsTest, NobodyIsRefusedForABuiltInPluginThatWasSwitchedOff) {
+TEST_F(AbsentPluginsTest, NoPodIsRejectedForABuiltInPluginThatIsDisabled) {
   Start("cpu,memory", 2);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "owner"))));
   const std::string cpus = Cpus("before");
@@ -121,7 +121,7 @@ TEST_F(AbsentPluginsTest, NobodyIsRefusedForABuiltInPluginThatWasSwitchedOff) {
               AllOf(HasSubstr("yes, degraded"), HasSubstr("the plugin of cpu is away: ")));
 }
 
-TEST_F(AbsentPluginsTest, OnlyWhoRequestsAnAbsentPluginIsRefusedWithItsNameAndTheCures) {
+TEST_F(AbsentPluginsTest, OnlyPodsThatRequestAnAbsentPluginAreRejectedWithItsNameAndTheCures) {
   Start("cpu,memory", 2);
   auto widget = StartWidget();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "widget"))));
@@ -187,7 +187,7 @@ TEST_F(AbsentPluginsTest, NoOrdinaryContainerIsPlacedWithoutARequiredPlugin) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("ordinary"))));
 }
 
-TEST_F(AbsentPluginsTest, NobodyIsPlacedBeforeARequiredCpuPluginRegisters) {
+TEST_F(AbsentPluginsTest, NoContainerIsPlacedBeforeARequiredCpuPluginRegisters) {
   Start("", 0, {"--required-plugins=cpu"});
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("one"))), HasSubstr("resource cpu"));
   EXPECT_THAT(*node_->Qrmctl({"status"}),
@@ -197,7 +197,7 @@ TEST_F(AbsentPluginsTest, NobodyIsPlacedBeforeARequiredCpuPluginRegisters) {
   EXPECT_THAT(*node_->Qrmctl({"status"}), Not(HasSubstr("new containers are refused")));
 }
 
-TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
+TEST_F(AbsentPluginsTest, AForgottenPluginLeavesNoTraceAndNoPodIsRejected) {
   Start("cpu,memory", 2);
   auto widget = StartWidget();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "widget"))));
@@ -220,7 +220,7 @@ TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kWidget))) << "nor after a restart";
 }
 
-TEST_F(AbsentPluginsTest, RemovalsThatAForgottenPluginWasToHearOfAreForgotten) {
+TEST_F(AbsentPluginsTest, PendingRemovalsOfAForgottenPluginAreForgotten) {
   Start("memory", 1);
   ASSERT_TRUE(IsOk(StartCpu()));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("gone"))));

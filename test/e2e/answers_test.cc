@@ -57,7 +57,7 @@ class AnswersTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(AnswersTest, ExplainTellsOfTheLatestPodOfANameFirst) {
+TEST_F(AnswersTest, ExplainShowsTheLatestPodOfANameFirst) {
   Start(kSmallMachine);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "uid-1", {.milli_cpus = 100}))));
   ASSERT_TRUE(IsOk(runtime_.RemovePod("web")));

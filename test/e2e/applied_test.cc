@@ -89,7 +89,7 @@ std::unique_ptr<ScriptedPlugin> QuotaPlugin(const std::string& socket) {
   return std::make_unique<ScriptedPlugin>(socket, script);
 }
 
-TEST_F(AppliedTest, ContainerThatIsMadeAnewWhileQrmdIsAwayGetsAllItsValuesAgain) {
+TEST_F(AppliedTest, ContainerRecreatedWhileQrmdIsNotRunningGetsAllItsValuesAgain) {
   Start();
   const auto plugin = QuotaPlugin(dir_ / "node/plugins/quota.sock");
   const PodSpec pod = {.name = "web",
@@ -164,7 +164,7 @@ class SlowPlugin {
   std::unique_ptr<ScriptedPlugin> plugin_;
 };
 
-TEST_F(AppliedTest, SidecarThatNobodyTouchedYetIsNoDrift) {
+TEST_F(AppliedTest, SidecarWithoutUpdatesIsNotDrift) {
   const std::string socket = dir_ / "pods-api.sock";
   ScriptedKubelet kubelet(socket);
   const PodSpec pod = {

@@ -147,7 +147,7 @@ TEST_F(ClassRaceTest, NeverMoreHaveAClassThanItsCapacityThoughQrmdIsKilled) {
   }
 }
 
-TEST_F(ClassRaceTest, APlaceThatIsFreedIsTakenByExactlyOne) {
+TEST_F(ClassRaceTest, AFreedPlaceInAClassIsTakenByExactlyOneContainer) {
   EXPECT_EQ(Race(runtime_, {0, 1, 2, 3, 4}).Finish(), static_cast<int>(kCapacity));
   const std::set<std::string> before = Holders();
   ASSERT_EQ(before.size(), kCapacity);

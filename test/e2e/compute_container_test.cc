@@ -163,7 +163,7 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
       << cgroup_;
 }
 
-TEST_F(ComputeContainerTest, AContainerRunsInThePoolBesideTheCpuOfItsOwn) {
+TEST_F(ComputeContainerTest, AContainerRunsInThePoolBesideTheExclusiveCpu) {
   const auto web = RunOnDriver("web", "scripted", "shares");
   ASSERT_TRUE(IsOk(web.status()));
   EXPECT_THAT(LogOf(*web), Contains(StartsWith("cpus 0-1 mems 0 ")));

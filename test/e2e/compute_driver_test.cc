@@ -40,7 +40,7 @@ TEST_F(ComputeDriverTest, AContainerGetsWhatItsDriverGivesAndOthersKeepOff) {
   EXPECT_THAT(driver->calls(), Contains(StartsWith("add container0 ")));
 }
 
-TEST_F(ComputeDriverTest, ADriverIsOfferedWhatNobodyHasAndToldOfThePod) {
+TEST_F(ComputeDriverTest, ADriverIsOfferedFreeCpusAndNotifiedOfThePod) {
   AdmitRequest asked;
   StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
     asked = request;
@@ -85,7 +85,8 @@ TEST_F(ComputeDriverTest, CpusStayWithheldUntilTheDriverTakesTheRemoval) {
   EXPECT_TRUE(Await([&] { return State().find("uid-web") == std::string::npos; }));
 }
 
-TEST_F(ComputeDriverTest, OnlyItsOwnPodsAreRefusedWhileADriverIsAwayAndTheyStartWhenItReturns) {
+TEST_F(ComputeDriverTest,
+       OnlyPodsOfADriverAreRejectedWhileItIsNotRunningAndTheyStartWhenItReturns) {
   EXPECT_THAT(Refusal(DriverPod("web", 1)),
               HasSubstr("compute driver scripted is not registered (annotation "
                         "cci.qrm.io/driver=scripted asks for it); start it"));
@@ -165,7 +166,7 @@ TEST_F(ComputeDriverTest, ADriverOnTheSdkKeepsItsGrantsThroughKills) {
 }
 
 // The node's machine has no thread siblings; the driver's own description of it has.
-TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndTellsWhatItCannot) {
+TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndReportsWhatItCannot) {
   std::ofstream(dir() / "cci.yaml") << "policies: {quiet: {cores: '*2', attributes: numa=1}}\n";
   auto process =
       Process::Start({bin() + "/qrm-cci-driver", "--plugins-registry-dir", dir() / "node/plugins",

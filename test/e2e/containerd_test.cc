@@ -173,7 +173,7 @@ TEST_F(ContainerdTest, ContainerIsPinnedBeforeItsFirstInstruction) {
   EXPECT_THAT(events_.log(), Contains("stopped c-pinned"));
 }
 
-TEST_F(ContainerdTest, RefusalReachesTheCallerAndLeavesThePluginAttached) {
+TEST_F(ContainerdTest, RejectionReachesTheCallerAndLeavesThePluginAttached) {
   test::PodSpec spec = Pod("refused");
   spec.labels["refuse"] = "yes";
   const StatusOr<test::RunningPod> pod = kubelet_.RunPod(spec);

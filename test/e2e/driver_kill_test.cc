@@ -68,7 +68,7 @@ class DriverKillTest : public testing::Test, protected DriverNode {
   }
 };
 
-TEST_F(DriverKillTest, ARunningContainerIsToldAgainWhenItsStartMayHaveBeenMissed) {
+TEST_F(DriverKillTest, ARunningContainerIsReportedAgainWhenItsStartMayHaveBeenMissed) {
   StartDriver(GiveLast);
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
   const std::string add = driver->calls().back();

@@ -149,7 +149,7 @@ TEST_F(DryRunTest, SaysWhatTheAdmissionThatFollowsDecides) {
   }
 }
 
-TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletTellsSpecs) {
+TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletReportsSpecs) {
   ScriptedKubelet kubelet(kubelet_socket_);
   const PodSpec pod = Pod("pod1", "storage-service", 20, 40);
   kubelet.Put(pod.uid, KubeletsWord(pod, {"logger"}));

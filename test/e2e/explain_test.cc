@@ -98,7 +98,7 @@ class ExplainWholePodTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(ExplainWholePodTest, AdmittedPodIsToldByContainerWithItsOneMerge) {
+TEST_F(ExplainWholePodTest, AdmittedPodIsReportedByContainerWithItsOneMerge) {
   const PodOfTwo pod("pod1", 12, 6);
   kubelet_.Put(pod.spec().uid, pod.KubeletsWord());
   ASSERT_TRUE(IsOk(runtime_.RunPod(pod.spec())));
@@ -114,7 +114,7 @@ TEST_F(ExplainWholePodTest, AdmittedPodIsToldByContainerWithItsOneMerge) {
   EXPECT_THAT(told.substr(0, helper), HasSubstr("  Applied last\n"));
 }
 
-TEST_F(ExplainWholePodTest, RejectedPodIsToldAsAWholeWithWhatItsContainersNeedTogether) {
+TEST_F(ExplainWholePodTest, RejectedPodIsReportedAsAWholeWithWhatItsContainersNeedTogether) {
   const PodOfTwo pod("pod2", 30, 20);  // each fits a NUMA node; both do not
   kubelet_.Put(pod.spec().uid, pod.KubeletsWord());
   ASSERT_FALSE(runtime_.RunPod(pod.spec()).ok());

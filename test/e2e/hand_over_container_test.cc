@@ -38,7 +38,7 @@ class HandOverContainerTest : public testing::Test {
 // So many that the runtime needs longer for their updates than for making the owner.
 constexpr int kShared = 32;
 
-TEST_F(HandOverContainerTest, NobodyElseHasTheCpusOfAContainerFromItsCreationOn) {
+TEST_F(HandOverContainerTest, AContainersCpusAreExclusiveFromItsCreationOn) {
   std::vector<std::string> shared;
   for (int i = 0; i < kShared; ++i) {
     const std::string name = fmt::format("shared{}", i);

@@ -121,7 +121,7 @@ class HostilePodsTest : public testing::Test {
   std::vector<std::pair<StallMeter::Time, StallMeter::Time>> waits_ QRM_GUARDED_BY(mutex_);
 };
 
-TEST_F(HostilePodsTest, AnAnnotationThatIsNestedDeeplyIsRefused) {
+TEST_F(HostilePodsTest, AnAnnotationThatIsNestedDeeplyIsRejected) {
   const std::string open(kMuch / 2, '[');
   const std::string nested = "{\"a\":" + open + std::string(kMuch / 2, ']') + "}";
   EXPECT_THAT(Refusal(Pod("nested", {{kCpu, nested}})),
@@ -164,7 +164,7 @@ TEST_F(HostilePodsTest, OnlyNamespacesThatMayTakeReservedCpusOrOptOut) {
               Not(HasSubstr("opt-out")));
 }
 
-TEST_F(HostilePodsTest, WhoOptedOutStaysOffTheCpusOfOthersAndTheReservedOnes) {
+TEST_F(HostilePodsTest, OptedOutPodsStayOffExclusiveAndReservedCpus) {
   PodSpec left_alone = Pod("agent", {{kSkip, "true"}}, {.milli_cpus = 100});
   left_alone.pod_namespace = "trusted";
   ASSERT_TRUE(IsOk(runtime_.RunPod(left_alone)));
@@ -372,7 +372,7 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
   const StallMeter stalls_;
 };
 
-TEST_F(ManyHostilePodsTest, KeepNobodyWaitingAndFillNothing) {
+TEST_F(ManyHostilePodsTest, KeepNoPodWaitingAndFillNothing) {
   const Use before = Measure();
   std::vector<milliseconds> took;
   // What an attack does to others it does each time; what the machine's other work does, it does

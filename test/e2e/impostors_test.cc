@@ -111,7 +111,7 @@ class ImpostorsTest : public testing::Test {
   std::unique_ptr<ScriptedPlugin> honest_;
 };
 
-TEST_F(ImpostorsTest, ALinkToASocketIsNoPlugin) {
+TEST_F(ImpostorsTest, ALinkToASocketIsNotAPlugin) {
   const ScriptedPlugin impostor(dir_ / "mine.sock", {.identity = IdentityFor("example.com/mine")});
   std::filesystem::create_symlink(dir_ / "mine.sock", plugins_ + "/mine.sock");
   LetAnotherRegister();
@@ -120,7 +120,7 @@ TEST_F(ImpostorsTest, ALinkToASocketIsNoPlugin) {
   ExpectPodsAreAdmittedSoon();
 }
 
-TEST_F(ImpostorsTest, ASocketInADirectoryThatEverybodyMayWriteIsNoPlugin) {
+TEST_F(ImpostorsTest, ASocketInAWorldWritableDirectoryIsNotAPlugin) {
   const std::string shared = plugins_ + "/shared";
   std::filesystem::create_directory(shared);
   ASSERT_EQ(::chmod(shared.c_str(), 0777), 0);
@@ -131,7 +131,7 @@ TEST_F(ImpostorsTest, ASocketInADirectoryThatEverybodyMayWriteIsNoPlugin) {
   ExpectPodsAreAdmittedSoon();
 }
 
-TEST_F(ImpostorsTest, ASocketInADirectoryThatAGroupMayWriteIsNoPlugin) {
+TEST_F(ImpostorsTest, ASocketInAGroupWritableDirectoryIsNotAPlugin) {
   const std::string shared = plugins_ + "/shared";
   std::filesystem::create_directory(shared);
   ASSERT_EQ(::chmod(shared.c_str(), 0770), 0);
@@ -143,7 +143,7 @@ TEST_F(ImpostorsTest, ASocketInADirectoryThatAGroupMayWriteIsNoPlugin) {
 }
 
 // Left there by who could write to the directory once.
-TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNoPlugin) {
+TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNotAPlugin) {
   const std::string hidden = plugins_ + "/.mine.sock";
   const ScriptedPlugin impostor(hidden, {.identity = IdentityFor("example.com/mine")});
   if (::chown(hidden.c_str(), kAdministrator, static_cast<gid_t>(-1)) != 0) {
@@ -155,7 +155,7 @@ TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNoPlugin) {
   EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
 }
 
-TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNoPlugin) {
+TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNotAPlugin) {
   PluginScript script;
   script.identity = IdentityFor("example.com/mine");
   script.options = [](const auto&, auto&) { return Status(StatusCode::kUnimplemented, "what?"); };

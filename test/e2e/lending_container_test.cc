@@ -110,7 +110,7 @@ class LendingContainerTest : public testing::Test {
   pid_t owner_ = 0;
 };
 
-TEST_F(LendingContainerTest, ABestEffortContainerGivesWayWithinASecondOfTheOwnersLoad) {
+TEST_F(LendingContainerTest, ABestEffortContainerYieldsWithinASecondOfTheOwnersLoad) {
   batch_ = Run("batch", 0);
   owner_ = Run("web", 1000);
   ASSERT_NE(batch_, 0);

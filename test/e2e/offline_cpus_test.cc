@@ -82,7 +82,7 @@ TEST_F(OfflineCpusTest, NoContainerGetsOneForItself) {
   EXPECT_EQ(Cpus("owner"), "2");
 }
 
-TEST_F(OfflineCpusTest, ContainerOfAPoolThatIsOfflineIsRefusedInASentence) {
+TEST_F(OfflineCpusTest, ContainerOfAPoolThatIsOfflineIsRejectedWithASentence) {
   SetOffline({4, 5});
   EXPECT_THAT(MessageOf(Run("web", "online", 1)),
               HasSubstr("pool online has no CPU that is online"));
@@ -105,7 +105,7 @@ TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
   EXPECT_TRUE(Await([&] { return LastProblem().empty(); })) << LastProblem();
 }
 
-TEST_F(OfflineCpusTest, OwnerIsMadeAnewOnThoseThatAreLeft) {
+TEST_F(OfflineCpusTest, OwnerOfExclusiveCpusIsRecreatedOnTheCpusThatAreOnline) {
   ASSERT_TRUE(IsOk(Run("owner", "service", 2)));
   SetOffline({1});
   ASSERT_TRUE(IsOk(runtime_.EndContainer("owner", "container0")));

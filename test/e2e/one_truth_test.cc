@@ -140,7 +140,7 @@ TEST_F(OneTruthTest, CpusOfImportedContainersBelongToThem) {
   EXPECT_FALSE(CpusOf("first").Intersects(CpuSet{0, 1, 2})) << ToString(CpusOf("first"));
 }
 
-TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
+TEST_F(OneTruthTest, ResyncRestoresExactlyTheAllocationsOfAPluginThatLostItsState) {
   Start("");
   ASSERT_TRUE(IsOk(StartPlugin("cpu")));
   ASSERT_TRUE(IsOk(StartPlugin("memory")));
@@ -165,7 +165,7 @@ TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
 
 // Its state is as it was before pods went and others came, as when the power takes back what waited
 // for no disk.
-TEST_F(OneTruthTest, PluginThatLostItsLatestGrantsWithThePowerIsTaughtThem) {
+TEST_F(OneTruthTest, ResyncRestoresTheLatestGrantsThatAPluginLostWithThePower) {
   Start("");
   ASSERT_TRUE(IsOk(StartPlugin("cpu")));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));

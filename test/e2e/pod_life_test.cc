@@ -126,7 +126,7 @@ TEST_F(PodLifeTest, PodOlderThanTheRuntimesRestartIsForgottenWhenItHasEnded) {
   EXPECT_TRUE(Await([&] { return OnRecord().empty(); }));
 }
 
-TEST_F(PodLifeTest, PodThatEndedWhileTheDaemonWasAwayIsForgottenAlthoughItsSandboxStays) {
+TEST_F(PodLifeTest, PodThatEndedWhileTheDaemonWasNotRunningIsForgottenAlthoughItsSandboxStays) {
   Start("1s");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("job", kMost))));
   node_->KillDaemon();
@@ -135,7 +135,7 @@ TEST_F(PodLifeTest, PodThatEndedWhileTheDaemonWasAwayIsForgottenAlthoughItsSandb
   EXPECT_TRUE(Await([&] { return OnRecord().empty(); }));
 }
 
-TEST_F(PodLifeTest, PodIsForgottenAlthoughASandboxOfItWasRefusedByAnotherPlugin) {
+TEST_F(PodLifeTest, PodIsForgottenAlthoughASandboxOfItWasRejectedByAnotherPlugin) {
   Start("10m");
   ASSERT_TRUE(IsOk(runtime_.RefuseSandbox(Pod("web", kMost))));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", kMost))));
@@ -151,7 +151,7 @@ TEST_F(PodLifeTest, RunsOfAJobFollowEachOtherAtOnceOnAFullNode) {
   }
 }
 
-TEST_F(PodLifeTest, PlaceOfAnEndedPodIsKeptForItsReturnWhileThereIsRoom) {
+TEST_F(PodLifeTest, AllocationsOfAnEndedPodAreKeptForItsReturnWhileThereIsRoom) {
   Start("10m");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("job", 1))));
   const CpuSet before = CpusOf("job");
@@ -161,7 +161,7 @@ TEST_F(PodLifeTest, PlaceOfAnEndedPodIsKeptForItsReturnWhileThereIsRoom) {
   EXPECT_THAT(OnRecord(), ElementsAre("uid-job/main", "uid-other/main"));
 }
 
-TEST_F(PodLifeTest, RecreatedPodTakesThePlaceOfItsPredecessor) {
+TEST_F(PodLifeTest, RecreatedPodTakesTheAllocationsOfItsPredecessor) {
   Start("10m");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web-0", 1, "uid-before"))));
   ASSERT_TRUE(IsOk(runtime_.FinishPod("web-0")));
@@ -170,7 +170,7 @@ TEST_F(PodLifeTest, RecreatedPodTakesThePlaceOfItsPredecessor) {
   EXPECT_THAT(OnRecord(), ElementsAre("uid-after/main"));
 }
 
-TEST_F(PodLifeTest, PlaceOfAnEndedPodIsFreeWhenKubeletSaysThatThePodIsGone) {
+TEST_F(PodLifeTest, AllocationsOfAnEndedPodAreFreedWhenKubeletSaysThatThePodIsGone) {
   ScriptedKubelet kubelet(kubelet_socket_);
   kubelet.Put("uid-job", PodMessage("uid-job", "job", "1"));
   Start("10m");
@@ -201,7 +201,7 @@ TEST_F(PodLifeTest, ContainerThatWasRestartedKeepsItsCpusWhenAnotherOfItsPodIsMa
   EXPECT_THAT(OnRecord(), ElementsAre("uid-web/main"));
 }
 
-TEST_F(PodLifeTest, ContainerWhoseStartWasNotToldIsUpdated) {
+TEST_F(PodLifeTest, ContainerWhoseStartWasNotReportedIsUpdated) {
   runtime_.CreatePodUnseen(Pod("web", 1));
   Start("10m");
   EXPECT_TRUE(Await([&] { return OnRecord().contains("uid-web/main"); }));
@@ -264,7 +264,7 @@ TEST_F(PodLifeTest, ContainerThatRanBeforeAPluginsFirstRegistrationIsPlacedWhenI
   EXPECT_TRUE(Await([&] { return CpusOf("web").Count() == 1; }));
 }
 
-TEST_F(PodLifeTest, ContainerThatCannotBePlacedLeavesTheCpusThatOthersOwn) {
+TEST_F(PodLifeTest, UnpinnedContainerLeavesExclusiveCpusOfOthers) {
   Start("10m", "");
   for (const char* name : {"a", "b"}) {
     ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(name, kMost))));

@@ -82,7 +82,7 @@ TEST_F(PublishTest, PodsThatComeAndGoChangeWhatIsLeft) {
   EXPECT_TRUE(Await([&] { return CpusAvailable() == "8"; }));
 }
 
-TEST_F(PublishTest, ARefusedPodHasAnEvent) {
+TEST_F(PublishTest, ARejectedPodHasAnEvent) {
   ASSERT_FALSE(runtime_.RunPod(Pod("large", 12)).ok());
   EXPECT_TRUE(Await([&] {
     const auto requests = server_.requests();
@@ -90,7 +90,7 @@ TEST_F(PublishTest, ARefusedPodHasAnEvent) {
   }));
 }
 
-TEST_F(PublishTest, AnApiServerThatTakesNothingIsToldByStatusAndDelaysNoPod) {
+TEST_F(PublishTest, AFailingApiServerIsShownByStatusAndDelaysNoPod) {
   server_.Refuse(1000, 403);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", 3))));
   EXPECT_TRUE(Await([&] {

@@ -160,7 +160,7 @@ TEST_F(RdtTest, AThreadThatLeftWhileQrmdWasDeadIsBackAfterItsStart) {
   EXPECT_TRUE(Await([&] { return Groups() == std::set<std::string>{"qrm-gold"}; }));
 }
 
-TEST_F(RdtTest, MoreClassesThanTheProcessorKeepsApartRefuseWhoAsksForOne) {
+TEST_F(RdtTest, ContainersAreRejectedWhenThereAreMoreClassesThanTheProcessorSupports) {
   Start({.closids = 2});
   EXPECT_THAT(MessageOf(runtime_->RunPod(Pod("gold"))),
               AllOf(HasSubstr("asks for rdt class gold"), HasSubstr("resctrl keeps 2 apart")));

@@ -144,7 +144,7 @@ class ReloadMountTest : public ReloadPluginsTest {
   }
 };
 
-TEST_F(ReloadPluginsTest, RoleThatIsAddedCountsForTheNextContainerAndNobodyElseMoves) {
+TEST_F(ReloadPluginsTest, AnAddedRoleCountsForTheNextContainerAndNoOtherMoves) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   ASSERT_EQ(CpusOf("web"), "3");
   Write(Keys("db: {}"));
@@ -162,7 +162,7 @@ TEST_F(ReloadPluginsTest, PoolOfOtherCpusTakesItsContainersAlong) {
   EXPECT_TRUE(Await([&] { return CpusOf("web") == "1-2"; })) << Log("qrmd");
 }
 
-TEST_F(ReloadPluginsTest, PolicyDiffTellsWhoWouldMoveAndMovesNobody) {
+TEST_F(ReloadPluginsTest, PolicyDiffShowsContainersThatWouldMoveAndMovesNone) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("idle", ""))));
   const std::string next = dir_ / "next.yaml";
@@ -195,7 +195,7 @@ TEST_F(ReloadPluginsTest, TextThatIsTooLargeForAConfigurationIsNotRead) {
               HasSubstr("cannot try large.yaml: it has 300000 bytes"));
 }
 
-TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {
+TEST_F(ReloadPluginsTest, WhatAPluginRejectsChangesNothingAndStatusSaysSo) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   Write("log-level: debug\n" + Keys("db: {}", "web: {cpus: \"0-3\", roles: [web]}"));
   ::kill(node_->daemon_pid(), SIGHUP);
@@ -213,13 +213,13 @@ TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {
   }));
 }
 
-TEST_F(ReloadMountTest, VersionThatTakesTheFormersPlaceIsReadWithoutASignal) {
+TEST_F(ReloadMountTest, ReplacedFileIsReadWithoutASignal) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   Mount("second", Keys("", "web: {cpus: \"2\", roles: [web]}"));
   EXPECT_TRUE(Await([&] { return CpusOf("web") == "2"; })) << Log("qrmd");
 }
 
-TEST_F(ReloadMountTest, HalfOfAFileIsRefusedAndTheWholeIsTaken) {
+TEST_F(ReloadMountTest, HalfOfAFileIsRejectedAndTheWholeIsTaken) {
   const std::string whole = Keys("", "web: {cpus: \"2\", roles: [web]}");
   Mount("second", whole.substr(0, whole.size() / 2));
   ASSERT_TRUE(Logs("configuration refused: the former one stays in force"));
@@ -243,7 +243,7 @@ TEST_F(ReloadTest, ChangedFileIsReadWithoutASignal) {
   EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=info to=debug"));
 }
 
-TEST_F(ReloadClassesTest, WhoMayHaveAClassFollowsTheFile) {
+TEST_F(ReloadClassesTest, PermissionForAClassFollowsTheFile) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
   Write(Types("{capacity: 1, namespaces: [\"*\"]}"));
   ::kill(node_->daemon_pid(), SIGHUP);
@@ -259,7 +259,7 @@ TEST_F(ReloadClassesTest, TypesThatComeOrGoWaitForAStartAndNothingChanges) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
 }
 
-TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceButForALackOfAClassInUse) {
+TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceUnlessAClassInUseIsMissing) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
   Define("{first: {oom_score_adj: 777}, next: {}}");
   ::kill(node_->daemon_pid(), SIGHUP);

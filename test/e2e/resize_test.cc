@@ -71,7 +71,7 @@ class ResizeTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(ResizeTest, AContainerThatGrewWhileQrmdWasAwayGetsMore) {
+TEST_F(ResizeTest, AContainerThatGrewWhileQrmdWasNotRunningGetsMore) {
   Start();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(2))));
   const CpuSet before = Cpus();
@@ -93,7 +93,7 @@ TEST_F(ResizeTest, AContainerThatGrowsInObserverModeGetsMore) {
   EXPECT_TRUE(Gets(3)) << ToString(Cpus());
 }
 
-TEST_F(ResizeTest, CpusThatWereGoneAtAStartAreReplacedAndTheNodeTellsWhatIsPending) {
+TEST_F(ResizeTest, CpusThatWereGoneAtAStartAreReplacedAndTheNodeReportsWhatIsPending) {
   Start();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(4))));
   const CpuSet before = Cpus();

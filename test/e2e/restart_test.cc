@@ -120,7 +120,7 @@ TEST_P(RestartTest, AdmissionWithoutAPluginFailsSoonAndLeavesNothingBehind) {
   EXPECT_EQ(Cpus("pod2"), "2-11");
 }
 
-TEST_P(RestartTest, ExplainTellsOfAnAdmittedAndOfARefusedPodAlsoAfterARestart) {
+TEST_P(RestartTest, ExplainShowsAnAdmittedAndOfARejectedPodAlsoAfterARestart) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   ASSERT_FALSE(runtime_->RunPod(Pod("pod2", "storage-service", 200, 40)).ok());
@@ -164,7 +164,7 @@ TEST_P(RestartTest, DaemonThatWasKilledKnowsItsPodsAndPluginsAgain) {
   EXPECT_THAT(runtime_->unsolicited(), IsEmpty()) << "updates go over CRI";
 }
 
-TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {
+TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasNotRunningIsForgotten) {
   Start(1);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "online-micro_service", 4))));
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "ETL", 2))));
@@ -178,7 +178,7 @@ TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {
   EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1"); }));
 }
 
-TEST_P(RestartTest, PluginThatWasAwayIsToldOfRemovedPodsWhenItReturns) {
+TEST_P(RestartTest, PluginThatWasNotRunningIsNotifiedOfRemovedPodsWhenItReturns) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   node_->KillPlugin("cpu");
@@ -205,7 +205,7 @@ TEST_P(RestartTest, RemovalIsRememberedForAPluginAcrossARestart) {
   EXPECT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "storage-service", 20, 40))));
 }
 
-TEST_P(RestartTest, RemovalThatNobodyHeardReachesAPluginThatIsAway) {
+TEST_P(RestartTest, RemovalDuringARestartReachesAPluginThatWasNotRunning) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   node_->KillPlugin("cpu");
@@ -218,7 +218,7 @@ TEST_P(RestartTest, RemovalThatNobodyHeardReachesAPluginThatIsAway) {
   EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
 }
 
-TEST_P(RestartTest, PluginThatHangsBlocksNoRemovalAndIsToldWhenItGoesOn) {
+TEST_P(RestartTest, PluginThatHangsBlocksNoRemovalAndIsNotifiedWhenItResponds) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   StopChild(node_->plugin_pid("cpu"));

@@ -132,7 +132,7 @@ TEST_F(ResyncTest, CreatedContainersRunWithWhatListReports) {
   ExpectAgreement();
 }
 
-TEST_F(ResyncTest, RestartedContainerKeepsItsPlaceUnderItsNewId) {
+TEST_F(ResyncTest, RestartedContainerKeepsItsAllocationsUnderItsNewId) {
   RunningPod pod = Run(Database("d"));
   const std::string before = List();
   const std::string old_id = pod.container_id;
@@ -153,7 +153,7 @@ TEST_F(ResyncTest, ResizedContainerTakesItsSharesAndKeepsOurCpus) {
   }
 }
 
-TEST_F(ResyncTest, RecreatedSandboxKeepsThePodsPlace) {
+TEST_F(ResyncTest, RecreatedSandboxKeepsThePodsAllocations) {
   RunningPod pod = Run(Database("d"));
   const std::string before = List();
   const std::string old_id = pod.sandbox_id;

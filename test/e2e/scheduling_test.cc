@@ -164,7 +164,7 @@ TEST_F(SchedulingTest, ThreadsInRealTimeShareNoHeapWithOthers) {
   EXPECT_EQ(HeapsAfter({"--realtime-priority=2"}), 1 + kOnTheWay);
 }
 
-TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeapButForTheIoLoop) {
+TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeapExceptTheIoLoop) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers have heaps of their own";
   }

@@ -111,7 +111,7 @@ class StrangersTest : public testing::Test {
   std::unique_ptr<ScriptedPlugin> plugin_;
 };
 
-TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangsAndARunningPodThatNobodyKnows) {
+TEST_F(StrangersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunningPod) {
   Start();
   runtime_.RunPodUnseen(Pod("slow"));
   runtime_.Disconnect();  // to tell of it when qrmd is back
@@ -140,7 +140,7 @@ TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangs) {
   EXPECT_FALSE(pools.get().ok());
 }
 
-TEST_F(StrangersTest, CreationsGoOnBesideOneOfAPodThatNobodyKnows) {
+TEST_F(StrangersTest, CreationsContinueBesideOneOfAnUnknownPod) {
   Start();
   auto slow = std::async(std::launch::async, [this] { return runtime_.RunPod(Pod("slow")); });
   ASSERT_TRUE(Await([this] { return kubelet_.lookups() == 1; }));

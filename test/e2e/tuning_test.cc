@@ -127,7 +127,7 @@ TEST_F(TuningTest, AConfigurationThatIsOnlyTriedTunesNothing) {
   EXPECT_EQ(Most(5), "2900000");
 }
 
-TEST_F(TuningTest, APluginInAProcessOfItsOwnTunesToo) {
+TEST_F(TuningTest, APluginInASeparateProcessTunesToo) {
   Configure("");
   std::ofstream(dir_ / "cpu.yaml") << Machine() << kClasses;
   StartNode("");

@@ -103,7 +103,7 @@ class WrongAnswerTest : public testing::TestWithParam<WrongAnswer> {
   static inline DriverNode::Admit admit QRM_GUARDED_BY(mutex);
 };
 
-TEST_P(WrongAnswerTest, IsRefusedWithASentenceAndLeavesTheStateAsItWas) {
+TEST_P(WrongAnswerTest, IsRejectedWithASentenceAndLeavesTheStateAsItWas) {
   const std::string before = node->State();
   Set(GetParam().admit);
   const auto begin = std::chrono::steady_clock::now();

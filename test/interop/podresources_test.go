@@ -90,7 +90,7 @@ func TestPodResources(t *testing.T) {
 			t.Errorf("shared CPUs are listed: %v", got)
 		}
 	})
-	t.Run("AppContainersStandInTheirOrder", func(t *testing.T) {
+	t.Run("AppContainersAreInTheirOrder", func(t *testing.T) {
 		var names []string
 		for _, container := range listedPod(t, n, "database").GetContainers() {
 			names = append(names, container.GetName())

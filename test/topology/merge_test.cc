@@ -40,7 +40,7 @@ TEST(MergeReasonsTest, NameTheResourceWhoseHintsExcludedWhat) {
               ElementsAre("memory: prefers 1 or 2, which excludes 0 that cpu prefers"));
 }
 
-TEST(MergeReasonsTest, TellWhyNothingIsLeft) {
+TEST(MergeReasonsTest, ReportWhyNothingIsLeft) {
   const MergeResult result = MergeHints(Nodes(4),
                                         {{"cpu", Preferred({{0}, {1}})},
                                          {"memory", Preferred({{2}})},

@@ -63,7 +63,7 @@ TEST_F(NumaTest, EachContainersCpusAndMemoryAreOnOneNode) {
   EXPECT_GE(nodes.Count(), 3) << "10 CPUs have room on three nodes of four";
 }
 
-TEST_F(NumaTest, MemoryReturnsWithAContainerThatSomebodyMovedWhileQrmdWasDead) {
+TEST_F(NumaTest, MemoryReturnsWithAContainerThatAnotherProcessMovedWhileQrmdWasDead) {
   StartNode(kStatic);
   const RunningPod pod = MustRun(Guaranteed("moved", 2));
   const int own = NodeOf(pod);
@@ -85,7 +85,7 @@ TEST_F(NumaTest, MemoryReturnsWithAContainerThatSomebodyMovedWhileQrmdWasDead) {
   EXPECT_TRUE(Await([&] { return bool(LiesOn(pod, {own})); }, kPatience));
 }
 
-TEST_F(NumaTest, WhatFitsNoNodeIsRefusedWithWhatEachNodeHas) {
+TEST_F(NumaTest, WhatFitsNoNodeIsRejectedWithWhatEachNodeHas) {
   StartNode(kStatic);
   const Status cpus = Run(Guaranteed("wide", 5)).status();
   EXPECT_THAT(MessageOf(cpus), HasSubstr("single-numa-node"));

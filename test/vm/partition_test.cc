@@ -82,7 +82,7 @@ class ContainerPartitionTest : public MachineTest {
   std::unique_ptr<Process> driver_;
 };
 
-TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndNobodysAfterwards) {
+TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndFreeAfterwards) {
   auto pod = RunUntilItIsDecided(Unbalanced());
   if (!MayBe()) {
     EXPECT_THAT(MessageOf(pod.status()), HasSubstr("takes cgroup v2, Linux 6.7"));

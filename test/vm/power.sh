@@ -38,7 +38,7 @@ part AdmitsUntilThePowerIsCut --cut-at "admitted p6 " || status=$?
 ((status == 137)) || { echo "power.sh: the machine ended with $status before its power was cut" >&2 && exit 1; }
 remember AdmitsUntilThePowerIsCut
 echo "power.sh: power is back"
-part WhatWasAcknowledgedReturnsToItsPlace
-remember WhatWasAcknowledgedReturnsToItsPlace
+part AcknowledgedAllocationsAreRestored
+remember AcknowledgedAllocationsAreRestored
 echo "power.sh: the machine is restarted with containers running"
-part WhatWasAcknowledgedReturnsToItsPlace
+part AcknowledgedAllocationsAreRestored

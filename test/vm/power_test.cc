@@ -77,7 +77,7 @@ TEST_F(PowerTest, AdmitsUntilThePowerIsCut) {
   }
 }
 
-TEST_F(PowerTest, WhatWasAcknowledgedReturnsToItsPlace) {
+TEST_F(PowerTest, AcknowledgedAllocationsAreRestored) {
   const std::vector<Acknowledged> all = ReadAcknowledged();
   ASSERT_FALSE(all.empty());
   std::cout << node_->Qrmctl({"pods"}).value_or("") << "\n";

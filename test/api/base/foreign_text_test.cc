@@ -6,7 +6,7 @@
 namespace qrm::foreign_text_test {
 namespace {
 
-TEST(ForeignTextTest, EscapesControlCharactersAndWhatIsNoUtf8) {
+TEST(ForeignTextTest, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(Escaped("a\nb\tc\rd"), "a\\nb\\tc\\rd");
   EXPECT_EQ(Escaped(std::string_view("\0\x1b\x7f", 3)), "\\x00\\x1b\\x7f");
   EXPECT_EQ(Escaped("\xc2\x9b"), "\\xc2\\x9b") << "C1, which some terminals obey";
@@ -40,7 +40,7 @@ TEST(ForeignTextTest, KnowsWhatIsUtf8) {
   }
 }
 
-TEST(ForeignTextTest, CutsAtAWholeCharacterAndTellsTheLength) {
+TEST(ForeignTextTest, CutsAtAWholeCharacterAndReportsTheLength) {
   EXPECT_EQ(Cut("abc", 3), "abc");
   EXPECT_EQ(Cut("abcd", 3), "abc... (4 bytes)");
   EXPECT_EQ(Cut("ab€", 4), "ab... (5 bytes)");

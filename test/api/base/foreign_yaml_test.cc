@@ -46,7 +46,7 @@ TEST(ParseYamlTest, ReadsTheFirstDocumentAndNothingAsNull) {
   }
 }
 
-TEST(ParseYamlTest, RefusesAnchorsThatReferToThemselves) {
+TEST(ParseYamlTest, RejectsAnchorsThatReferToThemselves) {
   for (const char* text : {"&a [*a]", "a: &a {b: [*a]}", "&a {*a : 1}", "a: &a [&b [*a], *b]"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("f.yaml:1: an anchor refers to itself")) << text;
   }
@@ -96,7 +96,7 @@ TEST(ParseYamlTest, EndsWhenItTakesTooLong) {
               HasSubstr("ms to read; write less"));
 }
 
-TEST(ParseYamlTest, RefusesAliasesOfOthers) {
+TEST(ParseYamlTest, RejectsAliasesOfOthers) {
   const uint64_t rejected = RejectedSoFar(Rejected::kYaml);
   EXPECT_EQ(ErrorOf("a: &a 1\nb: *a\n", kForeignYaml),
             "cannot read f.yaml:2: it has an alias; write out what it stands for");

@@ -68,7 +68,7 @@ TEST(TaskThreadTest, RunsWhatIsDispatchedAfterWhatIsUnderWay) {
   EXPECT_EQ(ran, (std::vector<int>{1, 2}));
 }
 
-TEST(TaskThreadTest, RunsOneTaskAtATimeWhoeverDispatchesThem) {
+TEST(TaskThreadTest, RunsOneTaskAtATimeFromAnyDispatcher) {
   int unguarded = 0;  // a sanitizer tells of two at once
   TaskThread thread;
   std::vector<std::thread> dispatchers;

@@ -45,7 +45,7 @@ TEST_F(ProbeSocketTest, FindsAListenerAlsoWhenItsQueueIsFull) {
   }
 }
 
-TEST_F(ProbeSocketTest, TellsAnAbsentSocketFromADeadOne) {
+TEST_F(ProbeSocketTest, DistinguishesAnAbsentSocketFromADeadOne) {
   EXPECT_EQ(ProbeSocket(path_), ENOENT);
   {
     const BoundSocket killed(path_);
@@ -53,7 +53,7 @@ TEST_F(ProbeSocketTest, TellsAnAbsentSocketFromADeadOne) {
   EXPECT_EQ(ProbeSocket(path_), ECONNREFUSED);
 }
 
-TEST_F(ProbeSocketTest, RefusesAPathThatNoSocketCanHave) {
+TEST_F(ProbeSocketTest, RejectsAPathThatNoSocketCanHave) {
   EXPECT_EQ(ProbeSocket(std::string(kMaxSocketPath + 1, 'x')), ENAMETOOLONG);
   EXPECT_FALSE(SocketAddress(std::string(kMaxSocketPath + 1, 'x')).has_value());
   EXPECT_TRUE(SocketAddress(std::string(kMaxSocketPath, 'x')).has_value());

@@ -24,7 +24,7 @@ class HttpConnectionsTest : public testing::Test {
   HttpConnections connections_{{.total = 4, .per_peer = 2, .body_bytes = 100}};
 };
 
-TEST_F(HttpConnectionsTest, NobodyGoesWhileThereIsRoom) {
+TEST_F(HttpConnectionsTest, NoConnectionIsClosedWhileThereIsRoom) {
   Add("a", "a1");
   Add("b", "b1");
   EXPECT_THAT(dropped_, IsEmpty());

@@ -58,7 +58,7 @@ func TestRestartsLeaveContainersWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestPodMadeWhileQrmdIsAwayIsPlacedWhenItIsBack(t *testing.T) {
+func TestPodCreatedWhileQrmdIsNotRunningIsPlacedWhenItReturns(t *testing.T) {
 	create(t, pod("early", podSpec(container("c", sleep, someCpu))))
 	awaitRunning(t, "early")
 	// A DaemonSet that no node is for has no pod.

@@ -141,7 +141,7 @@ func TestNodeStatusThatKubeletRewritesIsRepaired(t *testing.T) {
 			mustHaveBeenRepaired(t, begin, "admin")
 		})
 	}
-	t.Run("KubeletThatRegistersItsNodeAnew", func(t *testing.T) {
+	t.Run("KubeletThatRegistersItsNodeAgain", func(t *testing.T) {
 		begin := time.Now()
 		call(t, "stop", "kubelet")
 		kubectl(t, "delete", "node", "node")

@@ -87,7 +87,7 @@ func TestPodThatFitsNoNumaNodeWaitsForRoom(t *testing.T) {
 	t.Run("WithTheExtenderItStaysPendingWithTheReason", func(t *testing.T) {
 		await(t, "the reason on the pod that waits", func() error { return waitsForANumaNode("wide") })
 	})
-	t.Run("WithoutTheExtenderItIsBoundAndRefused", func(t *testing.T) {
+	t.Run("WithoutTheExtenderItIsBoundAndRejected", func(t *testing.T) {
 		create(t, ofWholeCpus("unplaced", wanted, false))
 		await(t, "an event by which qrmd refuses it", func() error { return refusalOf("unplaced") })
 		if bound := kubectl(t, "get", "pod", "unplaced", "-o", "jsonpath={.spec.nodeName}"); bound != "node" {

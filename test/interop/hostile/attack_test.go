@@ -32,7 +32,7 @@ const (
 func TestAttack(t *testing.T) {
 	socket := os.Getenv(attackRole)
 	if socket == "" {
-		t.Skip("runs within TestHostileClientHarmsNobodyElse")
+		t.Skip("runs within TestHostileClientHarmsNoOtherClient")
 	}
 	for _, attack := range []func(string){holdConnections, openHalfStreams, sendGarbage, floodContinuations} {
 		go attack(socket)

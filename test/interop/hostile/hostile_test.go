@@ -85,7 +85,7 @@ func attackTime() time.Duration {
 func TestPoliteClient(t *testing.T) {
 	socket := os.Getenv(politeRole)
 	if socket == "" {
-		t.Skip("runs within TestHostileClientHarmsNobodyElse")
+		t.Skip("runs within TestHostileClientHarmsNoOtherClient")
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -361,7 +361,7 @@ func expectLimits(t *testing.T, of mode, admissions, bare both) {
 // The attackers occupy all CPUs with work of their own, so that also an admission that they do not touch waits for its turn.
 // qrmd runs as it does on any node: what it does against that is part of what is measured. The runtime, which measures, does not
 // wait for CPUs.
-func TestHostileClientHarmsNobodyElse(t *testing.T) {
+func TestHostileClientHarmsNoOtherClient(t *testing.T) {
 	for _, of := range modes {
 		t.Run(of.name, func(t *testing.T) { attackNode(t, of) })
 	}

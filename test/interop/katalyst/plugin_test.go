@@ -319,7 +319,7 @@ func TestKatalystsClientReadsWhatKubeletsApiDoesNotHave(t *testing.T) {
 
 // A hint list that is absent leaves the choice open, one that is there and empty refuses every node: Go
 // plugins tell the two apart by nil.
-func TestAbsentAndEmptyHintsAreToldApart(t *testing.T) {
+func TestAbsentAndEmptyHintsAreDistinguished(t *testing.T) {
 	n := node.Start(t, onlyThePlugin)
 	plugin := newPlugin("40-43")
 	plugin.registerDirectly(t, n)
@@ -342,7 +342,7 @@ func TestAbsentAndEmptyHintsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestRegistrationsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidRegistrationsAreRejected(t *testing.T) {
 	n := node.Start(t, onlyThePlugin)
 	client := resourceplugin.NewRegistrationClient(node.Dial(t, filepath.Join(n.RegistrationDir(), "kubelet.sock")))
 	for name, request := range map[string]*resourceplugin.RegisterRequest{

@@ -52,7 +52,7 @@ class DriverStepTest : public AdmitterTest {
   AdmissionOptions options_;
 };
 
-TEST_F(DriverStepTest, ADriverIsAskedInPlaceOfTheCpuPluginWhichWithholdsWhatItGives) {
+TEST_F(DriverStepTest, ADriverIsAskedInsteadOfTheCpuPluginWhichWithholdsItsCpus) {
   const auto admitted = Admit(Asking(), options_);
   ASSERT_TRUE(IsOk(admitted.status()));
   EXPECT_EQ(admitted->properties.at("CpusetCpus"), "2-3");
@@ -72,7 +72,7 @@ TEST_F(DriverStepTest, TheRecordNamesTheDriverAndTheCpuPlugin) {
   EXPECT_TRUE(record->allocations.at("cpu")->exclusive);
 }
 
-TEST_F(DriverStepTest, ARepeatedRequestAsksNobody) {
+TEST_F(DriverStepTest, ARepeatedRequestAsksNoDriver) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   plugins_.ForgetCalls();
   EXPECT_EQ(Admit(Asking(), options_)->properties.at("CpusetCpus"), "2-3");
@@ -85,7 +85,7 @@ TEST_F(DriverStepTest, AContainerWithoutDriverIsPlacedAsEver) {
               ElementsAre("hints cpu", "hints memory", "allocate cpu", "allocate memory"));
 }
 
-TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRefusedAndTakenBack) {
+TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRejectedAndTakenBack) {
   Change([](PluginScript& driver) {
     driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 9}}}};
   });
@@ -96,7 +96,7 @@ TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRefusedAndTakenBack) {
   EXPECT_EQ(Record(Asking()), nullptr);
 }
 
-TEST_F(DriverStepTest, ARefusalIsTheDriversRight) {
+TEST_F(DriverStepTest, ARejectionIsTheDriversRight) {
   Change([](PluginScript& driver) {
     driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
   });
@@ -104,7 +104,7 @@ TEST_F(DriverStepTest, ARefusalIsTheDriversRight) {
   EXPECT_THAT(plugins_.calls(), Not(Contains("suspect cci.qrm.io/fast")));
 }
 
-TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRefuses) {
+TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRejects) {
   PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
   cpu.restores = Status(StatusCode::kUnimplemented, "no such call");
   plugins_.Set("cpu", cpu);
@@ -112,7 +112,7 @@ TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRefuses) {
               HasSubstr("it does not withhold the CPUs that the compute driver gave"));
 }
 
-TEST_F(DriverStepTest, AMissingDriverRefusesUnlessItsPodsMayFallBack) {
+TEST_F(DriverStepTest, AMissingDriverRejectsUnlessItsPodsMayFallBack) {
   plugins_.Drop(kFast);
   EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("compute driver fast is not registered"));
   options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
@@ -120,13 +120,13 @@ TEST_F(DriverStepTest, AMissingDriverRefusesUnlessItsPodsMayFallBack) {
   EXPECT_THAT(LastTrace()["driver"]["fallback"], HasSubstr("is not registered"));
 }
 
-TEST_F(DriverStepTest, ARefusalNeverFallsBack) {
+TEST_F(DriverStepTest, ARejectionNeverFallsBack) {
   options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
   Change([](PluginScript& driver) { driver.computes = Status(StatusCode::kUnavailable, "no"); });
   EXPECT_FALSE(Admit(Asking(), options_).ok());
 }
 
-TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRefused) {
+TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRejected) {
   options_.drivers.clear();
   EXPECT_THAT(Rejection(Asking(), options_),
               HasSubstr("does not allow compute driver fast to namespace default"));
@@ -178,7 +178,7 @@ TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
 }
 
-TEST_F(DriverStepTest, NobodyWaitsForADriverThatIsToldOfARemoval) {
+TEST_F(DriverStepTest, NoAdmissionWaitsForADriverThatIsNotifiedOfARemoval) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   RunOn(state_, [&] {
     EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"})));
@@ -189,7 +189,7 @@ TEST_F(DriverStepTest, NobodyWaitsForADriverThatIsToldOfARemoval) {
   EXPECT_EQ(Record(Asking()), nullptr);
 }
 
-TEST_F(DriverStepTest, WhoNeedsTheRoomWaitsForTheDriver) {
+TEST_F(DriverStepTest, AnAdmissionThatNeedsTheRoomWaitsForTheDriver) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   int done = 0;
   RunOn(state_, [&] {
@@ -204,7 +204,7 @@ TEST_F(DriverStepTest, WhoNeedsTheRoomWaitsForTheDriver) {
   EXPECT_EQ(done, 1) << "the answer of before is of no use any more";
 }
 
-TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAnewOnceItsDriverHasTakenTheRemoval) {
+TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAgainOnceItsDriverHasTakenTheRemoval) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   RunOn(state_, [&] {
     EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"})));

@@ -78,7 +78,7 @@ TEST_F(DryRunTest, AsksForHintsOnlyAndLeavesNoTrace) {
   EXPECT_THAT(events_, IsEmpty());
 }
 
-TEST_F(DryRunTest, TellsWhatTheAdmissionThatFollowsTellsUpToItsMerge) {
+TEST_F(DryRunTest, ReportsWhatTheAdmissionThatFollowsReportsUpToItsMerge) {
   plugins_.Set("memory", Hints(OnNode(1)));
   const nlohmann::json dry = TraceOf(Run({Demand()}));
   ASSERT_TRUE(Admit(Demand()).ok());
@@ -115,7 +115,7 @@ TEST_F(DryRunTest, SaysWhatTheMergeExcluded) {
   EXPECT_FALSE(TraceOf(report)["merge_reasons"].empty());
 }
 
-TEST_F(DryRunTest, AsksAboutEachContainerAloneAndSaysThatTogetherTheyMayNotFit) {
+TEST_F(DryRunTest, AsksAboutEachContainerSeparatelyAndSaysThatTogetherTheyMayNotFit) {
   const DryRunReport report = Run({TwoContainers()});
   EXPECT_EQ(report.result, Result::kAdmitted);
   ASSERT_THAT(report.decisions, SizeIs(2));
@@ -145,7 +145,7 @@ TEST_F(DryRunTest, RejectsThePodWhenItsContainersDoNotFitTogether) {
   EXPECT_TRUE(plugins_.hinted("cpu").for_whole_pod);
 }
 
-TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
+TEST_F(DryRunTest, SkipsWhatAnAdmissionWouldSkip) {
   AdmissionOptions options;
   options.skipped_namespaces = {"default"};
   const DryRunReport skipped = Run({TwoContainers()}, options);
@@ -162,7 +162,7 @@ TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
   EXPECT_THAT(unserved.notes, IsEmpty());
 }
 
-TEST_F(DryRunTest, RejectsWhatAPluginThatIsAwayWouldServe) {
+TEST_F(DryRunTest, RejectsWhatAPluginThatIsNotRunningWouldServe) {
   PluginScript away;
   away.live = false;
   away.problem = "it was killed";

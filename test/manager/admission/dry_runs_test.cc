@@ -81,7 +81,7 @@ class DryRunsTest : public testing::Test {
   std::unique_ptr<DryRuns> runs_;
 };
 
-TEST_F(DryRunsTest, TriesThePodUnderAUidThatNobodyHas) {
+TEST_F(DryRunsTest, TriesThePodUnderAnUnusedUid) {
   Make(SpecsFrom::kKubelet);
   const Answer first = Ask().get();
   ASSERT_TRUE(first.ok()) << first.status();
@@ -100,7 +100,7 @@ TEST_F(DryRunsTest, SaysWhatQrmdWillNotKnowOfAPodWithoutItsSpec) {
   EXPECT_THAT(report->notes.back(), HasSubstr("nothing is known then of its example.com/nic"));
 }
 
-TEST_F(DryRunsTest, LeavesPodsAloneWhileQrmdStandsAside) {
+TEST_F(DryRunsTest, SkipsPodsWhileQrmdStandsAside) {
   Make(SpecsFrom::kKubelet);
   conflicts_ = {"kubelet pins CPUs; set cpuManagerPolicy: none"};
   const Answer report = Ask().get();
@@ -110,7 +110,7 @@ TEST_F(DryRunsTest, LeavesPodsAloneWhileQrmdStandsAside) {
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(DryRunsTest, RefusesWhatIsNoPod) {
+TEST_F(DryRunsTest, RejectsWhatIsNotAPod) {
   Make(SpecsFrom::kKubelet);
   EXPECT_EQ(Ask("\xff").get().status().code(), StatusCode::kInvalidArgument);
 }

@@ -55,7 +55,7 @@ TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_TRUE(AskedForNothing());
 }
 
-TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
+TEST_F(LeftAloneTest, NoPodIsSkippedByAForgedOwnerOrPriorityClass) {
   ContainerDemand forged = Demand();
   forged.controller_kind = "DaemonSet";
   forged.priority_class = "system-node-critical";
@@ -63,7 +63,7 @@ TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
   EXPECT_FALSE(AskedForNothing());
 }
 
-TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
+TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRejected) {
   ContainerDemand annotated = Demand();
   annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_EQ(Rejection(annotated),
@@ -74,7 +74,7 @@ TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
+TEST_F(LeftAloneTest, SkippedContainerStaysOffExclusiveCpusOfOthers) {
   ContainerDemand demand = Demand();
   demand.pod.role = "database";
   demand.pod.annotations = {{kSkip, "true"}, {kQosLevel, "dedicated_cores"}};
@@ -92,7 +92,7 @@ TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
   EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
 }
 
-TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
+TEST_F(LeftAloneTest, StartsWhereAPluginRejectsEvenThat) {
   PluginScript refuses;
   refuses.hints = Status(StatusCode::kInternal, "broken");
   plugins_.Set("cpu", refuses);
@@ -118,7 +118,7 @@ TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
   EXPECT_EQ(MessageFor(daemon, options), "");
 }
 
-TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
+TEST_F(LeftAloneTest, KeepsTheAllocationsOfAPodThatWasPlacedBefore) {
   ContainerDemand first = Demand("web", "first");
   ASSERT_TRUE(Admit(first).ok());
   ContainerDemand second = Demand("web", "second");

@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerOne) {
+TEST_F(AdmitterTest, RestoresTheFormerAllocationInPluginsWhenTheDiskRejectsALargerOne) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ContainerDemand more = Demand();
   more.requests.Edit()["cpu"] = 4;
@@ -58,7 +58,7 @@ TEST_F(AdmitterTest, RestoresWhatAResizedContainerHasWhenAnotherPluginFails) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("restore memory")))) << "it gave nothing";
 }
 
-TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
+TEST_F(AdmitterTest, AsksNoPluginForWhatARunningContainerCouldNotChange) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   ContainerDemand with_nic = Demand();
   with_nic.requests.Edit()["nic"] = 100;
@@ -113,7 +113,7 @@ TEST_F(AdmitterTest, ClaimsWhatTheRuntimeSaysThatARunningContainerWasMadeWith) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
 }
 
-TEST_F(AdmitterTest, GivesAContainerThatIsMadeAnewWhatItRanWithout) {
+TEST_F(AdmitterTest, GivesARecreatedContainerWhatItRanWithout) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   ASSERT_TRUE(Admit(RunsWithoutNic(), {}, Admitter::Moment::kAfterTheFact).ok());
   const auto made = Admit(RunsWithoutNic());
@@ -129,7 +129,7 @@ TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {
   EXPECT_THAT(plugins_.calls(), Not(Contains("remove memory uid-web")));
 }
 
-TEST_F(AdmitterTest, RecordsWhoGaveWhat) {
+TEST_F(AdmitterTest, RecordsWhichPluginGaveEachAllocation) {
   PluginScript cpu;
   cpu.gives = AllocationByResource{{"cpu", Pin(kCpusetCpus, "0-1")},
                                    {"cache", ResourceAllocation{.envs = {{"CACHE", "l3"}}}}};
@@ -142,7 +142,7 @@ TEST_F(AdmitterTest, RecordsWhoGaveWhat) {
   EXPECT_EQ(origins.at("memory").plugin, "memory");
 }
 
-TEST_F(AdmitterTest, RefusesMoreBoundMemoryThanANodeHasWhateverThePluginSays) {
+TEST_F(AdmitterTest, RejectsMoreBoundMemoryThanANodeHasWhateverThePluginSays) {
   ResourceAllocation bound = Pin(kCpusetMems, "0");
   bound.amount_by_node = {{0, machine_.FindNode(0)->memory_bytes / 2 + 1}};
   plugins_.Set("memory", Gives("memory", bound));

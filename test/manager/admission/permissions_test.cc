@@ -150,7 +150,7 @@ TEST_P(FeatureTest, IsForTheSystemAndForNamespacesThatARuleLists) {
   EXPECT_EQ(Refusal("listed"), "");
 }
 
-TEST_P(FeatureTest, IsRefusedToOthersUnlessItIsUsualWhateverTheyForge) {
+TEST_P(FeatureTest, IsRejectedToOthersUnlessItIsUsualWhateverTheyForge) {
   const std::string want =
       GetParam().usual ? "" : Sentence("the default rule of permissions", "unlisted");
   EXPECT_EQ(Refusal("unlisted"), want);
@@ -158,7 +158,7 @@ TEST_P(FeatureTest, IsRefusedToOthersUnlessItIsUsualWhateverTheyForge) {
   EXPECT_EQ(Refusal("unlisted", "", "system-node-critical"), want);
 }
 
-TEST_P(FeatureTest, IsRefusedByTheFirstRuleThatNamesTheNamespace) {
+TEST_P(FeatureTest, IsRejectedByTheFirstRuleThatNamesTheNamespace) {
   const std::string want = Sentence("rule 2 of permissions (namespaces closed)", "closed");
   // dedicated_cores comes before what refines it.
   EXPECT_EQ(Refusal("closed"),
@@ -172,7 +172,7 @@ TEST_P(FeatureTest, IsRefusedByTheFirstRuleThatNamesTheNamespace) {
 INSTANTIATE_TEST_SUITE_P(All, FeatureTest, testing::ValuesIn(kFeatures),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(WishesTest, AskForNothingIsNeverRefused) {
+TEST(WishesTest, ARequestForNothingIsNeverRejected) {
   AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
   ContainerDemand demand = Annotated({{"example.com/other", "{{{"}});
   demand.pod.pod_namespace = "default";
@@ -189,7 +189,7 @@ TEST(WishesTest, QuoteOnlyTheBeginningOfANameAndNoControlCharacter) {
   EXPECT_LT(refusal.size(), 1000);
 }
 
-TEST(WishesTest, RefuseAnnotationsThatCannotBeRead) {
+TEST(WishesTest, RejectAnnotationsThatCannotBeRead) {
   const Status refused = CheckWishes(Annotated({{kCpu, "["}}), {}, {});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
 }
@@ -205,7 +205,7 @@ TEST(PermissionsTest, FirstRuleThatMatchesDecides) {
   EXPECT_EQ(permissions->RuleFor("").title, "the default rule of permissions");
 }
 
-TEST(PermissionsTest, StarsStandForAnyText) {
+TEST(PermissionsTest, StarsMatchAnyText) {
   const auto matches = [](const std::string& glob, const std::string& text) {
     const auto permissions = Read("[{namespaces: [\"" + glob + "\"]}]");
     return permissions->RuleFor(text).title.starts_with("rule 1");
@@ -254,7 +254,7 @@ TEST(PermissionsTest, EverythingIncludesNamesUnlessTheyAreListed) {
   EXPECT_FALSE(permissions->Allows("a", {Feature::kRole, "other", ""}));
 }
 
-TEST(PermissionsTest, RefusesMistakesWithPlaceAndCure) {
+TEST(PermissionsTest, RejectsMistakesWithLocationAndCure) {
   EXPECT_THAT(MessageOf(Read("[{allow: [opt-out]}]").status()),
               HasSubstr("is missing, so that the rule is for nobody"));
   EXPECT_THAT(MessageOf(Read("[{namespaces: [a], allow: [all]}]").status()),

@@ -55,7 +55,7 @@ std::vector<std::string> Pods(const sdk::Grants& grants) {
 
 /// After the loss of a log the checkpoint is older than the plugin's state: what pods had that are
 /// gone since may belong to others.
-TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
+TEST(TeachPluginTest, ResyncsNothingOfPodsThatTheRuntimeDoesNotHave) {
   const auto state = std::make_shared<const checkpoint::NodeState>(
       checkpoint::NodeState()
           .With(Admit(SamplePod("gone"), "main", {{"cpu", OwnCpus("0-1")}}))
@@ -74,7 +74,7 @@ TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
   EXPECT_THAT(Pods(client->plugin.restored), ElementsAre("uid-lives"));
 }
 
-TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsTaught) {
+TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsResynced) {
   const auto client = std::make_shared<ServedPlugin>();
   const AdmissionOptions options;
   bool ready = false;
@@ -89,7 +89,7 @@ TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsTaught) {
   EXPECT_TRUE(client->is_taught());
 }
 
-TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
+TEST(TeachPluginTest, ResyncsNothingBeforeTheRuntimeHasReportedAllContainers) {
   const auto state = std::make_shared<const checkpoint::NodeState>(checkpoint::NodeState().With(
       Admit(SamplePod("recorded"), "main", {{"cpu", OwnCpus("0-1")}})));
   const auto client = std::make_shared<ServedPlugin>();
@@ -145,11 +145,11 @@ class TeachPluginWithOrphanTest : public testing::Test {
   const std::shared_ptr<ServedPlugin> client_ = std::make_shared<ServedPlugin>();
 };
 
-TEST_F(TeachPluginWithOrphanTest, IsLiveBeforeItLetsGoWhatItHoldsForNobody) {
+TEST_F(TeachPluginWithOrphanTest, IsLiveBeforeItReleasesAllocationsWithoutAContainer) {
   EXPECT_THAT(RemovedBeforeItIsLive("2-3"), ElementsAre());
 }
 
-TEST_F(TeachPluginWithOrphanTest, LetsGoFirstWhatIsSomebodysOwnOnRecord) {
+TEST_F(TeachPluginWithOrphanTest, ReleasesFirstWhatIsExclusiveToAnotherContainerOnRecord) {
   EXPECT_THAT(RemovedBeforeItIsLive("1-2"), ElementsAre(ContainerKey{"uid-gone", "main"}));
 }
 

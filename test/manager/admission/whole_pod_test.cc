@@ -76,7 +76,7 @@ TEST_F(WholePodTest, AsksInTheOrderInWhichTheContainersStart) {
   EXPECT_EQ(plugins_.calls().size(), 12u) << "hints and allocations of two plugins for three";
 }
 
-TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedPlace) {
+TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedAllocation) {
   ASSERT_TRUE(Admit(WholePod("setup")).ok());
   plugins_.ForgetCalls();
   const auto later = Admit(WholePod("logger"));
@@ -119,7 +119,7 @@ TEST_F(WholePodTest, PlacesNoneWhenOneDoesNotFitAndNamesIt) {
   EXPECT_EQ(LastTrace()["container"], "logger");
 }
 
-TEST_F(WholePodTest, LeavesATraceOfEachContainerThatGotItsPlaceBeforeOneDidNot) {
+TEST_F(WholePodTest, LeavesATraceOfEachContainerThatWasPlacedBeforeOneWasNot) {
   ResourceAllocation own = Pin(kCpusetCpus, "0-1");
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
@@ -165,7 +165,7 @@ TEST_F(WholePodTest, AsksAgainForTheCreatedContainerOnlyWhenTheSpecHasGrown) {
   EXPECT_EQ(Record(resized)->requests.at("cpu"), 3);
 }
 
-TEST_F(WholePodTest, RefusesCpusThatAnEarlierContainerOfThePodOwns) {
+TEST_F(WholePodTest, RejectsCpusThatAnEarlierContainerOfThePodOwns) {
   ResourceAllocation own = Pin(kCpusetCpus, "0-1");
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
@@ -217,7 +217,7 @@ TEST_F(WholePodTest, AsksOnceForAllContainersTogetherInPodScope) {
   EXPECT_EQ(LastTrace()["scope"], "pod");
 }
 
-TEST_F(WholePodTest, RefusesAPodWhoseContainersDoNotFitTogetherInPodScope) {
+TEST_F(WholePodTest, RejectsAPodWhoseContainersDoNotFitTogetherInPodScope) {
   PluginScript full = OnNode(1, "4-7");
   full.hints = HintList(std::vector<TopologyHint>{});
   plugins_.Set("cpu", full);

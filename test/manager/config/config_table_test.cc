@@ -89,7 +89,7 @@ std::vector<std::string> AllNames() {
 
 class ConfigKeyTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(ConfigKeyTest, IsReadIntoAPlaceOfItsOwnAndShownAsWritten) {
+TEST_P(ConfigKeyTest, IsReadIntoItsFieldAndShownAsWritten) {
   const std::string value = OtherValueOf(GetParam());
   ASSERT_NE(value, "") << "no value of kValues suits " << GetParam() << "; add one that does";
   Config config;

@@ -69,7 +69,7 @@ TEST_F(ReloadTest, PluginsThatComeOrGoWaitForAStart) {
   EXPECT_THAT(plugins_, ElementsAre("cpu"));
 }
 
-TEST_F(ReloadTest, WhatAPluginRefusesChangesNothingAtAllAndIsTriedAgain) {
+TEST_F(ReloadTest, WhatAPluginRejectsChangesNothingAtAllAndIsTriedAgain) {
   const std::string wrong = "builtin-plugins: [cpu]\nlog-level: error\nplugins: {cpu: {}}\n";
   log::SetLevel(log::Level::kInfo);
   takes_ = Errorf(StatusCode::kInvalidArgument, "cannot fit");
@@ -82,7 +82,7 @@ TEST_F(ReloadTest, WhatAPluginRefusesChangesNothingAtAllAndIsTriedAgain) {
   log::SetLevel(log::Level::kInfo);
 }
 
-TEST_F(ReloadTest, FileThatCannotBeReadAsksNobody) {
+TEST_F(ReloadTest, FileThatCannotBeReadAsksNoPlugin) {
   EXPECT_THAT(MessageOf(Reread("log-level: loud\nplugins: {cpu: {}}\n")),
               HasSubstr("qrmd.yaml:1: log-level"));
   EXPECT_THAT(asked_, IsEmpty());

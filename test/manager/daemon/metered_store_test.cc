@@ -32,7 +32,7 @@ TEST(MeteredStoreTest, CountsWhatWasRepairedAtStartAndSince) {
   EXPECT_GT(metrics.store.repairs_total.Value(), 1);
 }
 
-TEST(MeteredStoreTest, CountsWhatTheDiskRefuses) {
+TEST(MeteredStoreTest, CountsWhatTheDiskRejects) {
   Metrics metrics;
   const checkpoint::OpenedStore opened = MeterStore(test::OpenStore("/proc/none"), metrics.store);
   EXPECT_FALSE(opened.store->Commit(PutSample("a")).ok());

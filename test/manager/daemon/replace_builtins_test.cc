@@ -87,7 +87,7 @@ TEST_F(ReplaceBuiltinsTest, NoneIsReplacedWhenOneCannotTakeOver) {
   EXPECT_EQ(memory_.allocate_calls, 1);
 }
 
-TEST_F(ReplaceBuiltinsTest, ResourceThatNoneServesIsRefused) {
+TEST_F(ReplaceBuiltinsTest, ResourceThatNoneServesIsRejected) {
   std::vector<BuiltinPlugin> fresh;
   fresh.push_back({.resource = "nic", .plugin = std::make_unique<CountingPlugin>()});
   EXPECT_THAT(MessageOf(ReplaceBuiltins(std::move(fresh), running_)),

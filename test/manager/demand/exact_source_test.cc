@@ -72,7 +72,7 @@ TEST(PodListTest, LeavesOutPodsThatCannotBeUsedAndSaysWhy) {
   EXPECT_THAT(MessageOf(list->unusable[3]), HasSubstr("default/odd (u0): container main"));
 }
 
-TEST(PodListTest, RefusesWhatIsNoPodList) {
+TEST(PodListTest, RejectsWhatIsNotAPodList) {
   for (const char* text : {"", "[]", "{}", "null", "{\"kind\": \"PodList\", \"items\": 3}",
                            "{\"kind\": \"Status\"}", "<html>", "{\"kind\": \"PodList\""}) {
     EXPECT_EQ(ParsePodList(text).status().code(), StatusCode::kInvalidArgument) << text;
@@ -80,7 +80,7 @@ TEST(PodListTest, RefusesWhatIsNoPodList) {
   EXPECT_TRUE(ParsePodList(R"({"kind": "PodList", "items": null})").ok());
 }
 
-TEST(PodListTest, RefusesNestingThatWouldFillTheStack) {
+TEST(PodListTest, RejectsNestingThatWouldFillTheStack) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   const Status status =
       ParsePodList(R"({"kind": "PodList", "items": [{"metadata": {"annotations": {"a": )" + deep +
@@ -90,7 +90,7 @@ TEST(PodListTest, RefusesNestingThatWouldFillTheStack) {
   EXPECT_THAT(MessageOf(status), HasSubstr("nested more than 64 deep"));
 }
 
-TEST(PodListTest, RefusesMorePodsThanANodeHas) {
+TEST(PodListTest, RejectsMorePodsThanANodeHas) {
   std::string pods = "{}";
   for (int i = 0; i < 20'000; ++i) {
     pods += ",{}";
@@ -152,7 +152,7 @@ TEST(PodMessageTest, SkipsTheFieldsOfAPodThatItDoesNotRead) {
 }
 
 // Kubernetes takes any bytes for an annotation's value from who speaks protobuf.
-TEST(PodMessageTest, APodWhoseAnnotationIsNoTextIsRefusedButHasItsUid) {
+TEST(PodMessageTest, APodWhoseAnnotationIsNotTextIsRejectedButHasItsUid) {
   const std::string bytes =
       "\x0a\x0f"
       "\x2a\x02u1"
@@ -161,7 +161,7 @@ TEST(PodMessageTest, APodWhoseAnnotationIsNoTextIsRefusedButHasItsUid) {
   EXPECT_EQ(UidOfPodMessage(bytes), "u1");
 }
 
-TEST(PodMessageTest, RefusesBytesThatAreNoPod) {
+TEST(PodMessageTest, RejectsBytesThatAreNoPod) {
   EXPECT_EQ(ParsePodMessage("\xff\xff").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ParsePodMessage("").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(UidOfPodMessage("\xff"), "");
@@ -181,7 +181,7 @@ TEST(SpecCacheTest, FindsAMirrorByWhatKubeletRuns) {
   EXPECT_EQ(cache.FindMirror("hash", "default", "static"), nullptr);
 }
 
-TEST(SpecCacheTest, NobodyStandsInTheWayOfAMirror) {
+TEST(SpecCacheTest, NoPodBlocksAMirror) {
   SpecCache cache;
   for (const char* name : {"before", "static", "after"}) {
     PodSpec claims = Spec(std::string("uid-") + name, name);
@@ -193,7 +193,7 @@ TEST(SpecCacheTest, NobodyStandsInTheWayOfAMirror) {
   EXPECT_EQ(cache.FindMirror("hash", "default", "static")->uid, "uid-static");
 }
 
-TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {
+TEST(SpecCacheTest, ForgetsWhatASyncDoesNotReportAgain) {
   SpecCache cache;
   cache.Replace({Spec("a"), Spec("b")});
   cache.BeginSync();
@@ -204,7 +204,7 @@ TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {
   EXPECT_NE(cache.Find("b"), nullptr);
 }
 
-TEST(SpecCacheTest, TellsWhichPodsAreGone) {
+TEST(SpecCacheTest, ReportsWhichPodsAreGone) {
   std::vector<std::string> gone;
   SpecCache cache([&](const std::string& uid) { gone.push_back(uid); });
   cache.Replace({Spec("a"), Spec("b"), Spec("c")});
@@ -234,13 +234,13 @@ class SpecCacheLookupTest : public testing::Test {
   int told_ = 0;
 };
 
-TEST_F(SpecCacheLookupTest, TellsAtOnceWhenNobodyLooks) {
+TEST_F(SpecCacheLookupTest, ReportsAtOnceWhenNoLookupRuns) {
   cache_.SetSettled();
   AfterLooking("a");
   EXPECT_EQ(told_, 1);
 }
 
-TEST_F(SpecCacheLookupTest, TellsOnceWhenTheLookupEnds) {
+TEST_F(SpecCacheLookupTest, ReportsOnceWhenTheLookupEnds) {
   cache_.SetSettled();
   ASSERT_TRUE(cache_.BeginLookup("a"));
   EXPECT_FALSE(cache_.BeginLookup("a"));
@@ -263,7 +263,7 @@ TEST_F(SpecCacheLookupTest, LooksForEveryPodUntilItIsSettled) {
   EXPECT_EQ(told_, 2);
 }
 
-TEST_F(SpecCacheLookupTest, KeepsNobodyWhoseDeadlineHasPassed) {
+TEST_F(SpecCacheLookupTest, DropsRequestsWhoseDeadlineHasPassed) {
   AfterLooking("a", std::chrono::hours(-1));
   AfterLooking("a");
   cache_.SetSettled();
@@ -367,7 +367,7 @@ TEST_F(ExactSourceTest, EstimatesWithinTheCallWhereNoSourceCanLook) {
   EXPECT_EQ(find(), "announced");
 }
 
-TEST_F(ExactSourceTest, AsksNobodyForWhatIsKnown) {
+TEST_F(ExactSourceTest, AsksNoSourceForWhatIsKnown) {
   pods_api_.known = Known(2);
   Find();
   source_.Prefetch(pod_);
@@ -406,7 +406,7 @@ TEST_F(ExactSourceTest, WaitsForNoOtherWhenTheBestSourceKnows) {
   EXPECT_THAT(answered_, ElementsAre("main pods-api"));
 }
 
-TEST_F(ExactSourceTest, EstimatesWhenNobodyKnowsInTime) {
+TEST_F(ExactSourceTest, EstimatesWhenNoSourceAnswersInTime) {
   BothLook();
   ExactSource hasty(io_, {&pods_api_, &kubelet_}, CgroupEstimate(), std::chrono::milliseconds(1));
   RuntimeContainer created;
@@ -439,7 +439,7 @@ TEST_F(ExactSourceTest, AnswersAboutOtherPodsMeanwhile) {
   EXPECT_EQ(Find("main", "uid-other"), "main pods-api");
 }
 
-TEST_F(ExactSourceTest, AnswersNobodyAfterItStopped) {
+TEST_F(ExactSourceTest, AnswersNothingAfterItStopped) {
   pods_api_.looks = true;
   EXPECT_EQ(Find(), "nothing yet");
   source_.Stop();

@@ -85,7 +85,7 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
   EXPECT_THAT(pod->unseen, ElementsAre("example.com/nic"));
 }
 
-TEST(NewPodTest, RefusesWhatIsNoPod) {
+TEST(NewPodTest, RejectsWhatIsNotAPod) {
   EXPECT_THAT(Problem("\xff\xff"), HasSubstr("its 2 bytes are no serialized v1.Pod"));
   EXPECT_THAT(Problem(""), HasSubstr("it has no metadata.name; add it"));
   Pod pod = SamplePod();
@@ -101,7 +101,7 @@ TEST(NewPodTest, RefusesWhatIsNoPod) {
   EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("container third: "));
 }
 
-TEST(NewPodTest, RefusesPodsWhoseAnswerWouldFillTheMemory) {
+TEST(NewPodTest, RejectsPodsWhoseAnswerWouldFillTheMemory) {
   const auto add = [](Pod& pod, int count) {
     for (int i = 0; i < count; ++i) {
       pod.mutable_spec()->add_containers()->set_name("c" + std::to_string(i));

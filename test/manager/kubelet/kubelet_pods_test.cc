@@ -102,7 +102,7 @@ TEST_F(KubeletPodsTest, BelievesTheCertificateThatIsGivenAndNoOther) {
   EXPECT_EQ(kubelet_.answered(), answered) << "the token stays with us";
 }
 
-TEST_F(KubeletPodsTest, BelievesNobodyWhenTheGivenCertificateIsNone) {
+TEST_F(KubeletPodsTest, TrustsNoServerWhenTheGivenCertificateIsInvalid) {
   KubeletPodsOptions options = Options();
   options.pin.given_file = dir_ / "token";
   KubeletPods pods(options);
@@ -147,7 +147,7 @@ TEST_F(KubeletPodsTest, DoesNotAskWithATokenThatMayAnything) {
   EXPECT_FALSE(pods.reachable());
 }
 
-TEST_F(KubeletPodsTest, AsksAKubeletThatRunsCommandsForNobody) {
+TEST_F(KubeletPodsTest, AsksAKubeletThatRunsNoCommandsForUsers) {
   KubeletPodsOptions options = Options();
   options.token_power = TokenPower::kNodesPods;
   kubelet_.DisableDebugging();
@@ -173,7 +173,7 @@ TEST_F(KubeletPodsTest, AsksNotMoreOftenThanItIsAllowedTo) {
   EXPECT_EQ(kubelet_.answered(), 1);
 }
 
-TEST_F(KubeletPodsTest, LetsNobodyWaitForAKubeletThatFailed) {
+TEST_F(KubeletPodsTest, LetsNoRequestWaitForAKubeletThatFailed) {
   KubeletPodsOptions options = Options();
   options.least_interval = hours(1);
   options.most_interval = hours(1);
@@ -206,7 +206,7 @@ TEST_F(KubeletPodsTest, GivesUpWaitingForASlowKubeletAndKnowsMoreLater) {
   EXPECT_TRUE(Await([&] { return pods.Find("uid") != nullptr; }));
 }
 
-TEST_F(KubeletPodsTest, AsksNobodyWithoutTheTokenThatItIsToHave) {
+TEST_F(KubeletPodsTest, SendsNothingWithoutItsToken) {
   KubeletPodsOptions options = Options();
   options.token_file = dir_ / "missing";
   KubeletPods pods(options);

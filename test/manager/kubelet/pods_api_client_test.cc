@@ -87,7 +87,7 @@ class PodsApiTest : public testing::Test {
                          .most_backoff = std::chrono::milliseconds(50)}};
 };
 
-TEST_F(PodsApiTest, KnowsWhatTheInitialSyncTells) {
+TEST_F(PodsApiTest, KnowsWhatTheInitialSyncReports) {
   StartWith("web", "1500m");
   ASSERT_TRUE(AwaitSync());
   const ContainerDemand demand = DemandOf("web");
@@ -107,7 +107,7 @@ TEST_F(PodsApiTest, FollowsChanges) {
   EXPECT_TRUE(AwaitCpus("web", 0));
 }
 
-TEST_F(PodsApiTest, AsksForAPodThatTheWatchHasNotToldOf) {
+TEST_F(PodsApiTest, AsksForAPodThatTheWatchHasNotReported) {
   StartKubelet();
   ASSERT_TRUE(AwaitSync());
   kubelet_->Put("uid-web", PodMessage("uid-web", "web", "4"));
@@ -165,7 +165,7 @@ TEST_F(PodsApiTest, WatchesAgainWhenItIsCutOffForSlowness) {
   EXPECT_TRUE(Await([this] { return kubelet_->watches() > 1 && client_.synced(); }));
 }
 
-TEST_F(PodsApiTest, LeavesOutWhatIsNoPodAndUnknownEvents) {
+TEST_F(PodsApiTest, LeavesOutWhatIsNotAPodAndUnknownEvents) {
   StartKubelet();
   ASSERT_TRUE(AwaitSync());
   kubelet_->Send(kAdded, "\xff\xff no pod");

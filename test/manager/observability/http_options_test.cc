@@ -8,7 +8,7 @@
 namespace qrm::manager::http_options_test {
 namespace {
 
-TEST(HttpOptionsTest, TwoServersOfOnePortAreRefused) {
+TEST(HttpOptionsTest, TwoServersOfOnePortAreRejected) {
   for (const char* metrics : {":9754", "0.0.0.0:9754", "[::]:9754", "127.0.0.1:9754"}) {
     EXPECT_THAT(MessageOf(CheckHttp({.metrics_address = metrics})),
                 testing::HasSubstr("one port; give metrics-address and probe-address one each"))

@@ -109,7 +109,7 @@ TEST_F(PodResourcesServerTest, ListShowsTheLatestSnapshot) {
   EXPECT_THAT(list_.pod_resources(0).containers(0).cpu_ids(), ElementsAre(1, 2));
 }
 
-TEST_F(PodResourcesServerTest, TellsOnlyTheAnnotationsOfTheList) {
+TEST_F(PodResourcesServerTest, ReportsOnlyTheAnnotationsOfTheList) {
   checkpoint::PodMeta pod = SamplePod("web");
   pod.annotations = {{"katalyst.kubewharf.io/qos_level", "shared_cores"}, {"token", "secret"}};
   snapshots_.Apply(Admit(pod, "main", {}));
@@ -249,7 +249,7 @@ class PodResourcesPlacementTest : public PodResourcesServerTest {
   }
 };
 
-TEST_F(PodResourcesPlacementTest, WhatAPluginTellsByPlaceIsListedAndGot) {
+TEST_F(PodResourcesPlacementTest, ResourcesThatAPluginReportsByNodeAreListed) {
   Start();
   snapshots_.Apply(AdmitWithNic());
   EXPECT_THAT(ListedNic().topology_aware_quantity_list(), SizeIs(0));  // asked, not waited for
@@ -280,7 +280,7 @@ TEST_F(PodResourcesPlacementTest, PluginIsAskedOnceAboutAContainerUntilEitherCha
   EXPECT_THAT(plugins_.placement_calls(), SizeIs(3));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatFailsToTellIsCountedAndTheRecordIsListed) {
+TEST_F(PodResourcesPlacementTest, PluginThatFailsToReportIsCountedAndTheRecordIsListed) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
   Start();
   snapshots_.Apply(AdmitWithNic());
@@ -291,7 +291,7 @@ TEST_F(PodResourcesPlacementTest, PluginThatFailsToTellIsCountedAndTheRecordIsLi
                                                "by place: away"));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatWasAwayIsAskedAgainAfterAWhileAndForgiven) {
+TEST_F(PodResourcesPlacementTest, PluginThatWasNotRunningIsAskedAgainAfterAWhileAndForgiven) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kDeadlineExceeded, "too slow"));
   Start({.plugin_retry = std::chrono::milliseconds(0)});
   snapshots_.Apply(AdmitWithNic());
@@ -302,7 +302,7 @@ TEST_F(PodResourcesPlacementTest, PluginThatWasAwayIsAskedAgainAfterAWhileAndFor
   EXPECT_THAT(server_->Problems(), SizeIs(0));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatIsAwayIsNotAskedAboutEveryContainer) {
+TEST_F(PodResourcesPlacementTest, PluginThatIsNotRunningIsNotAskedAboutEveryContainer) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
   Start();
   for (int i = 0; i < 20; ++i) {
@@ -342,7 +342,7 @@ TEST_F(PodResourcesPlacementTest, PluginIsAskedForClientsThatOnlyGet) {
   EXPECT_THAT(plugins_.placement_calls(), SizeIs(1));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNoError) {
+TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNotAnError) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnimplemented, "unknown call"));
   Start();
   snapshots_.Apply(AdmitWithNic());
@@ -351,7 +351,7 @@ TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNoError) {
   EXPECT_EQ(metrics_.pod_resources.placement_errors_total.Add({{"resource", "nic"}}).Value(), 0);
 }
 
-TEST_F(PodResourcesPlacementTest, BuiltInPluginIsNotAskedWhatStandsInTheRecords) {
+TEST_F(PodResourcesPlacementTest, BuiltInPluginIsNotAskedForWhatIsOnRecord) {
   plugins_.infos.front().registered_by = RegisteredBy::kBuiltIn;
   Start();
   snapshots_.Apply(AdmitWithNic());

@@ -65,7 +65,7 @@ TEST_F(HandOverTest, OthersLeaveTheCpusThatTheContainerOwns) {
   EXPECT_EQ(CpusOf("web"), "2-3");
 }
 
-TEST_F(HandOverTest, MarksThoseThatLeave) {
+TEST_F(HandOverTest, MarksContainersThatLeave) {
   RunOwner("2-3");
   RunShared("shared", "0-7");
   RunShared("far", "4-7");
@@ -81,7 +81,7 @@ TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
   EXPECT_EQ(CpusOf("made"), "0-1,4-7");
 }
 
-TEST_F(HandOverTest, ThoseThatRunElsewhereAreLeftAlone) {
+TEST_F(HandOverTest, ContainersOnOtherCpusAreNotChanged) {
   RunOwner("2-3");
   RunShared("far", "2-7");
   cgroups_.Make("far", "4-7\n");
@@ -89,7 +89,7 @@ TEST_F(HandOverTest, ThoseThatRunElsewhereAreLeftAlone) {
   EXPECT_EQ(CpusOf("far"), "4-7\n");
 }
 
-TEST_F(HandOverTest, NoCgroupIsReadOfThoseThatAreElsewhereByTheirRecords) {
+TEST_F(HandOverTest, NoCgroupIsReadOfContainersThatAreOnOtherCpusByTheirRecords) {
   RunOwner("2-3");
   RunShared("far", "4-7");
   ASSERT_TRUE(IsOk(MakeRoom()));
@@ -111,7 +111,7 @@ TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
 }
 
 // By its record it is elsewhere, since the owner came while the runtime was on its way.
-TEST_F(HandOverTest, OneWhoseUpdateIsUnderWayLeavesThemOnceItHasBeenWritten) {
+TEST_F(HandOverTest, AContainerWithAPendingUpdateLeavesTheCpusOnceItIsWritten) {
   RunOwner("2-3");
   RunShared("grows", "4-7");
   updates_.Note({"uid-grows", "main"}, CpuSet::Range(2, 7));
@@ -133,7 +133,7 @@ TEST_F(HandOverTest, OneWhoseUpdateIsUnderWayLeavesThemOnceItHasBeenWritten) {
   EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "nobody waits for it again";
 }
 
-TEST_F(HandOverTest, AnUpdateThatIsNotWrittenHoldsUpNobodyForLong) {
+TEST_F(HandOverTest, AnUpdateThatIsNotWrittenDelaysNoContainerForLong) {
   RunOwner("2-3");
   RunShared("fails", "2-7");
   updates_.Note({"uid-fails", "main"}, CpuSet::Range(1, 7));
@@ -157,7 +157,7 @@ TEST_F(HandOverTest, OneThatOwnsTheSameCpusInTurnKeepsThem) {
   EXPECT_EQ(CpusOf("init"), "2-3");
 }
 
-TEST_F(HandOverTest, OneBesideThoseThatOwnTheSameCpusInTurnLeavesThem) {
+TEST_F(HandOverTest, AContainerBesideOwnersOfTheSameCpusInTurnLeavesThem) {
   RunOwner("2-3");
   Run("init", "2-3", {{"cpu", test::OwnCpus("2-3")}});
   RunShared("shared", "2-7");
@@ -172,14 +172,14 @@ TEST_F(HandOverTest, OthersLeaveWhatAnOwnerHasNotTakenYet) {
   EXPECT_EQ(CpusOf("shared"), "4-7");
 }
 
-TEST_F(HandOverTest, AnOwnerOfOtherCpusLeavesThoseThatItTookBefore) {
+TEST_F(HandOverTest, AnOwnerOfOtherCpusLeavesItsFormerCpus) {
   RunOwner("2-3");
   Run("other", "2-5", {{"cpu", test::OwnCpus("4-5")}});
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("other"), "4-5");
 }
 
-TEST_F(HandOverTest, OneThatWouldHaveNoCpuLeftGoesWhereNobodyOwnsAny) {
+TEST_F(HandOverTest, AContainerWithNoCpuLeftGoesToCpusThatAreNotExclusive) {
   RunOwner("2-3");
   Run("other", "0-1", {{"cpu", test::OwnCpus("0-1")}});
   RunShared("displaced", "3");
@@ -204,14 +204,14 @@ TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
               HasSubstr("container main of pod uid-stuck does not leave CPUs 2-3"));
 }
 
-TEST_F(HandOverTest, CgroupsThatMayNotBeWrittenAreToldApart) {
+TEST_F(HandOverTest, CgroupsThatMayNotBeWrittenAreDistinguished) {
   RunOwner("2-3");
   RunShared("other", "2-4");
   cgroups_.MakeReadOnly("other");
   EXPECT_EQ(MakeRoom().code(), StatusCode::kPermissionDenied);
 }
 
-TEST_F(HandOverTest, OneThatBeginsLeavesTheCpusThatOthersOwn) {
+TEST_F(HandOverTest, AStartingContainerLeavesExclusiveCpusOfOthers) {
   RunOwner("2-3");
   RunShared("late", "0-7");
   const ContainerKey late{"uid-late", "main"};
@@ -220,7 +220,7 @@ TEST_F(HandOverTest, OneThatBeginsLeavesTheCpusThatOthersOwn) {
   EXPECT_EQ(CpusOf("late"), "0-1,4-7");
 }
 
-TEST_F(HandOverTest, OneThatIsNotOnRecordLeavesTheCpusThatOthersOwn) {
+TEST_F(HandOverTest, AContainerThatIsNotOnRecordLeavesExclusiveCpusOfOthers) {
   RunOwner("2-3");
   Run("unknown", "0-7");
   EXPECT_TRUE(MayRunOnOwned({"uid-unknown", "main"}, Node()));
@@ -228,7 +228,7 @@ TEST_F(HandOverTest, OneThatIsNotOnRecordLeavesTheCpusThatOthersOwn) {
   EXPECT_EQ(CpusOf("unknown"), "0-1,4-7");
 }
 
-TEST_F(HandOverTest, OneThatBeginsElsewhereOrOnItsOwnNeedsNothing) {
+TEST_F(HandOverTest, AContainerThatStartsOnOtherCpusOrItsExclusiveCpusNeedsNothing) {
   RunOwner("2-3");
   RunShared("far", "4-7");
   EXPECT_FALSE(MayRunOnOwned({"uid-far", "main"}, Node()));

@@ -93,7 +93,7 @@ TEST_F(InventoryTest, FindsAPodThatEndedUnheard) {
   EXPECT_FALSE(Known("web"));
 }
 
-TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsAway) {
+TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsNotRunning) {
   inventory_.OnObserved({.pods = {Stopped("web")}, .containers = {}, .doubtful = {}});
   RunTimers();
   EXPECT_FALSE(Known("web"));
@@ -116,7 +116,7 @@ TEST_F(InventoryTest, PlacesAContainerThatNriLeavesOutAgainAndSeesItsEnd) {
 }
 
 // As where cri-socket is that of another runtime.
-TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriToldOf) {
+TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriReported) {
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
   const RuntimeList others{{Pod("other")}, {Container("other", "id9")}};
   EXPECT_EQ(inventory_.OnListed(others), ListVerdict::kUnconfirmed);
@@ -133,7 +133,7 @@ TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriToldOf) {
   EXPECT_THAT(inventory_.contradiction(), IsEmpty());
 }
 
-TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingWhileNriIsAwayEither) {
+TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingWhileNriIsNotRunningEither) {
   const Observation others{.pods = {Pod("other")},
                            .containers = {},
                            .doubtful = {"uid-web"},

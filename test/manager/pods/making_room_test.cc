@@ -134,7 +134,7 @@ TEST_F(MakingRoomAtOnceTest, TheRuntimeIsSentNothingWhileItCreatesStartsOrRemove
   EXPECT_EQ(reconciler_.GetStatus().deferred, 0u);
 }
 
-TEST_F(MakingRoomAtOnceTest, ContainersAreToldOneAfterTheOther) {
+TEST_F(MakingRoomAtOnceTest, ContainersAreUpdatedOneAfterTheOther) {
   for (const char* name : {"a", "b"}) {
     cgroups_.Make(name, "0-3");
     live_.Add(Key(name), {.id = name,
@@ -221,7 +221,7 @@ TEST_F(MakingRoomLaterTest, WhatTheRuntimeWritesMeanwhileIsCorrected) {
 }
 
 // As one that was killed between both writes leaves it.
-TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsWhatTheRuntimeHasYetToBeTold) {
+TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsItsPendingUpdates) {
   MakeOwner();
   events_.OnContainerStarted(Pod("own"), Owner());
   live_.ClearDeferred(Key("web"), "id2");
@@ -241,7 +241,7 @@ class MakingRoomAtLatestTest : public MakingRoomTest {
                         .look = milliseconds(0)}) {}
 };
 
-TEST_F(MakingRoomAtLatestTest, ARuntimeThatIsBusyForTooLongIsToldAllTheSame) {
+TEST_F(MakingRoomAtLatestTest, ARuntimeThatIsBusyForTooLongGetsTheUpdateAllTheSame) {
   MakeOwner();
   Reconcile();
   EXPECT_THAT(Told(), ElementsAre("id2 2-3"));

@@ -199,7 +199,7 @@ TEST_F(ObserverCriTest, StreamThatBreaksIsFollowedByALookAndAnother) {
   }));
 }
 
-TEST_F(ObserverCriTest, ErrorChangesNothingAndIsTold) {
+TEST_F(ObserverCriTest, ErrorChangesNothingAndIsReported) {
   runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   Begin(milliseconds(5));
@@ -238,7 +238,7 @@ TEST_F(ObserverCriTest, ContainerThatEndsMeanwhileIsLeftOut) {
   EXPECT_THAT(Ids(), ElementsAre("stays")) << "the pod of the other is not listed yet";
 }
 
-TEST_F(ObserverCriTest, TextThatIsNoStatusAddsNothing) {
+TEST_F(ObserverCriTest, TextThatIsNotAStatusAddsNothing) {
   runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   runtime_->SetInfo("id", R"({"pid":"x","runtimeSpec":[1,{"linux":3}]})");

@@ -60,7 +60,7 @@ TEST_F(GonePodsTest, PodIsThereAsLongAsItsCgroupIs) {
   EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
 }
 
-TEST_F(GonePodsTest, TimeBeginsAnewForAPodThatWasBack) {
+TEST_F(GonePodsTest, TimeBeginsAgainForAPodThatWasBack) {
   cgroup_is_there_ = false;
   Doubtful({"b"});
   now_ += seconds(9);
@@ -69,7 +69,7 @@ TEST_F(GonePodsTest, TimeBeginsAnewForAPodThatWasBack) {
   EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
 }
 
-TEST_F(GonePodsTest, EmptyListAloneProvesNothing) {
+TEST_F(GonePodsTest, AnEmptyListProvesNothing) {
   cgroup_is_there_ = false;
   Doubtful({});
   now_ += seconds(1000);

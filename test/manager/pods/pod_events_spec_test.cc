@@ -105,7 +105,7 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
 }
 
-TEST_F(PodEventsSpecTest, ReleasesInitContainersThatEndedWhileNobodyLooked) {
+TEST_F(PodEventsSpecTest, ReleasesInitContainersThatEndedUnnoticed) {
   ASSERT_TRUE(CreateNamed("setup").ok());
   Synchronize({Pod("web")}, {Named("main")});
   EXPECT_FALSE(Has("setup"));
@@ -124,7 +124,7 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersThatWerePlacedBeforeTheirSpecCam
   EXPECT_TRUE(Has("main"));
 }
 
-TEST_F(PodEventsSpecTest, PlacesWhatAResizeLetGrowBeforeTheSpecTellsIt) {
+TEST_F(PodEventsSpecTest, PlacesWhatAResizeLetGrowBeforeTheSpecReportsIt) {
   ASSERT_TRUE(CreateNamed("main").ok());
   Update(Pod("web"), Named("main"),
          {.cpu_shares = 2048, .cpu_quota_us = 200000, .cpu_period_us = 100000});

@@ -54,13 +54,13 @@ TEST_F(PodPlacerTest, AdmissionThatLacksRoomGetsThatOfPodsThatHaveEnded) {
   EXPECT_FALSE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, AdmissionThatLacksRoomLeavesPodsThatMayGoOnAlone) {
+TEST_F(PodPlacerTest, AdmissionThatLacksRoomReleasesNoPodThatMayContinue) {
   Refuse(StatusCode::kResourceExhausted);
   EXPECT_FALSE(Create(Pod("next"), Container("next", "id2")).ok());
   EXPECT_TRUE(Known("job")) << "its sandbox runs";
 }
 
-TEST_F(PodPlacerTest, AdmissionThatFailsForAnotherReasonLeavesEndedPodsTheirPlace) {
+TEST_F(PodPlacerTest, AdmissionThatFailsForAnotherReasonKeepsAllocationsOfEndedPods) {
   events_.OnPodStopped(Pod("job"));
   Refuse(StatusCode::kInvalidArgument);
   EXPECT_FALSE(Create(Pod("next"), Container("next", "id2")).ok());
@@ -94,7 +94,7 @@ TEST_F(PodPlacerTest, ContainerThatEndedBeforeTheNextOfItsPodIsReleasedWhenThatI
   EXPECT_FALSE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, ContainerThatEndedWhileNobodyLookedIsReleasedWhenTheNextIsFound) {
+TEST_F(PodPlacerTest, ContainerThatEndedUnnoticedIsReleasedWhenTheNextIsFound) {
   live_.Reset({}, {});
   Synchronize({Pod("job")}, {Named("next", "id2")});
   test::Settle(state_);
@@ -137,7 +137,7 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
-TEST_F(PodPlacerTest, ContainersThatRunWithoutAPlaceAreCountedUntilTheyHaveOne) {
+TEST_F(PodPlacerTest, UnpinnedContainersAreCountedUntilTheyHaveAllocations) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
   EXPECT_EQ(placer_.unplaced().containers, 1U);
@@ -190,7 +190,7 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenTheRuntimeComesAfterAPluginTha
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
-TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
+TEST_F(PodPlacerTest, UnpinnedContainerLeavesExclusiveCpusOfOthers) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
   EXPECT_THAT(runtime_.updates(), IsEmpty()) << "nobody owns CPUs";
@@ -203,7 +203,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
   EXPECT_TRUE(moved.IsSubsetOf(machine_.cpu_set()));
 }
 
-TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatAnotherGotByAReconcile) {
+TEST_F(PodPlacerTest, UnpinnedContainerLeavesCpusThatAnotherGotByAReconcile) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
   checkpoint::Change change;
@@ -219,7 +219,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatAnotherGotByAReconcile
   EXPECT_EQ(runtime_.updates()[0].container_id, "id2");
 }
 
-TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
+TEST_F(PodPlacerTest, UnpinnedContainerStaysOnCpusThatAreNotExclusive) {
   Refuse(StatusCode::kResourceExhausted);
   RuntimeContainer pinned = Container("web", "id2");
   pinned.resources.cpuset_cpus = "2-3";
@@ -229,7 +229,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
   EXPECT_THAT(runtime_.updates(), IsEmpty());
 }
 
-TEST_F(PodPlacerTest, ContainerThatNobodyServesLeavesCpusThatOthersOwnOnRecord) {
+TEST_F(PodPlacerTest, ContainerWithoutAPluginLeavesExclusiveCpusOnRecord) {
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id2")).ok());
   plugins_.Set("cpu", {.registered_by = RegisteredBy::kCheckpoint, .live = false});
@@ -276,7 +276,7 @@ TEST_F(HandingOverTest, OthersHaveLeftTheCpusOfAContainerWhenTheRuntimeMakesIt) 
   EXPECT_EQ(then, "2-3");
 }
 
-TEST_F(HandingOverTest, ContainersWithoutAPlaceLeaveThemToo) {
+TEST_F(HandingOverTest, UnpinnedContainersLeaveThemToo) {
   Refuse(StatusCode::kInvalidArgument);
   RuntimeContainer lost = Container("lost", "id4");
   lost.cgroups_path = "lost";
@@ -287,7 +287,7 @@ TEST_F(HandingOverTest, ContainersWithoutAPlaceLeaveThemToo) {
   EXPECT_EQ(cgroups_.CpusOf("lost"), "2-7");
 }
 
-TEST_F(HandingOverTest, ContainerIsRefusedWhileAnotherDoesNotLeaveItsCpus) {
+TEST_F(HandingOverTest, ContainerIsRejectedWhileAnotherDoesNotLeaveItsCpus) {
   cgroups_.Break("web");
   EXPECT_THAT(MessageOf(Create(Pod("own"), Container("own", "id3")).status()),
               AllOf(HasSubstr("cannot create container main of pod default/own"),

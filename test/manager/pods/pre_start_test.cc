@@ -49,7 +49,7 @@ TEST_F(PreStartTest, AsksThePluginsOfTheContainerThatWantIt) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("prepare lane uid/main"));
 }
 
-TEST_F(PreStartTest, AsksNobodyAboutAContainerThatHasNothing) {
+TEST_F(PreStartTest, AsksNoDriverAboutAContainerThatHasNothing) {
   EXPECT_EQ(Prepare("unknown"), OkStatus());
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }

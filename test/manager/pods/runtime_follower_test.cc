@@ -89,7 +89,7 @@ TEST_F(RuntimeFollowerTest, AdmitsWhatTheRuntimeCreates) {
   EXPECT_TRUE(Known("web"));
 }
 
-TEST_F(RuntimeFollowerTest, FollowsOverCriUntilNriIsThereAndTellsWhichOfThemWorks) {
+TEST_F(RuntimeFollowerTest, FollowsOverCriUntilNriIsThereAndReportsWhichOfThemWorks) {
   runtime_.SetContainers({Pod("web")}, {Container("web", "id1")});
   Start();
   ASSERT_TRUE(AwaitMode(RuntimeMode::kObserver));
@@ -139,7 +139,7 @@ TEST_F(RuntimeFollowerTest, SaysSoWhenCriIsOfAnotherRuntimeThanNri) {
   EXPECT_TRUE(Known("web"));
 }
 
-TEST_F(RuntimeFollowerTest, PlacesWhatNobodyServedWhenItIsToldTo) {
+TEST_F(RuntimeFollowerTest, PlacesContainersWithoutAPluginWhenAsked) {
   Serve(false);
   runtime_.SetContainers({Pod("web")}, {Container("web", "id1")});
   Start();

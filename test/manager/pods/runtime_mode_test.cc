@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(RuntimeModeTest, NriAloneMakesTheNodeReady) {
+TEST(RuntimeModeTest, OnlyNriMakesTheNodeReady) {
   RuntimeStatus status;
   AddRuntimeMode({.connected = true}, {}, status);
   EXPECT_EQ(status.mode, RuntimeMode::kNri);

@@ -97,7 +97,7 @@ TEST_F(SyncAuditTest, SynchronizesAgainForANewContainerOfAKnownName) {
   EXPECT_EQ(audited_.left_out, 1);
 }
 
-TEST_F(SyncAuditTest, FollowsAContainerThatIsNeverToldByCrisWord) {
+TEST_F(SyncAuditTest, FollowsAContainerThatOnlyCriReports) {
   audited_.on_left_out_again = [this](const RuntimeContainer& container) {
     live_.AddUntold(key_, {.id = container.id, .pod_id = container.pod_id});
   };
@@ -118,7 +118,7 @@ TEST_F(SyncAuditTest, IgnoresAContainerThatHasEnded) {
   EXPECT_EQ(audited_.left_out, 0);
 }
 
-TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasToldByEvents) {
+TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasReportedByEvents) {
   LetItBeKnown();
   live_.AddPod("uid", "sandbox");
   PutOnRecord("uid");

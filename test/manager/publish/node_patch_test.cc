@@ -113,7 +113,7 @@ TEST(NodePatchTest, WhatKubeletZeroedIsPutBack) {
               Optional(json({{"status", {{"allocatable", {{"e.com/a", "2"}}}}}})));
 }
 
-TEST(NodePatchTest, WhatIsNotWishedAnyMoreIsTakenAwayAndNothingOfOthers) {
+TEST(NodePatchTest, WhatIsNotWishedAnyMoreIsRemovedAndNothingOfOthers) {
   json node = Patched(Node(), {.extended_resources = {{"e.com/a", "2"}}, .classes = "x"});
   node["status"]["capacity"]["nvidia.com/gpu"] = "1";
   node = Patched(node, {});

@@ -103,7 +103,7 @@ TEST_F(ReconcilerTest, SendsTheFormerValueAgainAfterAnUpdateThatTimedOut) {
   EXPECT_EQ(runtime_.updates()[1].resources.cpuset_cpus, "0-3");
 }
 
-TEST_F(ReconcilerTest, TellsWhoseMemoryDidNotFollowToOtherNodes) {
+TEST_F(ReconcilerTest, ReportsContainersWhoseMemoryDidNotMove) {
   CpuHolds("0-3");
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = Record();
@@ -150,7 +150,7 @@ TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-3");
 }
 
-TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
+TEST_F(ReconcilerTest, SendsADeferredContainersValuesToTheRuntimeAgain) {
   CpuHolds("0-3");
   RunOnce();
   live_.Defer(kKey, "id", {});  // its owner came and went before anybody was asked
@@ -161,7 +161,7 @@ TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
   EXPECT_EQ(runtime_.updates().size(), 1u) << "once";
 }
 
-TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatLosesCpusMeanwhileAgainAndBlamesNobody) {
+TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatLosesCpusMeanwhileAgainWithoutDrift) {
   CpuHolds("0-1");
   KernelHas("0-3");
   runtime_.on_update = [this](const ContainerUpdate&) {
@@ -213,7 +213,7 @@ TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
   loop_.Run([&] { early.Stop(); });
 }
 
-TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimeToTellWhatItHas) {
+TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimesContainers) {
   LiveContainers live;
   Reconciler early({loop_.io(), state_, plugins_, runtime_, live, machine_, drift_},
                    {.period = std::chrono::hours(1)});
@@ -230,7 +230,7 @@ TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimeToTellWhatItHas) {
   loop_.Run([&] { early.Stop(); });
 }
 
-TEST_F(ReconcilerTest, ReleasesNothingWhileNobodyCouldReadTheCheckpoint) {
+TEST_F(ReconcilerTest, ReleasesNothingWhileTheCheckpointCannotBeRead) {
   test::Journal journal;
   journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
   StateLoop unread(test::OpenMemoryStore(journal));
@@ -302,7 +302,7 @@ TEST_F(ReconcilerTest, TakesNothingOfAPluginThatWasNotAsked) {
   EXPECT_EQ(reconciler_.GetStatus().last_problem, "") << "the cpu plugin was not asked either";
 }
 
-TEST_F(ReconcilerTest, RepairsACpusetThatSomebodyElseChangedAndSaysItOnce) {
+TEST_F(ReconcilerTest, RepairsACpusetThatAnotherProcessChangedAndSaysItOnce) {
   int lines = 0;
   log::SetSink([&](log::Level, const std::string& line) {
     lines += line.find("somebody else sets a container's cpuset") != std::string::npos ? 1 : 0;
@@ -356,7 +356,7 @@ TEST_F(ReconcilerTest, RunsEveryPeriod) {
   loop_.Run([&] { often.Stop(); });
 }
 
-TEST_F(ReconcilerTest, AppliesWhatTheDiskRefuses) {
+TEST_F(ReconcilerTest, AppliesWhatTheDiskRejects) {
   CpuHolds("0-1");
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   RunOnce();

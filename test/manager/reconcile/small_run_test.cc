@@ -63,7 +63,7 @@ TEST_F(SmallRunTest, AsksForWhatChangedSinceTheAnswerThatWasDealtWith) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since now-1"));
 }
 
-TEST_F(SmallRunTest, AsksSoonWhenNobodyWaits) {
+TEST_F(SmallRunTest, AsksSoonWhenNoAdmissionWaits) {
   CpuChanged({}, "now-1");
   reconciler_.TriggerChangesSoon();
   reconciler_.TriggerChangesSoon();
@@ -80,7 +80,7 @@ TEST_F(SmallRunTest, RunThatComesBeforeAnswersForTheOneThatWasWantedSoon) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
 }
 
-TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
+TEST_F(SmallRunTest, ChangesNothingThatPluginsDoNotName) {
   CpuChanged({}, "now-1");
   reconciler_.TriggerChanges();
   AwaitCalls(1);
@@ -88,7 +88,7 @@ TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
   EXPECT_EQ(Record().allocations.at("cpu")->value, "0-3");
 }
 
-TEST_F(SmallRunTest, AsksPluginsThatCannotTellForEverything) {
+TEST_F(SmallRunTest, AsksPluginsThatCannotReportForEverything) {
   CpuHolds("0-1");
   reconciler_.TriggerChanges();
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
@@ -113,7 +113,7 @@ TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-2");
 }
 
-TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
+TEST_F(SmallRunTest, SendsADeferredContainersValuesToTheRuntimeAgain) {
   live_.Defer(kKey, "id", {});
   CpuChanged({}, "now-1");
   reconciler_.TriggerChanges();

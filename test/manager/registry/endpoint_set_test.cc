@@ -114,7 +114,7 @@ TEST_F(EndpointSetTest, PluginIsLiveOnlyWhenItIsPrepared) {
   EXPECT_TRUE(InfoOfPlugin("cpu").live);
 }
 
-TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
+TEST_F(EndpointSetTest, AnswersAreInTheOrderOfTheRequests) {
   const auto cpu = Add("cpu", HintsOn(0));
   const auto memory = Add("memory", HintsOn(1));
   const auto answers = set_->AskForEach<calls::GetTopologyHints>(
@@ -124,7 +124,7 @@ TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
   EXPECT_EQ(answers[1]->hints().front().nodes, NumaMask{0});
 }
 
-TEST_F(EndpointSetTest, EachCallIsToldWithItsMethodAndOutcome) {
+TEST_F(EndpointSetTest, EachCallIsReportedWithItsMethodAndOutcome) {
   Mutex mutex;
   std::vector<std::string> calls;
   set_ = std::make_unique<EndpointSet>(EndpointSetOptions{
@@ -213,7 +213,7 @@ TEST_F(EndpointSetTest, PluginThatIsBackOnItsSocketIsLiveWithinTwoSeconds) {
   EXPECT_TRUE(Hints("cpu").ok());
 }
 
-TEST_F(EndpointSetTest, RefusalIsPassedOnAndIsNoReasonForSuspicion) {
+TEST_F(EndpointSetTest, RejectionIsPassedOnAndDoesNotMakeAPluginSuspect) {
   PluginScript script;
   script.allocate = [](const auto&, auto&) {
     return Status(StatusCode::kResourceExhausted, "cannot place main: 4 CPUs are free");
@@ -285,7 +285,7 @@ const HostileAnswer kHostileAnswers[] = {
 INSTANTIATE_TEST_SUITE_P(Answers, HostileAnswerTest, testing::ValuesIn(kHostileAnswers),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST_F(EndpointSetTest, HintForNodeThatTheMachineLacksBreaksTheProtocol) {
+TEST_F(EndpointSetTest, HintForNodeThatDoesNotExistBreaksTheProtocol) {
   const auto cpu = Add("cpu", HintsOn(7));
   const Status failed = Hints("cpu");
   EXPECT_EQ(failed.code(), StatusCode::kInternal);
@@ -319,7 +319,7 @@ TEST_F(EndpointSetTest, PluginThatPlacedWronglyStaysSuspectUntilItPlacesWell) {
   EXPECT_EQ(InfoOfPlugin("cpu").problem, "");
 }
 
-TEST_F(EndpointSetTest, RemovePodTellsEachPluginAndReportsEach) {
+TEST_F(EndpointSetTest, RemovePodNotifiesEachPluginAndReportsEach) {
   std::atomic<int> removed = 0;
   PluginScript script;
   script.remove_pod = [&](const pb::RemovePodRequest& request, auto&) {

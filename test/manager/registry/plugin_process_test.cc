@@ -74,7 +74,7 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
   test::LoopThread loop_;
 };
 
-TEST_P(PluginProcessTest, KilledPluginIsAwayAtOnceAndBackWithItsAllocations) {
+TEST_P(PluginProcessTest, KilledPluginIsNotRunningAtOnceAndReturnsWithItsAllocations) {
   ASSERT_TRUE(started_.ok()) << started_;
   auto plugin = StartPlugin();
   ASSERT_TRUE(Await([&] { return IsLive(); })) << plugin->Output();

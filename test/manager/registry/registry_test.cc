@@ -143,7 +143,7 @@ TEST_F(RegistryTest, OptionsThatAreSentCount) {
   EXPECT_EQ(InfoOf("cpu").options, PluginOptions{.pre_start_required = true});
 }
 
-TEST_F(RegistryTest, DoesNotStartOnADirectoryThatEverybodyMayWrite) {
+TEST_F(RegistryTest, DoesNotStartOnAWorldWritableDirectory) {
   ASSERT_EQ(::chmod((dir_ / "direct").c_str(), 0777), 0);
   RegistryOptions options;
   options.registration_dir = dir_ / "direct";
@@ -165,7 +165,7 @@ TEST_F(RegistryTest, PassesOverSocketsInADirectoryOfAnotherUser) {
   EXPECT_GT(RejectedSoFar(Rejected::kPluginPath), rejected);
 }
 
-TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNoPlugin) {
+TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNotAPlugin) {
   Start();
   PluginScript script;
   script.options = [](const auto&, auto&) { return Status(StatusCode::kUnimplemented, "old"); };
@@ -262,7 +262,7 @@ TEST_F(RegistryTest, DirectoriesThatItMakesAreForTheGroupToRead) {
 
 // --- the watched directory
 
-TEST_F(RegistryTest, SocketThatAppearsIsRegisteredAndTold) {
+TEST_F(RegistryTest, SocketThatAppearsIsRegisteredAndReported) {
   Start();
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
@@ -291,7 +291,7 @@ TEST_F(RegistryTest, SocketThatIsRenamedInIsRegistered) {
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
 }
 
-TEST_F(RegistryTest, SocketThatIsRemovedTakesItsPluginAway) {
+TEST_F(RegistryTest, RemovedSocketMeansThatItsPluginIsNotRunning) {
   Start();
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   ASSERT_TRUE(Await([&] { return IsLive("cpu"); }));
@@ -323,7 +323,7 @@ TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
   EXPECT_THAT(InfoOf("cpu").problem, HasSubstr("was removed"));
 }
 
-TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegisteredWhoeverWasAskedFirst) {
+TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegistered) {
   Start();
   std::promise<void> asked;
   std::promise<void> release_former;
@@ -366,7 +366,7 @@ TEST_F(RegistryTest, PluginThatIsKilledAndStartedAgainIsRegisteredWithinTwoSecon
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }, std::chrono::seconds(2)));
 }
 
-TEST_F(RegistryTest, SocketsOfOtherManagersAreLeftAlone) {
+TEST_F(RegistryTest, SocketsOfOtherManagersAreSkipped) {
   Start();
   PluginScript script = ScriptFor("csi");
   script.identity.set_type("CSIPlugin");
@@ -377,7 +377,7 @@ TEST_F(RegistryTest, SocketsOfOtherManagersAreLeftAlone) {
   EXPECT_FALSE(registry_->plugins().Find("csi").has_value());
 }
 
-TEST_F(RegistryTest, RefusedPluginIsToldWhyAndTriedAgain) {
+TEST_F(RegistryTest, RejectedPluginGetsTheReasonAndIsTriedAgain) {
   Start();
   PluginScript script = ScriptFor("cpu");
   script.identity.clear_supported_versions();
@@ -407,7 +407,7 @@ TEST_F(RegistryTest, SocketThatIsBoundBeforeItListensIsRegistered) {
 
 // --- what is known from before
 
-TEST_F(RegistryTest, ResourcesOfTheCheckpointAreAwayUntilTheyRegister) {
+TEST_F(RegistryTest, ResourcesOfTheCheckpointAreNotRunningUntilTheyRegister) {
   Start({"cpu"});
   const PluginInfo before = InfoOf("cpu");
   EXPECT_FALSE(before.live);

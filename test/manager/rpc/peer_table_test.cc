@@ -93,7 +93,7 @@ TEST(PeerTableTest, ClosedConnectionsMakeRoomAfterAWhile) {
   EXPECT_TRUE(table.Add(sockets.Make(), Process(1), kStart + PeerTable::kSweepInterval).ok());
 }
 
-TEST(PeerTableTest, ProcessThatConnectsTooOftenIsRefusedAndOthersAreNot) {
+TEST(PeerTableTest, ProcessThatConnectsTooOftenIsRejectedAndOthersAreNot) {
   Sockets sockets;
   PeerTable table({.per_process = 2, .per_second = 10});
   for (int i = 0; i < 2; ++i) {
@@ -105,7 +105,7 @@ TEST(PeerTableTest, ProcessThatConnectsTooOftenIsRefusedAndOthersAreNot) {
   EXPECT_TRUE(table.Add(sockets.Make(), Process(1), kStart + milliseconds(100)).ok());
 }
 
-TEST(PeerTableTest, UserThatConnectsTooOftenWithManyProcessesIsRefusedAndOthersAreNot) {
+TEST(PeerTableTest, UserThatConnectsTooOftenWithManyProcessesIsRejectedAndOthersAreNot) {
   Sockets sockets;
   PeerTable table({.per_user = 4, .per_process = 2, .per_second = 10});
   for (pid_t pid = 1; pid <= 4; ++pid) {

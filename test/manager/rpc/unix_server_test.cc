@@ -124,7 +124,7 @@ TEST_F(UnixServerTest, ServesUnderItsNameAndRemovesItOnStop) {
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(UnixServerTest, FindPeerTellsTheCallingProcess) {
+TEST_F(UnixServerTest, FindPeerReportsTheCallingProcess) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   ASSERT_TRUE(Notify(path_).ok());
@@ -148,7 +148,7 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
 }
 
 // Were it unpacked, it would be refused for its size.
-TEST_F(UnixServerTest, ACompressedRequestIsRefusedUnread) {
+TEST_F(UnixServerTest, ACompressedRequestIsRejectedUnread) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const uint64_t rejected = RejectedSoFar(Rejected::kGrpcCompressed);
@@ -231,7 +231,7 @@ TEST_F(UnixServerTest, PingsNowAndThenKeepTheConnection) {
   close(fd);
 }
 
-TEST_F(UnixServerTest, ALongRequestIsRefused) {
+TEST_F(UnixServerTest, ALongRequestIsRejected) {
   UnixServer server({.max_request_bytes = 4096});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   grpc::ClientContext fits;
@@ -241,7 +241,7 @@ TEST_F(UnixServerTest, ALongRequestIsRefused) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
+TEST_F(UnixServerTest, TheClientWithMostUnfinishedBytesIsClosedFirst) {
   UnixServer server({.max_request_bytes = 8 << 20});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const uint64_t ended = RejectedSoFar(Rejected::kGrpcUnfinished);
@@ -261,7 +261,7 @@ TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
   }
 }
 
-TEST_F(UnixServerTest, WhoeverLeavesAnAnswerUnreadForLongestGoesWhenThereAreTooMany) {
+TEST_F(UnixServerTest, TheClientThatLeavesAnAnswerUnreadForLongestIsClosedWhenThereAreTooMany) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const uint64_t ended = RejectedSoFar(Rejected::kGrpcUnread);
@@ -353,7 +353,7 @@ TEST_F(UnixServerTest, ReplacesWhatIsLeftOver) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
-TEST_F(UnixServerTest, RefusesToTakeALiveServersPlace) {
+TEST_F(UnixServerTest, DoesNotReplaceALiveServer) {
   UnixServer first({});
   ASSERT_TRUE(first.Start(path_, {&service_}).ok());
   PeerRecorder other;
@@ -364,7 +364,7 @@ TEST_F(UnixServerTest, RefusesToTakeALiveServersPlace) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
-TEST_F(UnixServerTest, LeavesASocketThatIsNoLongerItsOwn) {
+TEST_F(UnixServerTest, DoesNotRemoveASocketThatWasReplaced) {
   UnixServer first({});
   ASSERT_TRUE(first.Start(path_, {&service_}).ok());
   ASSERT_EQ(unlink(path_.c_str()), 0);
@@ -375,14 +375,14 @@ TEST_F(UnixServerTest, LeavesASocketThatIsNoLongerItsOwn) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
-TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRefused) {
+TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRejected) {
   UnixServer server({});
   const Status started = server.Start(dir_ / std::string(120, 'x'), {&service_});
   EXPECT_EQ(started.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(started), HasSubstr("1 to 107 letters"));
 }
 
-TEST_F(UnixServerTest, GarbageEndsOnlyItsOwnConnection) {
+TEST_F(UnixServerTest, GarbageEndsOnlyItsConnection) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const int fd = test::ConnectRaw(path_);

@@ -54,7 +54,7 @@ TEST(LiveContainersTest, KnowsWhatChangedSinceARevision) {
   EXPECT_THAT(live.ChangedSince(live.revision() - 3), Optional(ElementsAre(web)));
 }
 
-TEST(LiveContainersTest, KnowsOfWhichContainersTheRuntimeIsToldLaterWhileTheyAreTheSame) {
+TEST(LiveContainersTest, KnowsContainersWithPendingUpdatesWhileTheyAreTheSame) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
   live.Defer(key, "old", {1});
@@ -96,7 +96,7 @@ TEST(LiveContainersTest, NothingIsDeferredAnyMoreWhenTheRuntimeTookWhatTheContai
   EXPECT_THAT(live.DeferredKeys(), IsEmpty());
 }
 
-TEST(LiveContainersTest, NamesThoseThatTheRuntimeMayYetGiveCpusBack) {
+TEST(LiveContainersTest, NamesContainersThatMayGetFormerCpusBackFromTheRuntime) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
   live.Add(key, {.id = "id", .pod_id = "s"});
@@ -161,7 +161,7 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   EXPECT_FALSE(live.HasPod("never-seen"));
 }
 
-TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriToldOf) {
+TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriReported) {
   LiveContainers live;
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has told of nothing";
   live.Reset({{"observed", {"other"}}}, {}, {}, ListSource::kCri);
@@ -213,7 +213,7 @@ TEST(LiveContainersTest, ListThatIsOlderThanASandboxsEndDoesNotTakeItBack) {
   EXPECT_FALSE(live.HasStopped("uid")) << "the runtime told it too early";
 }
 
-TEST(LiveContainersTest, TellsWhoEndedInItsFirstAttempt) {
+TEST(LiveContainersTest, ReportsContainersThatEndedInTheirFirstAttempt) {
   LiveContainers live;
   const ContainerKey key{"uid", "init"};
   live.Add(key, {.id = "first", .pod_id = "sandbox"});
@@ -230,7 +230,7 @@ TEST(LiveContainersTest, TellsWhoEndedInItsFirstAttempt) {
   EXPECT_THAT(live.EndedOnce("uid"), IsEmpty()) << "it was made again";
 }
 
-TEST(LiveContainersTest, TellsWhoEndedByLists) {
+TEST(LiveContainersTest, ReportsContainersThatEndedByLists) {
   LiveContainers live;
   live.Reset({{"uid", {"sandbox"}}}, {});
   live.NoteEnded({"uid", "init"}, 0);
@@ -239,7 +239,7 @@ TEST(LiveContainersTest, TellsWhoEndedByLists) {
   EXPECT_THAT(live.EndedOnce("uid"), ElementsAre("init"));
 }
 
-TEST(LiveContainersTest, PodIsOneOfAListUntilAnEventTellsOfItsSandbox) {
+TEST(LiveContainersTest, PodIsOneOfAListUntilAnEventReportsItsSandbox) {
   LiveContainers live;
   live.Reset({{"uid", {"sandbox"}}}, {});
   EXPECT_THAT(live.Listed(), ElementsAre("uid"));

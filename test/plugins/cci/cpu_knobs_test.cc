@@ -92,7 +92,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Attributes, CpuKnobsTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
+TEST(CpuKnobsMachineTest, AProcessThatMovesInterruptsIsNamed) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
   EXPECT_THAT(Outcome({.attributes = "no-irq", .cpus = "2"},
@@ -100,7 +100,7 @@ TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
               HasSubstr("irqbalance (process 77) moves interrupts back within seconds; stop it"));
 }
 
-TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsToldBeforeTheyAreMoved) {
+TEST(CpuKnobsMachineTest, AProcessThatMovesInterruptsIsNotifiedBeforeTheyAreMoved) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
   machine.files.values[host::BanFile("77")] = "";

@@ -99,14 +99,14 @@ TEST_F(SchedulingTest, ADriverThatWasStartedAgainKnowsWhatTheContainerHas) {
   EXPECT_THAT(Values(knobs::ThreadAttribute::kNice), Each("7"));
 }
 
-TEST_F(SchedulingTest, AContainerThatSaysNothingIsLeftAlone) {
+TEST_F(SchedulingTest, AContainerThatSaysNothingIsNotChanged) {
   container_->Run([] { test::Idle(); });
   ASSERT_TRUE(IsOk(driver_->Admit({.key = kKey, .available = {1}, .milli_cpus = 1000}).status()));
   ASSERT_TRUE(IsOk(Add()));
   EXPECT_THAT(Values(knobs::ThreadAttribute::kNice), Each("0"));
 }
 
-TEST_F(SchedulingTest, RealTimeIsGivenOrRefusedBeforeTheAdmission) {
+TEST_F(SchedulingTest, RealTimeIsGivenOrRejectedBeforeTheAdmission) {
   container_->Run([] { test::Idle(); });
   const auto grant = Admit("sched=fifo:3");
   if (FindScheduling(kCgroups).HasFile("cpu.rt_runtime_us")) {

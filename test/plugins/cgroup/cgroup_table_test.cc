@@ -130,7 +130,7 @@ TEST(CgroupTableTest, AFailureLeavesWhatWasThereBefore) {
   EXPECT_THAT(cgroup.table["write_bps"], ElementsAre(Pair("7:0", "10")));
 }
 
-TEST(CgroupTableTest, ADiskThatWentAwayFailsNobody) {
+TEST(CgroupTableTest, ARemovedDiskFailsNoContainer) {
   FakeCgroup cgroup;
   cgroup.errors["7:1 20"] = Errorf(StatusCode::kAborted, "no such device");
   ASSERT_TRUE(IsOk(WriteTable(cgroup, kFiles, {{"write_bps", {{"7:0", "5"}, {"7:1", "20"}}}})));

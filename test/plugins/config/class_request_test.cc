@@ -75,7 +75,7 @@ const RequestCase kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Sources, ClassRequestTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(ClassRequestTest, RefusesATypeThatOnlyThisManagerCouldServeAndDoesNot) {
+TEST(ClassRequestTest, RejectsATypeThatOnlyThisManagerCouldServeAndDoesNot) {
   const Status refused =
       CheckClassTypes({{"rdt.resources.alpha.kubernetes.io/default", "gold"}}, {"blockio", "oom"});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);

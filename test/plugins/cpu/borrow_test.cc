@@ -135,7 +135,7 @@ TEST_F(BorrowingTest, OfflineRunsOnWhatOnlineLeavesAndLends) {
   EXPECT_EQ((Uses(drive, "off") & Pool(drive, "online")).Count(), 40);
 }
 
-TEST_F(BorrowingTest, PoolsTellOwnCpusFromBorrowedOnes) {
+TEST_F(BorrowingTest, PoolsDistinguishTheirCpusFromBorrowedOnes) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "off", "offline", 6);
   EXPECT_EQ(Size(drive, "offline"), 6);
@@ -145,7 +145,7 @@ TEST_F(BorrowingTest, PoolsTellOwnCpusFromBorrowedOnes) {
               HasSubstr("\"offline\": \"" + ToString(Borrows(drive, "offline"))));
 }
 
-TEST_F(BorrowingTest, ContainersOfTheirOwnTakeIdleCpusAndBorrowersLeaveThem) {
+TEST_F(BorrowingTest, ExclusiveContainersTakeIdleCpusAndBorrowersLeaveThem) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "off", "offline", 2);
   const CpuSet before = Uses(drive, "off");
@@ -179,7 +179,7 @@ TEST_F(BorrowingTest, BorrowersFollowALenderThatIsSet) {
   EXPECT_EQ(drive.Value("b"), "5,8");
 }
 
-TEST_F(BorrowingTest, NobodyMovesAtARestart) {
+TEST_F(BorrowingTest, NoContainerMovesAtARestart) {
   Drive before = Start(kOnlineOffline);
   Admit(before, "on", "online", 20);
   Admit(before, "off", "offline", 9);

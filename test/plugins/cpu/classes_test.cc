@@ -126,7 +126,7 @@ TEST_F(ClassesTest, FollowTheOwnersOfCpus) {
   EXPECT_TRUE(AreSoon(own, kSlow)) << "idle now";
 }
 
-TEST_F(ClassesTest, AreToldOfPools) {
+TEST_F(ClassesTest, AreNotifiedOfPools) {
   std::string config = kClasses;
   const std::string web = "web: {";
   config.insert(config.find(web + "size") + web.size(), "class: fast, ");
@@ -139,7 +139,7 @@ TEST_F(ClassesTest, AreToldOfPools) {
   EXPECT_THAT(drive.plugin().ExportState({}), HasSubstr(R"("fast": ")"));
 }
 
-TEST_F(ClassesTest, ThatCannotBeSetAreToldWithTheirPools) {
+TEST_F(ClassesTest, ThatCannotBeSetAreReportedWithTheirPools) {
   for (const int cpu : all_) {
     std::filesystem::remove_all(PolicyOf(cpu));
   }
@@ -221,7 +221,7 @@ struct Refused {
 };
 class RefusedClassesTest : public testing::TestWithParam<Refused> {};
 
-TEST_P(RefusedClassesTest, AreRefusedWithTheCure) {
+TEST_P(RefusedClassesTest, AreRejectedWithTheCure) {
   const auto section = config::Section::Parse(GetParam().config, "cpu.yaml");
   EXPECT_THAT(MessageOf(ParseCpuConfig(*section).status()), HasSubstr(GetParam().says));
 }

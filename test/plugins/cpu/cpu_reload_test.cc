@@ -77,14 +77,14 @@ TEST(CpuReloadTest, RoleThatIsAddedCountsForTheNextContainer) {
   EXPECT_EQ(CpuSet::Parse(running.Admit(Request("new", "db", "cpu", 2)))->Count(), 2);
 }
 
-TEST(CpuReloadTest, PoolKeepsTheSizeThatSomebodySetWhileItsKeysStay) {
+TEST(CpuReloadTest, PoolKeepsTheSizeThatWasSetByHandWhileItsKeysStay) {
   Running resized("pools: {web: {cpus: \"60-69\", roles: [web]}, old: {cpus: \"50\"}}",
                   {.saved = R"({"pools": {"web": {"cpus": "70-79", "configured": "60-69"}}})"});
   resized.Reload("pools: {web: {cpus: \"60-69\", roles: [web]}, new: {cpus: \"51\"}}");
   EXPECT_EQ(resized.Admit(Request("web", "web", "cpu", 1)), "70-79");
 }
 
-TEST(CpuReloadTest, CpusThatAPoolLostBecomeNobodysOwnBeforeItsContainersHaveLeftThem) {
+TEST(CpuReloadTest, CpusThatAPoolLostAreNotExclusiveBeforeItsContainersHaveLeftThem) {
   const std::string rest = "reserved-cpus: \"4-79\"\nroles: {db: {}}\n";
   Running running(rest + "default-pool: web\npools: {web: {cpus: \"0-3\"}}");
   ASSERT_EQ(running.Admit(Request("web", "", "cpu", 1)), "0-3");
@@ -95,7 +95,7 @@ TEST(CpuReloadTest, CpusThatAPoolLostBecomeNobodysOwnBeforeItsContainersHaveLeft
   EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
 }
 
-TEST(CpuReloadTest, ContainerBesideAPoolLeavesWhatThePoolLostBeforeItBecomesSomebodysOwn) {
+TEST(CpuReloadTest, ContainerBesideAPoolLeavesLostCpusBeforeTheyBecomeExclusive) {
   const auto text = [](const std::string& web) {
     return "reserved-cpus: \"6-79\"\nroles: {db: {share-numa-with: [\"*\"]}}\n"
            "grants: {data: {plus: web, share-numa-with: [\"*\"]}}\n"
@@ -166,7 +166,7 @@ void ReloadLikeARestart(unsigned seed) {
   }
 }
 
-TEST(CpuReloadPropertyTest, GivesWhatARestartGivesAndMovesNobodyOfAPoolThatIsTheSame) {
+TEST(CpuReloadPropertyTest, GivesWhatARestartGivesAndMovesNoContainerOfAnUnchangedPool) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     ASSERT_NO_FATAL_FAILURE(ReloadLikeARestart(seed));

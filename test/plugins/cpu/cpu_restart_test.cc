@@ -20,7 +20,7 @@ TEST(CpuAdoptionTest, LeavesARunningContainerTheCpusThatItHas) {
   EXPECT_EQ(kept->value, "44-45,64");
 }
 
-TEST(CpuAdoptionTest, PlacesARunningContainerAnewWhereItsCpusAreNotItsOwnOrNotEnough) {
+TEST(CpuAdoptionTest, PlacesARunningContainerAgainWhereItsCpusAreNotExclusiveOrNotEnough) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "numa-enhancement", "cpu", 2)).ok());
   const CpuSet taken = *CpuSet::Parse(drive.Value("pod1"));

@@ -70,7 +70,7 @@ TEST_F(ElasticTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
   EXPECT_EQ(Size(drive, "online"), 26);
 }
 
-TEST_F(ElasticTest, TellsTheOthersOfThePoolAtTheNextReconcile) {
+TEST_F(ElasticTest, ReportsTheOthersOfThePoolAtTheNextReconcile) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 10);
   const std::string before = drive.Value("a");
@@ -94,7 +94,7 @@ TEST_F(ElasticTest, ShrinksOnlyAfterItsDelayWithoutNeed) {
   EXPECT_EQ(Size(drive, "online"), 8);
 }
 
-TEST_F(ElasticTest, NeedInBetweenStartsTheDelayAnew) {
+TEST_F(ElasticTest, NeedInBetweenStartsTheDelayAgain) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 20);
   drive.RemovePod("a");
@@ -145,7 +145,7 @@ TEST_F(ElasticTest, StaysOnOneNodeAndOnWholeCoresWhileItCan) {
   EXPECT_EQ(ToString(Pool(drive, "web")), "0-2,32-34");
 }
 
-TEST_F(ElasticTest, TakesNobodysMinimumForANewcomerWhereCpusAreGone) {
+TEST_F(ElasticTest, KeepsMinimumsFromNewContainersWhereCpusAreGone) {
   const test::TempDir root;
   const std::filesystem::path folder = root / "sys/devices/system/cpu";
   std::filesystem::create_directories(folder);
@@ -226,7 +226,7 @@ TEST_F(ElasticTest, LeavesOnlyWhatAPoolOfOneSizeHasNow) {
   EXPECT_EQ(Size(after, "online"), 20);
 }
 
-TEST_F(ElasticTest, GivesWayToAPoolThatIsSet) {
+TEST_F(ElasticTest, YieldsToAPoolThatIsSet) {
   Drive drive =
       Start("pools: {web: {size: {min: 4}, roles: [web]}, other: {cpus: 60-63, roles: [other]}}");
   ASSERT_TRUE(drive.plugin().SetPools({{"other", *CpuSet::Parse("0-3")}}).ok());
@@ -305,7 +305,7 @@ TEST_F(ElasticTest, GrowsIntoWhatARemovedOwnerLeaves) {
   EXPECT_EQ(Size(drive, "online"), 30);
 }
 
-TEST_F(ElasticTest, OwnersGetWhatAPoolGaveUpBeforeItsContainersHaveLeftOnlyWhereNothingElseIs) {
+TEST_F(ElasticTest, OwnersGetCpusThatAPoolsContainersStillUseOnlyAsTheLastResort) {
   Drive drive = Start(
       "pools: {web: {size: {max: 50}, roles: [web]}, default: {size: {fixed: 4}}}\n"
       "roles: {db: {numa: any, share-numa-with: [\"*\"]}}");
@@ -370,7 +370,7 @@ TEST_F(ElasticTest, SizesDoNotDependOnTheOrderOfArrival) {
   }
 }
 
-TEST_F(ElasticTest, ARefusedContainerChangesNothing) {
+TEST_F(ElasticTest, ARejectedContainerChangesNothing) {
   Drive drive = Start(
       "pools: {web: {size: {min: 63}, priority: 1, roles: [web]},\n"
       "        batch: {size: {}, roles: [batch]}}");
@@ -393,7 +393,7 @@ TEST_F(ElasticTest, SurvivesTheLossOfItsCpus) {
   EXPECT_EQ(CpuSet::Parse(after.Value("a"))->Count(), 26);
 }
 
-TEST(ElasticFitTest, RefusesMinimumsThatTheMachineDoesNotHave) {
+TEST(ElasticFitTest, RejectsMinimumsThatTheMachineDoesNotHave) {
   const auto plugin =
       MakeCpuPlugin(Config("pools: {a: {size: {min: 40}}, b: {size: {min: 24}}}"), TwoNodes());
   EXPECT_THAT(MessageOf(plugin.status()),

@@ -102,7 +102,7 @@ TEST_F(GrowTest, KeepsItsBaselineThroughARestart) {
   EXPECT_EQ(shrunk->value, ToString(first));
 }
 
-TEST_F(GrowTest, AContainerOfAPoolThatGotCpusOfItsOwnMayReturn) {
+TEST_F(GrowTest, AContainerOfAPoolThatGotExclusiveCpusMayReturn) {
   Drive drive = Start("static: true");
   ContainerRequest request = test::Request("a", "", "cpu", 0.5);
   request.native_qos_class = "Guaranteed";
@@ -187,7 +187,7 @@ TEST_F(GrowTest, StaysOnCpusOfItsKind) {
   EXPECT_TRUE(usual.IsSubsetOf(grown)) << "isolated ones are free, and it does not move there";
 }
 
-TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsPlace) {
+TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsAllocation) {
   Drive drive = Start(
       "pools: {web: {size: {max: 60}, place: {numa: one, require: numa}, roles: [web]}, "
       "default: {size: {min: 2}}}");

@@ -151,7 +151,7 @@ void AskUntilFull(unsigned seed) {
   }
 }
 
-TEST(HintsOracleTest, OfferWhatCanBeHadAndRefuseOnlyWhatCannot) {
+TEST(HintsOracleTest, OfferWhatCanBeHadAndRejectOnlyWhatCannot) {
   for (int seed = 1; seed <= Questions(); ++seed) {
     ASSERT_NO_FATAL_FAILURE(AskUntilFull(static_cast<unsigned>(seed)));
   }

@@ -73,7 +73,7 @@ TEST_F(NearTest, DevicesThatAreListedAreAllThatThereAre) {
               HasSubstr("name one of gpu7, or list it as devices"));
 }
 
-TEST_F(NearTest, IsRefusedWhereItIsRequiredAndNoSuchDeviceIsThere) {
+TEST_F(NearTest, IsRejectedWhereItIsRequiredAndNoSuchDeviceIsThere) {
   EXPECT_THAT(NodesOf("near: eth1, require: near"),
               HasSubstr("pool p is to be near eth1, and no device of that name is on a known NUMA "
                         "node with CPUs; name one of 0000:17:00.0, 0000:3b:00.0, 10de:2330, eth0"));
@@ -173,7 +173,7 @@ TEST_F(NearTest, AnInstanceStaysByItsDevicesThroughARestart) {
   EXPECT_FALSE(restarted.Admit(Engine("b", 12, {1})).ok());
 }
 
-TEST_F(NearTest, WithoutADeviceAnInstanceThatRequiresOneIsRefused) {
+TEST_F(NearTest, WithoutADeviceAnInstanceThatRequiresOneIsRejected) {
   Drive drive = Start(kEngines);
   EXPECT_THAT(MessageOf(drive.Admit(Request("a", "engine", "cpu", 12)).status()),
               HasSubstr("pool llm/default/a wants CPUs near nvidia.com/*, and kubelet told of no "
@@ -222,7 +222,7 @@ TEST_F(NearTest, ResourcesAreForPoolsWithInstancesAndNotBesideDevicesOfTheMachin
                         "other a device of the machine; name devices of one sort"));
 }
 
-TEST_F(NearTest, TellsTheDevicesThatPoolsName) {
+TEST_F(NearTest, ReportsTheDevicesThatPoolsName) {
   EXPECT_EQ(NamedDevices(WithDevices(),
                          Config("pools: {p: {size: {min: 1}, place: {near: ['10de:*', eth*]}}}")),
             "{\"10de:2330\": \"0\", \"eth0\": \"1\"}");

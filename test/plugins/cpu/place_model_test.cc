@@ -231,7 +231,7 @@ class History {
   int admitted_ = 0;
 };
 
-TEST(PlaceModelTest, RandomHistoriesKeepWhatPlacesPromise) {
+TEST(PlaceModelTest, RandomHistoriesKeepThePromisesOfAllocations) {
   const int histories = Histories();
   int admitted = 0;
   for (int seed = 1; seed <= histories; ++seed) {

@@ -44,7 +44,7 @@ TEST_F(PlanMemoTest, APoolThatWasResizedCounts) {
   EXPECT_EQ(Pool(drive, "fixed"), CpuSet::Range(2, 15));
 }
 
-TEST_F(PlanMemoTest, ACpuThatSomebodyOwnsByNowCounts) {
+TEST_F(PlanMemoTest, ACpuThatAnotherProcessOwnsByNowCounts) {
   Drive drive = Start(R"(
 roles: {own: {numa: any, share-numa-with: ["*"]}}
 pools: {web: {size: {min: 2}, roles: [web]}, default: {size: {min: 2}}}

@@ -158,7 +158,7 @@ TEST(CpuRulesTest, LeadToPoolsAndGrantsBeforeTheRole) {
   EXPECT_EQ(other->decided_by, "pools.web.roles");
 }
 
-TEST(CpuRulesTest, TellWhichPoolNeedsAPermissionWhateverLedThere) {
+TEST(CpuRulesTest, ReportWhichPoolNeedsAPermissionWhateverLedThere) {
   Drive drive(Make(kRules));
   EXPECT_EQ(drive.Admit(Tier("batch", "batch", 1))->pool, "batch");
   EXPECT_EQ(drive.Admit(Tier("other", "web", 1))->pool, "web") << "by its role";
@@ -176,7 +176,7 @@ TEST(CpuRulesTest, LeadToARoleAndToTheReservedCpus) {
   EXPECT_EQ(drive.Admit(request)->value, "0-1");
 }
 
-TEST(CpuRulesTest, LeaveAContainerAloneThroughARestart) {
+TEST(CpuRulesTest, SkipAContainerThroughARestart) {
   Drive drive(Make(kRules));
   ContainerRequest request = Request("pod", "storage", "cpu", 4);
   request.pod_namespace = "preserved";
@@ -191,7 +191,7 @@ TEST(CpuRulesTest, LeaveAContainerAloneThroughARestart) {
   EXPECT_EQ(after.plugin().Pools().back().containers, 0U);
 }
 
-TEST(CpuRulesTest, GrantSaysWhichContainersHaveCpusOfTheirOwn) {
+TEST(CpuRulesTest, GrantSaysWhichContainersHaveExclusiveCpus) {
   Drive drive(Make(kRules));
   const auto own = [&](const std::string& tier, const std::string& container, ContainerType type) {
     ContainerRequest request = Tier(tier + container, tier, 2);

@@ -67,7 +67,7 @@ class HostKnobsTest : public testing::Test {
   std::unique_ptr<HostKnobs> knobs_;
 };
 
-TEST_F(HostKnobsTest, AFileThatNobodyNeedsHoldIsReleasedByAll) {
+TEST_F(HostKnobsTest, AReleasedFileIsReleasedByAllOwners) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("1500")})));
   ASSERT_TRUE(IsOk(knobs_->ReleaseFile(kMin)));
@@ -154,7 +154,7 @@ TEST_F(HostKnobsTest, APartitionThatBecameInvalidSinceIsOursToUndo) {
   EXPECT_EQ(Value(kPartition), "member");
 }
 
-TEST_F(HostKnobsTest, WhatIsHeldIsSoUntilSomebodyElseWrites) {
+TEST_F(HostKnobsTest, AHeldValueStaysUntilAnotherProcessWrites) {
   EXPECT_FALSE(knobs_->Holds("a", {Quiet("2-3")}));
   ASSERT_TRUE(IsOk(Hold("a", {Quiet("2-3")})));
   EXPECT_TRUE(knobs_->Holds("a", {Quiet("2-3")})) << Value(kIrq) << " is what is left";
@@ -164,7 +164,7 @@ TEST_F(HostKnobsTest, WhatIsHeldIsSoUntilSomebodyElseWrites) {
   EXPECT_FALSE(knobs_->Holds("a", {Quiet("2-3")}));
 }
 
-TEST_F(HostKnobsTest, AnOwnerLetsGoOfAllButWhatItStillWants) {
+TEST_F(HostKnobsTest, AnOwnerReleasesAllExceptWhatItStillWants) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("1000")})));
   ASSERT_TRUE(IsOk(knobs_->ReleaseAllBut("a", {Ceiling("2000")})));
@@ -184,7 +184,7 @@ TEST_F(HostKnobsTest, KilledBeforeItCouldReadBackItRestoresWhateverTheKernelMade
   EXPECT_EQ(Value(kMax), "3000");
 }
 
-TEST_F(HostKnobsTest, AnOptionalRefusalIsReportedAndHeldByNobody) {
+TEST_F(HostKnobsTest, AnOptionalRejectionIsReportedAndHasNoOwner) {
   files_.on_write[kIrq] = test::RefuseWrite;
   const auto refusals = knobs_->Hold("a", {Quiet("2-3"), Floor("1200")});
   ASSERT_TRUE(IsOk(refusals.status()));
@@ -215,7 +215,7 @@ TEST_F(HostKnobsTest, NothingIsWrittenThatTheJournalDoesNotHave) {
   EXPECT_THAT(files_.writes, IsEmpty());
 }
 
-TEST_F(HostKnobsTest, WhatSomebodyElseSetSinceIsLeft) {
+TEST_F(HostKnobsTest, AValueThatAnotherProcessSetSinceIsNotChanged) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200")})));
   files_.values[kMin] = "1500";
   ASSERT_TRUE(IsOk(knobs_->Release("a")));

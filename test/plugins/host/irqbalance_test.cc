@@ -67,7 +67,7 @@ class IrqbalanceTest : public testing::Test {
   std::unique_ptr<HostKnobs> knobs_;
 };
 
-TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreToldTogetherAndEndWithTheLast) {
+TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreSentTogetherAndEndWithTheLast) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   EXPECT_THAT(FindBalancers(*files_), testing::ElementsAre(IrqbalanceDouble::Process()));
@@ -83,7 +83,7 @@ TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreToldTogetherAndEndWithTheLast) {
   EXPECT_EQ(balancer.told(), "") << "its own configuration counts again";
 }
 
-TEST_F(IrqbalanceTest, WhatItWasToldBeforeStaysBannedAndComesBack) {
+TEST_F(IrqbalanceTest, EarlierBansStayAndComeBack) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(files_->Write(path_, "7")));
@@ -95,7 +95,7 @@ TEST_F(IrqbalanceTest, WhatItWasToldBeforeStaysBannedAndComesBack) {
   EXPECT_EQ(balancer.told(), "7");
 }
 
-TEST_F(IrqbalanceTest, ABanThatADriverToldRightBeforeItWasKilledDoesNotStay) {
+TEST_F(IrqbalanceTest, ABanThatADriverSentRightBeforeItWasKilledDoesNotStay) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
@@ -104,7 +104,7 @@ TEST_F(IrqbalanceTest, ABanThatADriverToldRightBeforeItWasKilledDoesNotStay) {
   EXPECT_EQ(balancer.told(), "");
 }
 
-TEST_F(IrqbalanceTest, ABanOfSomebodyElseSinceThenStays) {
+TEST_F(IrqbalanceTest, ABanThatAnotherProcessSetSinceStays) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
@@ -115,7 +115,7 @@ TEST_F(IrqbalanceTest, ABanOfSomebodyElseSinceThenStays) {
   EXPECT_EQ(balancer.told(), "4");
 }
 
-TEST_F(IrqbalanceTest, OneThatNeverDoesWhatItWasToldIsNoticed) {
+TEST_F(IrqbalanceTest, ABalancerThatIgnoresBansIsReported) {
   const IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
@@ -174,7 +174,7 @@ TEST_F(IrqbalanceTest, ADriverThatEndsWaitsForWhatItAsked) {
   EXPECT_FALSE(balancer.is_dead());
 }
 
-TEST_F(IrqbalanceTest, OneThatSaysSomethingElseCannotBeTold) {
+TEST_F(IrqbalanceTest, ABalancerWithAnUnknownAnswerGetsNoBans) {
   IrqbalanceDouble balancer(dir_.path());
   balancer.is_mad = true;
   Start();
@@ -194,7 +194,7 @@ TEST_F(IrqbalanceTest, ASocketOfAnotherProcessIsNotSpokenWith) {
   EXPECT_FALSE(files_->MayWrite(other));
 }
 
-TEST_F(IrqbalanceTest, AListThatItWouldCutIsRefused) {
+TEST_F(IrqbalanceTest, AListThatItWouldCutIsRejected) {
   const IrqbalanceDouble balancer(dir_.path());
   Start();
   CpuSet scattered;

@@ -92,7 +92,7 @@ TEST(MemoryKindsTest, TheNextKindServesBesideCpusThatWereChosenForAnotherReason)
   EXPECT_EQ(drive.plugin().Allocate(Ask("two", "fast", 8), {.nodes = {0}})->value, "0");
 }
 
-TEST(MemoryKindsTest, RefusesWhatItsKindHasNot) {
+TEST(MemoryKindsTest, RejectsWhatItsKindDoesNotHave) {
   Drive drive(Make(kWishes));
   const Status refused = drive.plugin().Hints(Ask("pod", "only", 9)).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
@@ -101,7 +101,7 @@ TEST(MemoryKindsTest, RefusesWhatItsKindHasNot) {
                         "(node 2: 8589934592 free, node 3: 8589934592 free)"));
 }
 
-TEST(MemoryKindsTest, RefusesAKindThatTheMachineLacks) {
+TEST(MemoryKindsTest, RejectsAKindThatTheMachineDoesNotHave) {
   const auto plugin = Make("roles: {r: {kinds: [pmem, gpu]}}");
   EXPECT_THAT(
       MessageOf(plugin->Hints(Ask("pod", "r", 1)).status()),
@@ -167,7 +167,7 @@ TEST(MemoryKindsTest, OneThatRunsIsLeftWhereItIs) {
   EXPECT_EQ(plugin->Allocate(request, hints->hints().front())->value, "1") << "in DRAM";
 }
 
-TEST(MemoryKindsTest, RefusesMistakesWithPlace) {
+TEST(MemoryKindsTest, RejectsMistakesWithTheirLocation) {
   for (const char* text : {"roles: {a: {kinds: []}}", "roles: {a: {kinds: [fast]}}",
                            "roles: {a: {kinds: [hbm, hbm]}}", "roles: {a: {kinds: {hbm: 1}}}"}) {
     const Status status = Read(text).status();

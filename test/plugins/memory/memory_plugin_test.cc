@@ -67,7 +67,7 @@ TEST(MemoryExampleTest, StartsWithTheStateOfTheProposal) {
 })");
 }
 
-TEST(MemoryExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
+TEST(MemoryExampleTest, SecondExampleKeepsRolesOnSeparateNodes) {
   Drive drive(Make(kThreeRoles));
   const auto pod1 = drive.Admit(Request("pod1", "storage-service", "memory", 40 * kGiB));
   ASSERT_TRUE(pod1.ok()) << pod1.status();
@@ -82,7 +82,7 @@ TEST(MemoryExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
   EXPECT_EQ(drive.Admit(Request("pod2", "reranker", "memory", 20 * kGiB))->value, "1");
 }
 
-TEST(MemoryExampleTest, ThirdExampleSharesNodeWithOwnRole) {
+TEST(MemoryExampleTest, ThirdExampleSharesNodeWithTheRole) {
   Drive drive(Make(kThreeRoles));
   EXPECT_EQ(drive.Admit(Request("filler", "storage-service", "memory", 40 * kGiB))->value, "0");
   EXPECT_EQ(drive.Admit(Request("pod1", "numa-enhancement", "memory", 20 * kGiB))->value, "1");
@@ -123,7 +123,7 @@ TEST(MemoryPluginTest, BindsMainContainersOnly) {
   }
 }
 
-TEST(MemoryPluginTest, BindsNobodyForARequestOfNothing) {
+TEST(MemoryPluginTest, BindsNoContainerForARequestOfNothing) {
   Drive drive(Make(kThreeRoles));
   EXPECT_TRUE(drive.plugin().Hints(Request("pod1", "reranker", "memory", 0))->IsNoPreference());
   EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", 0))->value, "");
@@ -131,7 +131,7 @@ TEST(MemoryPluginTest, BindsNobodyForARequestOfNothing) {
       << "nobody stands there";
 }
 
-TEST(MemoryPluginTest, RefusesWithFreeBytesAndOpponentsByName) {
+TEST(MemoryPluginTest, RejectsWithFreeBytesAndOpponentsByName) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
   const Status status = drive.Admit(Request("pod2", "reranker", "memory", 300e9)).status();
@@ -142,7 +142,7 @@ TEST(MemoryPluginTest, RefusesWithFreeBytesAndOpponentsByName) {
             "node 1: 237282263040 free); remove a pod or ask for less");
 }
 
-TEST(MemoryPluginTest, RefusesHintWhereItDoesNotFit) {
+TEST(MemoryPluginTest, RejectsHintWhereItDoesNotFit) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
   const auto pod =
@@ -151,7 +151,7 @@ TEST(MemoryPluginTest, RefusesHintWhereItDoesNotFit) {
   EXPECT_THAT(MessageOf(pod.status()), HasSubstr("nodes of 0"));
 }
 
-TEST(MemoryPluginTest, RefusesAmountThatIsNoNumberOfBytes) {
+TEST(MemoryPluginTest, RejectsAmountThatIsNotANumberOfBytes) {
   Drive drive(Make(kThreeRoles));
   for (const double amount : {-1.0, 1e300, std::nan("")}) {
     EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", amount)).status().code(),
@@ -322,7 +322,7 @@ TEST(MemoryPluginTest, AsksForNoShareWhereTheConfigurationSaysSo) {
   EXPECT_EQ(drive.Admit(Exclusive(1))->value, "0");
 }
 
-TEST(MemoryPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
+TEST(MemoryPluginTest, RulesPlaceSelectedContainersAsIfTheyHadTheRole) {
   Drive drive(
       Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"
            "rules: [{select: {label: {app: postgres}}, role: db}]"));
@@ -438,12 +438,12 @@ TEST(MemoryConfigTest, ReadsReservationByNode) {
                                                                 {1, {{"memory", 2147483648}}}}));
 }
 
-TEST(MemoryConfigTest, RefusesReservationOfATypeThatIsNoMemory) {
+TEST(MemoryConfigTest, RejectsReservationOfATypeThatIsNotMemory) {
   EXPECT_THAT(MessageOf(Read("reserved-memory: {0: {cpu: 1}}").status()),
               HasSubstr("write memory or hugepages-2Mi"));
 }
 
-TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
+TEST(MemoryConfigTest, RejectsMistakesWithTheirLocation) {
   for (const char* text :
        {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
         "roles: {a: {whole-cores: true}}", "static: 3", "roles: {a: {share-numa-with: [b]}}",
@@ -456,7 +456,7 @@ TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
   }
 }
 
-TEST(MemoryConfigTest, RefusesReservationOnMissingNode) {
+TEST(MemoryConfigTest, RejectsReservationOnMissingNode) {
   EXPECT_EQ(MakeMemoryPlugin(*Read("reserved-memory: {2: 1Gi}"), ExampleMachine()).status().code(),
             StatusCode::kInvalidArgument);
 }

@@ -160,7 +160,7 @@ TEST_F(KernelWatchTest, ANicWithoutItsConfiguredAddressIsAvoided) {
   EXPECT_TRUE(AwaitPlacing(drive));
 }
 
-TEST_F(KernelWatchTest, ANamespaceThatIsRemovedIsLetGo) {
+TEST_F(KernelWatchTest, ANamespaceThatIsRemovedIsReleased) {
   const auto other = TestNamespace::Make(dir_ / "ns2");
   ASSERT_TRUE(other.ok()) << other.status();
   ASSERT_EQ(namespace_->AddVethTo("n0", **other, "far"), 0);
@@ -180,7 +180,7 @@ TEST_F(KernelWatchTest, ANamespaceThatIsRemovedIsLetGo) {
   EXPECT_THAT(drive.Of("pod1").annotations.at(kProblem), HasSubstr("is gone"));
 }
 
-TEST_F(KernelWatchTest, ANamespaceThatIsMadeAnewIsAnotherOne) {
+TEST_F(KernelWatchTest, ANamespaceThatIsRecreatedIsAnotherOne) {
   AddVeth();
   const Drive drive(Make("numa-node: 0", {.always = hours(1), .missing = milliseconds(20)}));
   ASSERT_TRUE(AwaitPlacing(drive));
@@ -234,7 +234,7 @@ TEST_F(KernelWatchTest, WithoutTheRightToEnterNothingIsKnown) {
   EXPECT_TRUE(facts.contains(""));
 }
 
-TEST(NamespaceSocketsTest, AFileThatIsNoNamespaceIsNone) {
+TEST(NamespaceSocketsTest, AFileThatIsNotANamespaceIsNone) {
   const test::TempDir dir;
   EXPECT_EQ(IdOf(dir / "none").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(NamespaceSockets::Open(dir.path()).status().code(), StatusCode::kNotFound);

@@ -91,7 +91,7 @@ TEST_F(NicHealthTest, RetiredPluginWatchesNoMore) {
   EXPECT_FALSE(tell_);
 }
 
-TEST_F(NicHealthTest, RefusalsNameNicAndReason) {
+TEST_F(NicHealthTest, RejectionsNameNicAndReason) {
   const auto plugin = Make(kTwo, Host({{"a", {.up = true}}, {"b", {}}}));
   const Status hints = plugin->Hints(Request("pod1", "", "NIC", 1)).status();
   EXPECT_EQ(hints.code(), StatusCode::kResourceExhausted);
@@ -100,7 +100,7 @@ TEST_F(NicHealthTest, RefusalsNameNicAndReason) {
   EXPECT_EQ(plugin->Allocate(Request("pod1", "", "NIC", 1), {}).status(), hints);
 }
 
-TEST_F(NicHealthTest, HoldersAreToldOfTheProblemAndOfItsEnd) {
+TEST_F(NicHealthTest, ContainersOfANicAreNotifiedOfTheProblemAndOfItsEnd) {
   constexpr char kOnOneNode[] =
       "nics: [{interface: a, numa-node: 0}, {interface: b, numa-node: 0}]";
   Drive drive(Make(kOnOneNode, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
@@ -116,7 +116,7 @@ TEST_F(NicHealthTest, HoldersAreToldOfTheProblemAndOfItsEnd) {
   EXPECT_EQ(drive.Of("pod1").annotations, (StringMap{{kProblem, ""}}));
 }
 
-TEST_F(NicHealthTest, HoldersAreToldOfAnotherAddress) {
+TEST_F(NicHealthTest, ContainersOfANicAreNotifiedOfAnotherAddress) {
   Drive drive(Make("nics: [{interface: a}]", Host({{"a", Healthy("192.0.2.1")}})));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   InterfaceFacts more = Healthy("192.0.2.3");
@@ -129,7 +129,7 @@ TEST_F(NicHealthTest, HoldersAreToldOfAnotherAddress) {
   EXPECT_THAT(drive.Of("pod1").annotations, IsEmpty());
 }
 
-TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
+TEST_F(NicHealthTest, RestoredContainersAreNotifiedOfWhatTheyDoNotKnow) {
   Drive drive(Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   ASSERT_THAT(*drive.plugin().Reconcile(drive.grants()), IsEmpty());
@@ -141,7 +141,7 @@ TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
   EXPECT_EQ(told->begin()->second.annotations.at(kProblem), "");
 }
 
-TEST_F(NicHealthTest, WhatHoldersWereNotGivenIsToldAgain) {
+TEST_F(NicHealthTest, ANotificationThatFailedIsSentAgain) {
   Drive drive(Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   tell_(Host({{"a", {.up = true}}, {"b", Healthy("192.0.2.2")}}));
@@ -149,7 +149,7 @@ TEST_F(NicHealthTest, WhatHoldersWereNotGivenIsToldAgain) {
   EXPECT_EQ(drive.plugin().Reconcile(drive.grants())->size(), 1u);
 }
 
-TEST_F(NicHealthTest, WhatChangesNothingIsNotTold) {
+TEST_F(NicHealthTest, WhatChangesNothingIsNotReported) {
   const auto plugin = Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}}));
   tell_(Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}, {"veth1", {}}}));
   EXPECT_EQ(notified_, 0);
@@ -167,7 +167,7 @@ TEST_F(NicHealthTest, AnUnhealthyNicCountsForTheCapacityOnly) {
   EXPECT_THAT(plugin->ExportState({}), HasSubstr(R"("problem": "has no link")"));
 }
 
-TEST_F(NicHealthTest, ConfiguredSpeedAndNodeStandBeforeWhatIsRead) {
+TEST_F(NicHealthTest, ConfiguredSpeedAndNodeWinOverTheKernels) {
   InterfaceFacts seen = Healthy("192.0.2.1");
   seen.node = 1;
   const auto plugin =

@@ -58,7 +58,7 @@ TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
   EXPECT_EQ(l3.value_or(ByCacheId<CacheRequest>()).For(0).unified, CacheShare());
 }
 
-TEST(RdtConfigTest, ClassOfTwoPartitionsIsRefused) {
+TEST(RdtConfigTest, ClassOfTwoPartitionsIsRejected) {
   const StatusOr<RdtConfig> config =
       Parse("partitions:\n  p: {classes: {c: }}\n  q: {classes: {c: }}");
   EXPECT_EQ(

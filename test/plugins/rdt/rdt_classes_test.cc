@@ -132,7 +132,7 @@ TEST_F(RdtClassesTest, RefreshMakesAGroupForEachClass) {
   EXPECT_EQ(options->rdt_class, "qrm-gold");
 }
 
-TEST_F(RdtClassesTest, GroupsOfOthersAreLeftAlone) {
+TEST_F(RdtClassesTest, GroupsOfOthersAreNotChanged) {
   std::filesystem::create_directory(PathOf("pqos1"));
   std::filesystem::create_directory(PathOf("qrm-old"));
   WriteFile("pqos1/schemata", "L3:0=f\n");
@@ -154,7 +154,7 @@ TEST_F(RdtClassesTest, TooManyClassesLeaveTheTreeAsItIs) {
   EXPECT_EQ(Tree() + ReadFile("info/last_cmd_status"), before);
 }
 
-TEST_F(RdtClassesTest, RefusalOfTheKernelInTheMiddleIsTakenBack) {
+TEST_F(RdtClassesTest, RejectionOfTheKernelInTheMiddleIsTakenBack) {
   std::filesystem::create_directory(PathOf("other"));
   WriteFile("schemata", "L3:0=ffff0;1=ffff0;8=ffff0\n");
   WriteFile("other/schemata", "L3:0=f;1=f;8=f\n");
@@ -193,7 +193,7 @@ bool IsFrozen(const std::string& cgroup) {
   return state == "FROZEN" || events.str().find("frozen 1") != std::string::npos;
 }
 
-TEST_F(RdtClassesTest, ContainerThatIsNeverCleanStandsStillForTheRest) {
+TEST_F(RdtClassesTest, ContainerThatIsNeverCleanIsFrozenForTheRest) {
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   const pid_t pid = container->Run(test::Idle);
   container->Run(test::Idle);
@@ -227,7 +227,7 @@ TEST_F(RdtClassesTest, ExecIntoTheFormerGroupIsFoundAndMoved) {
   EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"), "");
 }
 
-TEST_F(RdtClassesTest, ClassIsTakenAwayByTheRootGroup) {
+TEST_F(RdtClassesTest, ClassIsRemovedByTheRootGroup) {
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   container->Run(test::Idle);
@@ -303,7 +303,7 @@ TEST_F(RdtClassesTest, MachineWithoutResctrlSaysSo) {
   EXPECT_EQ(provider_->List().classes.size(), 3U);
 }
 
-TEST_F(RdtClassesTest, ConfigurationWithoutAClassInUseIsRefused) {
+TEST_F(RdtClassesTest, ConfigurationWithoutAClassInUseIsRejected) {
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   const std::string before = Tree();
   WriteConfig("partitions: {p: {classes: {silver: {}, bronze: {}, iron: {}}}}");

@@ -56,7 +56,7 @@ class ResctrlDoubleTest : public testing::Test {
   std::unique_ptr<ResctrlDouble> resctrl_;
 };
 
-TEST_F(ResctrlDoubleTest, SchemataWithoutNewlineAreRefusedAndTheStatusStays) {
+TEST_F(ResctrlDoubleTest, SchemataWithoutNewlineAreRejectedAndTheStatusStays) {
   EXPECT_EQ(Write("schemata", "L3:0=0\n"), EINVAL);
   EXPECT_EQ(Read("info/last_cmd_status"), "Mask out of range\n");
   EXPECT_EQ(Write("schemata", "L3:0=f"), EINVAL);
@@ -96,7 +96,7 @@ TEST_F(ResctrlDoubleTest, GroupsRunOutWithTheKernelsWords) {
   EXPECT_EQ(Read("info/last_cmd_status"), "Out of CLOSIDs\n");
 }
 
-TEST_F(ResctrlDoubleTest, NewGroupHasWhatNobodyHasExclusively) {
+TEST_F(ResctrlDoubleTest, NewGroupHasWhatNoGroupHasExclusively) {
   EXPECT_EQ(Make("a"), 0);
   EXPECT_EQ(Write("schemata", "L3:0=ff;1=ff;8=ff\n"), 0);
   EXPECT_EQ(Write("a/schemata", "L3:0=ff000;1=ff000;8=ff000\n"), 0);
@@ -141,7 +141,7 @@ TEST_F(ResctrlDoubleTest, OneThreadIsMovedAndShowsItElsewhere) {
   }).join();
 }
 
-TEST_F(ResctrlDoubleTest, ThreadThatIsNotThereIsRefused) {
+TEST_F(ResctrlDoubleTest, ThreadThatIsNotThereIsRejected) {
   EXPECT_EQ(Write("tasks", "999999999\n"), ESRCH);
   EXPECT_EQ(Read("info/last_cmd_status"), "No task 999999999\n");
 }

@@ -207,7 +207,7 @@ std::optional<std::map<std::string, Schemata>> ModelOf(const RandomConfig& confi
   return all;
 }
 
-TEST(ResolvePropertyTest, MasksOf200ConfigurationsAreThoseOfTheModel) {
+TEST(ResolvePropertyTest, MasksOf200ConfigurationsEqualTheModels) {
   int resolved = 0;
   int refused = 0;
   for (unsigned seed = 1; resolved < 200; ++seed) {

@@ -121,11 +121,11 @@ TEST(ResolveTest, KernelShowsBandwidthRoundedUp) {
   EXPECT_EQ(AsShown({{"MB", {{0, 15}}}}, info), (Schemata{{"MB", {{0, 20}}}}));
 }
 
-TEST(ResolveTest, ResourceThatNobodyDividesIsWhole) {
+TEST(ResolveTest, ResourceThatNoPartitionDividesIsWhole) {
   EXPECT_EQ(LinesOf("partitions: {p: {classes: {c: }}}", Machine(), "c"), "L3:0=fffff;8=fffff\n");
 }
 
-TEST(ResolveTest, OptionalResourceThatTheMachineLacksIsLeftOut) {
+TEST(ResolveTest, UnsupportedOptionalResourceIsLeftOut) {
   const std::string text =
       "options: {l2: {optional: true}}\n"
       "partitions: {p: {l2Allocation: 100%, classes: {c: }}}";
@@ -164,7 +164,7 @@ const RefusedCase kRefused[] = {
 INSTANTIATE_TEST_SUITE_P(Vectors, ResolveRefusesTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(ResolveTest, BandwidthWithoutTheUnitOfTheMachineIsRefused) {
+TEST(ResolveTest, BandwidthWithoutTheUnitOfTheMachineIsRejected) {
   RdtInfo info;
   info.mb = BandwidthInfo{.ids = {0}, .in_mbps = true};
   const auto schemata =

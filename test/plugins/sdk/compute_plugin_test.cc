@@ -101,7 +101,7 @@ TEST_F(ComputePluginTest, SharedPartsComeBackAsTheyWereGiven) {
   EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
 }
 
-TEST_F(ComputePluginTest, AGrantWhoseCpusAreOfferedAnewIsOver) {
+TEST_F(ComputePluginTest, AGrantWhoseCpusAreOfferedAgainIsOver) {
   ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("lost", {0, 1, 2})).status()));
   ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("next", {1, 2, 3})).status()));
   EXPECT_THAT(driver_.removed, ElementsAre("lost/main"));
@@ -124,7 +124,7 @@ TEST_F(ComputePluginTest, RemovingWhatIsNotKnownSucceeds) {
   EXPECT_TRUE(driver_.removed.empty());
 }
 
-TEST_F(ComputePluginTest, AResourcePluginsCallsAreRefused) {
+TEST_F(ComputePluginTest, AResourcePluginsCallsAreRejected) {
   EXPECT_EQ(
       host_->Allocate({.key = {"a", "main"}, .resource = DriverResource("first")}).status().code(),
       StatusCode::kUnimplemented);

@@ -109,7 +109,7 @@ TEST_F(HostTest, HintsCarryTheirNodes) {
   EXPECT_EQ(response.container_name(), "main");
 }
 
-TEST_F(HostTest, AllocationStandsUnderTheResourceName) {
+TEST_F(HostTest, AllocationIsUnderTheResourceName) {
   pb::ResourceAllocationResponse response;
   ASSERT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 2)), &response).ok());
   const auto& by_resource = response.allocation_result().resource_allocation();
@@ -121,7 +121,7 @@ TEST_F(HostTest, AllocationStandsUnderTheResourceName) {
   EXPECT_EQ(response.resource_name(), "cpu");
 }
 
-TEST_F(HostTest, MalformedRequestsAreRefusedWithoutAskingThePlugin) {
+TEST_F(HostTest, MalformedRequestsAreRejectedWithoutAskingThePlugin) {
   pb::ResourceRequest no_pod = wire::ToWire(CpuRequest("", "main", 1));
   pb::ResourceRequest negative = wire::ToWire(CpuRequest("a", "main", -1));
   pb::ResourceRequest node = wire::ToWire(CpuRequest("a", "main", 1));
@@ -274,7 +274,7 @@ TEST_F(HostTest, CallsOfWholePodsAreUnimplemented) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(HostTest, PreStartContainerIsThePluginsToRefuse) {
+TEST_F(HostTest, PluginsMayRejectPreStartContainer) {
   pb::PreStartContainerRequest request;
   request.set_pod_uid("uid");
   request.set_container_name("main");
@@ -300,7 +300,7 @@ TEST_F(HostTest, GetInfoNamesTypeResourceAndVersion) {
   EXPECT_THAT(info.supported_versions(), ElementsAre("v1alpha1"));
 }
 
-TEST_F(HostTest, SetPoolsRefusesAMalformedSet) {
+TEST_F(HostTest, SetPoolsRejectsAMalformedSet) {
   const auto stub = v1::PluginExtensions::NewStub(channel_);
   v1::SetPoolsRequest request;
   (*request.mutable_cpus_by_pool())["online"] = "3-";
@@ -366,7 +366,7 @@ TEST_F(HostTest, ServesOnANewSocketWhenTheFormerWasRemoved) {
   EXPECT_TRUE(PluginClient(path).Ask<calls::GetOptions>({}).ok());
 }
 
-TEST_F(HostTest, SecondHostIsRefusedAtALivingSocket) {
+TEST_F(HostTest, SecondHostIsRejectedAtALivingSocket) {
   const test::TempDir dir;
   const std::string path = dir / "cpu.sock";
   ASSERT_TRUE(host_->Listen(path).ok());
@@ -379,7 +379,7 @@ TEST_F(HostTest, SecondHostIsRefusedAtALivingSocket) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
 }
 
-TEST(HostCreateTest, RefusesAnImpossibleResourceName) {
+TEST(HostCreateTest, RejectsAnImpossibleResourceName) {
   CountingPlugin plugin;
   EXPECT_EQ(PluginHost::Create(plugin, "../cpu", MakeMemoryState()).status().code(),
             StatusCode::kInvalidArgument);
@@ -415,7 +415,7 @@ TEST_F(QuickHostTest, AnIdlePluginIsAskedForHintsWhereTheCallArrives) {
   EXPECT_TRUE(Await([&] { return ThreadOfHints() != of_plugin; }));
 }
 
-TEST_F(QuickHostTest, AllocatesThereTooOnceAManagerTeaches) {
+TEST_F(QuickHostTest, AllocatesThereTooOnceAManagerResyncs) {
   const std::thread::id of_plugin = ThreadOfAllocation("a");
   const auto extensions = qrm::v1::PluginExtensions::NewStub(channel_);
   qrm::v1::RestoreResponse restored;

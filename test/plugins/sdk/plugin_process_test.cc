@@ -142,14 +142,14 @@ TEST_F(CommandLineTest, HelpExplainsEveryFlag) {
   EXPECT_THAT(output, HasSubstr("/var/lib/qrm/plugins_registry"));
 }
 
-TEST_F(CommandLineTest, UnknownFlagIsRefusedWithWhatToType) {
+TEST_F(CommandLineTest, UnknownFlagIsRejectedWithWhatToType) {
   const auto [code, output] = Run({"--colour", "red"});
   EXPECT_EQ(code, 2);
   EXPECT_THAT(output, HasSubstr("--colour"));
   EXPECT_THAT(output, HasSubstr("--help"));
 }
 
-TEST_F(CommandLineTest, TwoDirectoriesAreRefused) {
+TEST_F(CommandLineTest, TwoDirectoriesAreRejected) {
   EXPECT_EQ(Run({"--registration-dir", "/a", "--plugins-registry-dir", "/b"}).first, 2);
 }
 

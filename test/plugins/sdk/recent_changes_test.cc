@@ -12,7 +12,7 @@ using testing::Optional;
 const ContainerKey kA{"a", "main"};
 const ContainerKey kB{"b", "main"};
 
-TEST(RecentChangesTest, TellsWhatWasNotedSinceThen) {
+TEST(RecentChangesTest, ReportsWhatWasNotedSinceThen) {
   RecentChanges changes;
   changes.Note(kA);
   const std::string then = changes.now();

@@ -115,7 +115,7 @@ TEST_P(RegistrationTest, RemovedSocketIsMadeAgain) {
   EXPECT_TRUE(manager->Admit(CpuRequest("a", "main", 1)).ok());
 }
 
-TEST_P(RegistrationTest, DirectoryMadeAnewGetsTheSocketAgain) {
+TEST_P(RegistrationTest, RecreatedDirectoryGetsTheSocketAgain) {
   auto manager = StartManager();
   const auto plugin = StartPlugin();
   ASSERT_TRUE(manager->WaitForPlugin("cpu", 1, kLimit).ok());
@@ -125,7 +125,7 @@ TEST_P(RegistrationTest, DirectoryMadeAnewGetsTheSocketAgain) {
   EXPECT_TRUE(manager->WaitForPlugin("cpu", 1, kLimit).ok());
 }
 
-TEST_P(RegistrationTest, SecondPluginOfTheSameNameIsRefused) {
+TEST_P(RegistrationTest, SecondPluginOfTheSameNameIsRejected) {
   const auto manager = StartManager();
   const auto plugin = StartPlugin();
   CountingPlugin other;
@@ -176,7 +176,7 @@ class CapturedLog {
   std::vector<std::string> lines_;
 };
 
-TEST(WatchedRegistrationTest, RefusalIsLoggedAndThePluginStays) {
+TEST(WatchedRegistrationTest, RejectionIsLoggedAndThePluginStays) {
   CapturedLog log;
   const test::TempDir dir;
   CountingPlugin plugin;
@@ -203,7 +203,7 @@ TEST(RunningPluginTest, MissingDirectoryIsWaitedForAndNamedOnce) {
   }));
 }
 
-TEST(RunningPluginTest, RefusesSettingsThatMeanNothing) {
+TEST(RunningPluginTest, RejectsSettingsThatMeanNothing) {
   CountingPlugin plugin;
   const auto code = [&](const PluginSettings& settings) {
     return RunningPlugin::Start(settings, plugin).status().code();

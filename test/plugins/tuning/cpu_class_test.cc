@@ -51,7 +51,7 @@ struct Refused {
 
 class RefusedClassTest : public TestWithParam<Refused> {};
 
-TEST_P(RefusedClassTest, IsRefusedWithTheCure) {
+TEST_P(RefusedClassTest, IsRejectedWithTheCure) {
   const auto classes = Read(GetParam().classes);
   EXPECT_EQ(classes.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(classes.status()), HasSubstr(GetParam().says));

@@ -96,7 +96,7 @@ TEST_F(RestoredServerTest, APodThatARestoreBroughtBackCountsAgain) {
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
-TEST_F(RestoredServerTest, ACapacityThatARestoreTookBackIsGivenToNobody) {
+TEST_F(RestoredServerTest, ACapacityThatARestoreTookBackIsNotGiven) {
   PutPod("a", 12);
   StartReady();
   const uint64_t before = cluster_.version();
@@ -109,7 +109,7 @@ TEST_F(RestoredServerTest, ACapacityThatARestoreTookBackIsGivenToNobody) {
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
-TEST_F(RestoredServerTest, ALeaseThatIsMissingIsMadeAnewByWhoLeads) {
+TEST_F(RestoredServerTest, AMissingLeaseIsRecreatedByTheLeader) {
   PutPod("a", 8);
   StartReady();
   const std::string holder = Holder();

@@ -107,7 +107,7 @@ TEST_F(ClassResourceTest, ItIsForSomeNamespacesAndForThoseThatPermissionsName) {
   EXPECT_EQ(Refusal(spy), "");
 }
 
-TEST_F(ClassResourceTest, ContainersThatRunAtTheSameTimeTakeAPlaceEach) {
+TEST_F(ClassResourceTest, ContainersThatRunAtTheSameTimeTakeOneEach) {
   const std::vector<PodContainer> two = {{.name = "init", .kind = Kind::kInit}, {.name = "main"}};
   Bind(Asking("a", {{kOfPod, "fast"}}, two));
   EXPECT_EQ(Refusal(Asking("b", {{kOfPod, "fast"}}, two)), "");

@@ -67,7 +67,7 @@ class NumaResourceTest : public testing::Test {
   std::unique_ptr<ClusterCache> cache_;
 };
 
-TEST_F(NumaResourceTest, RefusesWhatFitsTheNodeButNoNumaNode) {
+TEST_F(NumaResourceTest, RejectsWhatFitsTheNodeButNoNumaNode) {
   EXPECT_EQ(Refusal(Guaranteed("a", 5)),
             "no NUMA placement fits under topology-policy "
             "single-numa-node");
@@ -96,7 +96,7 @@ plugins:
   EXPECT_NE(Refusal(Guaranteed("b", 5)), "");
 }
 
-TEST_F(NumaResourceTest, KeepsAPlaceThatItWouldNotChooseAgain) {
+TEST_F(NumaResourceTest, KeepsAnAllocationThatItWouldNotChooseAgain) {
   const Pod first = Bind(Guaranteed("a", 3));
   Bind(Guaranteed("b", 2));
   cache_->DeletePod(first.uid, "");
@@ -114,7 +114,7 @@ TEST_F(NumaResourceTest, PlacesPodsThatOthersBoundAsTheNodeWill) {
   EXPECT_EQ(OwnCpus("a"), "4-7");
 }
 
-TEST_F(NumaResourceTest, ADecisionThatNobodyCanReadCountsAsNone) {
+TEST_F(NumaResourceTest, AnUnreadableDecisionCountsAsNone) {
   Pod pod = Guaranteed("a", 4);
   pod.node = "n1";
   pod.annotations[kPlacement] = "{\"containers\": 7}";
@@ -144,7 +144,7 @@ TEST_F(NumaResourceTest, AForgedDecisionCountsNoMoreThanItsPodRequests) {
   }
 }
 
-TEST_F(NumaResourceTest, APodWithoutAnythingOfItsOwnChangesNothing) {
+TEST_F(NumaResourceTest, APodWithoutExclusiveResourcesChangesNothing) {
   Bind(Guaranteed("a", 3));
   const std::string before = cache_->Dump();
   Pod shared = Guaranteed("b", 3);
@@ -155,7 +155,7 @@ TEST_F(NumaResourceTest, APodWithoutAnythingOfItsOwnChangesNothing) {
   EXPECT_EQ(cache_->Dump(), before);
 }
 
-TEST_F(NumaResourceTest, AnswersTheSameQuestionAnewWhenAPodComesOrGoes) {
+TEST_F(NumaResourceTest, AnswersTheSameQuestionAgainWhenAPodComesOrGoes) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
   Bind(Guaranteed("a", 4));
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
@@ -163,7 +163,7 @@ TEST_F(NumaResourceTest, AnswersTheSameQuestionAnewWhenAPodComesOrGoes) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
 }
 
-TEST_F(NumaResourceTest, TellsPodsApartByAllThatPlacesThem) {
+TEST_F(NumaResourceTest, DistinguishesPodsByAllThatAllocationsDependOn) {
   Bind(Guaranteed("a", 4));
   EXPECT_NE(Refusal(Guaranteed("b", 4)), "");
   EXPECT_EQ(Refusal(Guaranteed("b", 2)), "");
@@ -219,13 +219,13 @@ TEST_F(NumaResourceTest, CountsPodsThatOnlyMakeAPoolGrow) {
   EXPECT_EQ(Refusal(Guaranteed("a", 3)), "");
 }
 
-TEST_F(NumaResourceTest, TellsPodsApartByTheirNamesWhereRulesDo) {
+TEST_F(NumaResourceTest, DistinguishesPodsByTheirNamesWhereRulesDo) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("pod: own-*")}}});
   EXPECT_EQ(Refusal(Guaranteed("other", 5)), "") << "it uses the default pool";
   EXPECT_NE(Refusal(Guaranteed("own-b", 5)), "");
 }
 
-TEST_F(NumaResourceTest, TellsPodsApartByTheirRuntimeClass) {
+TEST_F(NumaResourceTest, DistinguishesPodsByTheirRuntimeClass) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("runtime-class: vm")}}});
   EXPECT_EQ(Refusal(Guaranteed("a", 5)), "") << "it uses the default pool";
   Pod vm = Guaranteed("a", 5);
@@ -253,7 +253,7 @@ TEST_F(NumaResourceTest, PrefersNumaNodesThatAreUsedAlready) {
   EXPECT_GT(ScoreOf(*cache_->Publish(), Guaranteed("b", 2), "n1"), empty);
 }
 
-TEST_F(NumaResourceTest, RefusesPodsWithARoleWhereNothingIsToldOfTheNode) {
+TEST_F(NumaResourceTest, RejectsPodsWithARoleOnANodeThatPublishesNothing) {
   cache_->SetNode({.name = "n2"});
   Pod pod = Guaranteed("a", 1);
   EXPECT_EQ(Refusal(pod, "n2"), "");
@@ -261,7 +261,7 @@ TEST_F(NumaResourceTest, RefusesPodsWithARoleWhereNothingIsToldOfTheNode) {
   EXPECT_EQ(Refusal(pod, "n2"), "the node has not reported its numa");
 }
 
-TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadTellsNothing) {
+TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadReportsNothing) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, "machine: live"}}});
   EXPECT_EQ(cache_->Publish()->Find("n1")->resources.size(), 0U);
 }

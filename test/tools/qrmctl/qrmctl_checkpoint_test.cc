@@ -89,7 +89,7 @@ TEST_F(QrmctlCheckpointTest, ExportToADashWritesTheFileToStandardOutput) {
   EXPECT_THAT(out(), StartsWith("{"));
 }
 
-TEST_F(QrmctlCheckpointTest, ImportRefusesWhileQrmdRuns) {
+TEST_F(QrmctlCheckpointTest, ImportFailsWhileQrmdRuns) {
   const std::string file = dir_ / "kubelet_qrm_checkpoint";
   ASSERT_EQ(RunOn(state_, {"export", file}), kDone);
   const auto qrmd = StateLock::Take(state_);
@@ -98,7 +98,7 @@ TEST_F(QrmctlCheckpointTest, ImportRefusesWhileQrmdRuns) {
   EXPECT_THAT(err(), HasSubstr("uses it; stop that one"));
 }
 
-TEST_F(QrmctlCheckpointTest, ImportRefusesAFileThatIsNoCheckpoint) {
+TEST_F(QrmctlCheckpointTest, ImportRejectsAFileThatIsNotACheckpoint) {
   const std::string file = dir_ / "wrong";
   std::ofstream(file) << "{}";
   EXPECT_EQ(RunOn(state_, {"import", file}), kFailed);

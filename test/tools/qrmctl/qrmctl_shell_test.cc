@@ -26,7 +26,7 @@ std::string PageText() {
   return {std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
 }
 
-TEST(CatalogTest, EveryCommandAndVerbTellsItsOptions) {
+TEST(CatalogTest, EveryCommandAndVerbShowsItsOptions) {
   std::size_t with_help = 0;
   for (const CatalogEntry& entry : Catalog()) {
     EXPECT_NE(entry.summary, "") << entry.command;
@@ -143,7 +143,7 @@ TEST_F(QrmctlTest, ListingsAreLimitedToANamespaceAndSorted) {
   EXPECT_THAT(err(), HasSubstr("a brace is not closed"));
 }
 
-TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
+TEST_F(QrmctlTest, PolicyReportsWhatAFileWouldChange) {
   node_.config_trial = manager::ConfigTrial{
       .keys =
           {{.key = "plugins", .from = "{}", .to = "{cpu: {}}"},
@@ -171,7 +171,7 @@ TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
       "1\n");
 }
 
-TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRefused) {
+TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRejected) {
   node_.config_trial = Status(StatusCode::kInvalidArgument, "cannot read next.yaml:1: it is odd");
   Serve();
   const std::string file = dir_ / "next.yaml";
@@ -273,7 +273,7 @@ TEST_F(QrmctlTest, TopShowsNodesPoolsAndContainers) {
             "shop/web/main   1      4-7    -\n");
 }
 
-TEST(QrmctlPageTest, TellsOfEveryCommandAndOption) {
+TEST(QrmctlPageTest, DescribesEveryCommandAndOption) {
   const std::string page = PageText();
   for (const CatalogEntry& entry : Catalog()) {
     EXPECT_THAT(page, HasSubstr("qrmctl " + entry.command)) << "docs/qrmctl.md";

@@ -36,7 +36,7 @@ std::string FillOf(const pugi::xml_document& picture, const std::string& title) 
       .value();
 }
 
-TEST(TopologyPictureTest, ShowsWhoHasEachCpu) {
+TEST(TopologyPictureTest, ShowsTheContainerOfEachCpu) {
   pugi::xml_document picture;
   ASSERT_TRUE(picture.load_string(TopologySvg(Document::parse(kNode)).c_str()));
   EXPECT_THAT(Titles(picture), ElementsAre("CPU 0, core 0: shop/<db>&/main",

@@ -127,7 +127,7 @@ TEST_F(NriAdjustmentTest, TakesReplyFromAnotherThread) {
   EXPECT_THAT(response->adjust().env(), SizeIs(1));
 }
 
-TEST(NriOptionsTest, RefusesWhatNoRuntimeTakes) {
+TEST(NriOptionsTest, RejectsWhatNoRuntimeTakes) {
   boost::asio::io_context io;
   test::RecordedEvents events;
   for (const NriOptions& options :

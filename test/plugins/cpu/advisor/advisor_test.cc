@@ -137,7 +137,7 @@ TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
             (StringMap{{"cpu-quota", "free"}, {"cpu-scheduling", "idle"}}));
 }
 
-TEST_F(AdvisorTest, WhatIsAdvisedYieldsToWhoeverRequestsCpus) {
+TEST_F(AdvisorTest, AdviceYieldsToRequestsForCpus) {
   Admit(drive(), "job", "batch", 2);
   v1::AppliedAdvice applied;
   ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
@@ -216,7 +216,7 @@ TEST_F(AdvisorTest, SeesPoolsContainersAndCpus) {
   EXPECT_FALSE(node.pools(0).may_be_advised());
 }
 
-TEST_F(AdvisorTest, HearsOfEveryChangeWithoutAsking) {
+TEST_F(AdvisorTest, ReceivesEveryChangeWithoutAsking) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + seconds(10));
   const auto watch = stub_->Watch(&context, {});
@@ -249,7 +249,7 @@ TEST_F(AdvisorTest, WhatWasAdvisedBeforeARestartCountsUntilItsLeaseIsOver) {
   EXPECT_LT(ReclaimAtNextPlan(), 10);
 }
 
-TEST_F(AdvisorTest, WhoAdvisesAfterARestartIsHeededAtOnce) {
+TEST_F(AdvisorTest, AnAdvisorIsFollowedAtOnceAfterARestart) {
   v1::AppliedAdvice applied;
   ASSERT_TRUE(Advise("reclaim", 10, applied).ok());
   ReclaimAtNextPlan();
@@ -302,7 +302,7 @@ TEST_F(AdvisorTest, ThatHasGoneLeavesThePoolsAsTheyWouldBeWithoutAdvice) {
   }
 }
 
-TEST_F(AdvisorTest, IsRefusedASeventeenthWatch) {
+TEST_F(AdvisorTest, IsRejectedASeventeenthWatch) {
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::AdvisedNode>>> watches;
   v1::AdvisedNode node;

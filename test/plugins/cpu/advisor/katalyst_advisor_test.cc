@@ -107,7 +107,7 @@ TEST_F(KatalystAdvisorTest, SizesAPoolOnceItAnswers) {
   EXPECT_TRUE(ReclaimBecomes(12));
 }
 
-TEST_F(KatalystAdvisorTest, IsToldWhoRunsThere) {
+TEST_F(KatalystAdvisorTest, IsSentTheRunningContainers) {
   Admit(*plugin_, "job", "batch", 1);
   plugin_->Reconcile();
   const ScriptedKatalyst katalyst(socket_);

@@ -67,7 +67,7 @@ TEST_F(UseAdvisorTest, FindsPodsWhereverKubeletPutsThem) {
   }
 }
 
-TEST_F(UseAdvisorTest, TellsNothingOfPodsThatAreNewOrGone) {
+TEST_F(UseAdvisorTest, ReportsNothingAboutPodsThatAreNewOrGone) {
   PodCgroups cgroups(root_.path());
   Write(kBurstable, 10, 0);
   EXPECT_THAT(*cgroups.Look({kUid}, clock_.Steady()), IsEmpty());

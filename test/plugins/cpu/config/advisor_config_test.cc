@@ -85,7 +85,7 @@ TEST(AdvisorConfigTest, CanBeKatalysts) {
   EXPECT_EQ(other->advisor.katalyst, (KatalystRule{.socket = "/run/a.sock", .every = seconds(30)}));
 }
 
-TEST(AdvisorConfigTest, IsNobodyWithoutTheKey) {
+TEST(AdvisorConfigTest, IsNoneWithoutTheKey) {
   const auto config = Read("pools: {b: {size: {max: 9}}}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->advisor, AdvisorConfig());

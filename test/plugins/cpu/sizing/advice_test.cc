@@ -88,7 +88,7 @@ TEST(AdviceTest, GoesStepByStepUntilNothingIsLeft) {
             AdviceClip::kCapacity);
 }
 
-TEST(AdviceTest, StandsInPlaceOfWhatContainersAskFor) {
+TEST(AdviceTest, ReplacesTheRequestsOfContainers) {
   const PoolAsks asks = WithAdvice(Node().asks, {{"share", 20}, {"gone", 3}});
   EXPECT_EQ(asks.at("share").wish, 20);
   EXPECT_EQ(asks.at("share").firm, 20);
@@ -151,7 +151,7 @@ TEST(AdviceTest, HasNoLongerLeaseThanTheConfiguredOne) {
   EXPECT_THAT(book.InForce(kStart + seconds(5)), IsEmpty());
 }
 
-TEST(AdviceTest, OfASecondAdvisorIsForPoolsThatNobodyLeads) {
+TEST(AdviceTest, OfASecondAdvisorIsForPoolsWithoutAnAdvisor) {
   AdvisorConfig config = Advising({"share", "reclaim"});
   config.hold = seconds(300);
   AdviceBook book(config);
@@ -172,7 +172,7 @@ TEST(AdviceTest, OfASecondAdvisorIsForPoolsThatNobodyLeads) {
   EXPECT_THAT(book.InForce(kStart + seconds(30)), ElementsAre(Pair("share", 30)));
 }
 
-TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
+TEST(AdviceTest, ByUseYieldsToEveryOtherAdvisor) {
   AdvisorConfig config = Advising({"share", "reclaim"});
   config.hold = seconds(60);
   AdviceBook book(config);
@@ -297,7 +297,7 @@ TEST(AdviceStreamTest, KeepsBoundsCountsNoMoreThanWhatCanBeHadAndEndsWithItsLeas
   }
 }
 
-TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
+TEST(AdviceTest, ThatMakesNoSenseIsRejectedWithASentence) {
   AdviceBook book(Advising({"share"}));
   AdviceCall nameless = Call({});
   nameless.advisor.clear();

@@ -107,7 +107,7 @@ TEST(SettledPoolTest, ShrinksByItsStep) {
   EXPECT_EQ(held.size, 4);
 }
 
-TEST(SettledPoolTest, GivesWhatItDoesNotNeedToWhoeverNeedsIt) {
+TEST(SettledPoolTest, GivesSpareCpusToPoolsThatNeedThem) {
   const PoolAsks asks = {{"X", {.min = 2, .wish = 4, .max = 20}},
                          {"Y", {.min = 2, .wish = 10, .max = 20}}};
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 14}}, {"Y", {.size = 2}}}, 16),
