@@ -86,7 +86,7 @@ struct Times {
   }
 };
 
-/// What this process has had written to disks, pages that it changed again counted anew. Units:
+/// What this process has had written to disks; pages that it changed again count again. Units:
 /// bytes. Source: Linux, proc_pid_io(5), write_bytes.
 double BytesWritten() {
   std::ifstream file("/proc/self/io");
@@ -101,7 +101,7 @@ double BytesWritten() {
   return 0;
 }
 
-/// A node where containers with CPUs of their own come and go beside others.
+/// A node where containers with exclusive CPUs come and go beside others.
 class BusyNode {
  public:
   BusyNode(const Program& program, PluginsIn plugins_in, std::size_t residents)
@@ -228,7 +228,7 @@ class Comparison {
     node_.Remove(demand.pod.uid);
   }
 
-  /// The steps stand in the decisions that were kept.
+  /// Reads the steps from the decisions that were kept.
   void ReadSteps() {
     const std::vector<checkpoint::DecisionTrace> decisions = node_.Decisions();
     const std::size_t measured = std::min(program_.admissions, decisions.size());

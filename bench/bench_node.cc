@@ -108,8 +108,8 @@ manager::Config ReadConfig(const std::string& directory) {
   return Must(manager::ReadConfig(WriteDaemonConfig(directory), {}));
 }
 
-/// With plugins that are taught as qrmd does it, but for a lone cpu plugin that is a process: it
-/// stands beside a compute driver, which waits for its disk since nobody teaches it.
+/// With plugins that are resynced as qrmd does it. A lone cpu plugin in a process is not: it is
+/// beside a compute driver, so it waits for its disk.
 manager::RegistryOptions RegistryOptionsIn(const std::string& directory, PluginsIn plugins_in,
                                            const Machine& machine, const manager::StateLoop& state,
                                            const manager::AdmissionOptions& admission) {

@@ -26,8 +26,8 @@ struct Targets {
 };
 constexpr Targets kTargets[] = {{1000, 36, 200}, {10000, 75, 400}};
 constexpr int kStarts = 7;
-/// How long qrmd rests, but for its reconciles, before its memory is read: 10 s after it attached
-/// it lists everything once more, and it gives back what it does not need every 5 s.
+/// How long qrmd rests, except its reconciles, before its memory is read: 10 s after it attached it
+/// lists everything once more, and it gives back unused memory every 5 s.
 constexpr std::chrono::seconds kRest{16};
 
 /// A line of /proc/PID/status. Units: megabytes (the file has KiB).

@@ -19,7 +19,7 @@ namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
 
-/// Gives everybody the same CPUs, so that only the SDK is measured.
+/// Gives all containers the same CPUs, so that only the SDK is measured.
 class SharedPlugin final : public ResourcePlugin {
  public:
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest&, const TopologyHint&) override {

@@ -146,7 +146,7 @@ bool JudgePlacing(int rounds) {
       Node memory = MakeMemoryNode(nodes);
       Fill(memory, memory::kResource, containers, kGiB / 16);
       const std::pair<std::string, double> results[] = {
-          {"CPUs of its own", Placing(cpu, RequestOf(9999, "own", cpu::kResource, 2), rounds)},
+          {"exclusive CPUs", Placing(cpu, RequestOf(9999, "own", cpu::kResource, 2), rounds)},
           {"a pool", Placing(cpu, RequestOf(9999, "p7", cpu::kResource, 2), rounds)},
           {"memory", Placing(memory, RequestOf(9999, "own", memory::kResource, kGiB), rounds)}};
       for (const auto& [what, measured] : results) {
@@ -159,7 +159,7 @@ bool JudgePlacing(int rounds) {
   return all;
 }
 
-/// All containers of all pools get other CPUs: one pool grows, and the next reconcile tells all.
+/// All containers of all pools get other CPUs: one pool grows, and the next reconcile reports all.
 bool JudgeReplan(int rounds) {
   constexpr double kLimit = 2;
   constexpr double kMicrosPerMilli = 1000;
@@ -180,7 +180,7 @@ bool JudgeReplan(int rounds) {
     node.Remove(more.key);
     node.Reconcile();
   }
-  return bench::Judge("plan 500 containers in 20 pools anew, and tell them", kLimit,
+  return bench::Judge("plan 500 containers in 20 pools again, and report them", kLimit,
                       bench::Median(samples), "ms");
 }
 

@@ -73,7 +73,7 @@ void Print(const std::string& what, const std::vector<double>& times_us) {
              Quantile(times_us, 0.99));
 }
 
-/// `pods` pods of two containers, each with CPUs of its own, memory and a NIC.
+/// `pods` pods of two containers, each with exclusive CPUs, memory and a NIC.
 checkpoint::Change ManyPods(int pods) {
   checkpoint::Change change;
   for (int i = 0; i < pods; ++i) {
@@ -113,7 +113,7 @@ class ListedNode {
                                  {{"cpu", test::SharedCpus("0-7", ++changes_)}}));
     return MicrosecondsOf([&] { List(cache); });
   }
-  /// Lets kubelet tell something else of one pod, and times the next call.
+  /// Lets kubelet report a change of one pod, and times the next call.
   double AnswerAfterKubeletUs(ListCache& cache) {
     ::v1::ListPodResourcesResponse list;
     ::v1::PodResources& pod = *list.add_pod_resources();
@@ -158,10 +158,10 @@ bool JudgeServer(const Program& program) {
   Print("nothing has changed", unchanged);
   Print("one pod has changed", changed);
   Print("kubelet's devices of one pod have changed", with_kubelet);
-  Print("all pods encoded anew", whole);
+  Print("all pods encoded again", whole);
   const bool steady = Judge("List of 500 x 2 x 3 in the server, one pod changed, p50",
                             kServerTargetUs, Median(changed), "us");
-  return Judge("List of 500 x 2 x 3 in the server, all encoded anew, p50", kServerTargetUs,
+  return Judge("List of 500 x 2 x 3 in the server, all encoded again, p50", kServerTargetUs,
                Median(whole), "us") &&
          steady;
 }

@@ -21,7 +21,7 @@ namespace qrm::bench {
 /// What cannot fail in a benchmark ends the program with its sentence.
 void Must(const Status& status);
 
-/// Threads: one, but for Run and Remove of different pods.
+/// Threads: one, except Run and Remove of different pods.
 class RealNode {
  public:
   /// Keeps everything in `directory`; programs come from `bin_dir`. `reconcile_period` is qrmd's
@@ -35,9 +35,8 @@ class RealNode {
   /// Starts qrmd and, at the first time, plugins that are processes. Returns when it says that it
   /// is ready with so many containers.
   void Start(std::size_t containers);
-  /// Starts qrmd with built-in plugins. Returns when the runtime has told it what there is, and
-  /// qrmd has taken it; qrmd is asked nothing meanwhile, since each question is work beside its
-  /// start.
+  /// Starts qrmd with built-in plugins. Returns when the runtime has reported all containers and
+  /// qrmd has taken them. Nothing is asked meanwhile, since each question is work beside the start.
   void StartUnasked();
   /// Ends qrmd; and plugins that are processes.
   void Stop();

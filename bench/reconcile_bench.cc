@@ -34,7 +34,7 @@ namespace qrm::bench {
 namespace {
 
 constexpr double kTargetMilliseconds = 20;
-/// With plugins that tell all they hold in each period, in another order each time. Units:
+/// With plugins that report all allocations in each period, in another order each time. Units:
 /// milliseconds, and for each thousand containers.
 constexpr double kTargetOfProcesses = 10;
 constexpr int kTicks = 21;

@@ -118,8 +118,8 @@ json Guaranteed(json pod) {
   return pod;
 }
 
-/// A Guaranteed one that has its place, where no other pod of the node has it. `turn` counts those
-/// of a node; the nodes have theirs at twenty different places.
+/// A Guaranteed pod with its allocation, where no other pod of the node has one. `turn` counts the
+/// pods of a node; the nodes have theirs at twenty different CPUs.
 json WithPlace(json pod, int node, int turn) {
   const int first = 2 + 4 * (node % 20 + turn);
   const json memory = {{"nodes", "0"}, {"bytes", {{"0", int64_t{256} << 20}}}};
@@ -180,7 +180,7 @@ std::string QuestionAbout(int names, const Sizes& sizes, int workload) {
   return question.dump();
 }
 
-/// Units: milliseconds of a call with `body`, beyond one that accepts all nodes.
+/// Units: milliseconds of a call with `body`, beyond a call that accepts all nodes.
 double JudgeAll(const Snapshot& snapshot, const HandleRegistry& handles, const std::string& body) {
   const auto parsed = ParseNodesQuestion(body);
   QRM_CHECK(parsed.ok());

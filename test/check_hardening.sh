@@ -28,6 +28,6 @@ for program in "$@"; do
     expect "$program" "marks where a jump may lead (-fcf-protection)" 'endbr64' "$(objdump --disassemble=main "$program")"
   fi
 done
-# Not every program has a buffer whose bounds cannot be told when it is compiled.
+# Not every program has a buffer whose bounds are unknown when it is compiled.
 expect "$*" "checks of the C library's buffers (_FORTIFY_SOURCE)" ' __[a-z]*(mem|str|printf|read|recv|poll)[a-z]*_chk' "$all"
 exit $failed

@@ -1,4 +1,4 @@
-// What explains the past outlives the process, stays small, and costs nobody anything.
+// Recorded decisions outlive the process, stay few, and cost admissions nothing.
 #include "checkpoint/decision_log.h"
 
 #include <algorithm>

@@ -155,8 +155,8 @@ TEST(NodeStateTest, IsMadeAgainByItsOwnChange) {
   }
 }
 
-/// Every pod and what plugins must be told; not which of two pods of one name was
-/// admitted first.
+/// Every pod and the plugins' pending removals; not which of two pods of one name was admitted
+/// first.
 void ExpectSameContent(const NodeState& a, const NodeState& b) {
   ASSERT_EQ(Uids(a), Uids(b));
   a.ForEachPod([&](const PodRecord& pod) {

@@ -169,7 +169,7 @@ TEST_F(ListWatchTest, AWatchThatIsCutGoesOnWhereItWas) {
   server_.CutWatches();
   server_.Put(kThings, Thing("b", 6));
   EXPECT_TRUE(Shows({{"a", 5}, {"b", 6}}));
-  EXPECT_EQ(mirror_.lists(), 1) << "nothing was listed anew";
+  EXPECT_EQ(mirror_.lists(), 1) << "nothing was listed again";
 }
 
 TEST_F(ListWatchTest, WhatTheServerHasForgottenIsListedAgain) {

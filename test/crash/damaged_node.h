@@ -18,7 +18,7 @@ namespace qrm::test {
 
 enum class PluginsRun { kInside, kAsProcesses };
 
-/// Runs pods with CPUs of their own and pods that share the rest, all the time.
+/// Runs pods with exclusive CPUs and pods that share the rest, all the time.
 ///
 /// Threads: one.
 class DamagedNode {
@@ -61,7 +61,7 @@ class DamagedNode {
   const TempDir dir_ = TempDir::InMemory();
   SimulatedRuntime runtime_;
   Node node_;
-  StringMap owners_;   // pods with CPUs of their own that run: UID -> name
+  StringMap owners_;   // running pods with exclusive CPUs: UID -> name
   StringMap sharers_;  // the others
   int next_pod_ = 100000;
   std::chrono::milliseconds slowest_{0};

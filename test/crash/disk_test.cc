@@ -30,7 +30,7 @@ constexpr int kEnoughPods = 300;
 
 enum class PluginsRun { kInside, kAsProcesses };
 
-/// Runs from the top of the tree. "alone" has CPUs of its own, "shared" runs on what is left.
+/// Runs from the top of the tree. "alone" has exclusive CPUs, "shared" runs on the rest.
 class DiskTest : public testing::TestWithParam<PluginsRun> {
  protected:
   /// With the small disk on `directory` of the node.

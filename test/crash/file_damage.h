@@ -1,4 +1,4 @@
-// Damages a SQLite database and its log while nobody has it open.
+// Damages a SQLite database and its log while no process has it open.
 #pragma once
 
 #include <random>

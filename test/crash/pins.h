@@ -1,4 +1,4 @@
-// Who has which CPUs and memory nodes, as the runtime, the checkpoint and the plugins say.
+// The CPUs and memory nodes of each container, by the runtime, the checkpoint and the plugins.
 #pragma once
 
 #include <chrono>
@@ -34,8 +34,8 @@ StatusOr<Pins> GrantedPins(const Node& node);
 /// Errors: kInternal when a CPU has two owners, or a pod none.
 Status ExpectOneOwner(const Pins& pins);
 
-/// Waits until `others` say the same as `running`. Errors: how they differ after `limit`; the last
-/// error of one that cannot be asked.
+/// Waits until `others` say the same as `running`. Errors: how they differ after `limit`; the
+/// latest error of a peer that cannot be asked.
 Status AwaitAgreement(const std::function<Pins()>& running,
                       const std::map<std::string, std::function<StatusOr<Pins>()>>& others,
                       std::chrono::milliseconds limit);

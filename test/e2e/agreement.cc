@@ -51,7 +51,7 @@ StatusOr<std::map<Key, Reported>> ReadAll(const Node& node) {
   return all;
 }
 
-/// The CPUs of their own that List reports, by container.
+/// The exclusive CPUs that List reports, by container.
 StatusOr<std::map<Key, CpuSet>> ReadList(const Node& node) {
   QRM_ASSIGN_OR_RETURN(const ::v1::ListPodResourcesResponse response, node.ListPodResources());
   std::map<Key, CpuSet> all;

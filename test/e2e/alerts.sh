@@ -29,7 +29,7 @@ finish() {
 trap finish EXIT
 . test/e2e/played_node.sh
 
-# What is served on the port that the log of the qrmd in $work tells last.
+# What the qrmd in $work serves on the port that its log reported last.
 scrape() {
   local port
   port=$(sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/log" | tail -1)
@@ -82,7 +82,7 @@ kill_nic() {
   kill -KILL "$nic"
   wait "$nic" || true
 }
-# A pod $1 of $2 thousandths of a CPU, with annotations $3; of which qrmd does not hear with $4 unseen.
+# A pod $1 of $2 thousandths of a CPU, with annotations $3; with $4 unseen, qrmd does not notice it.
 run() {
   order "$(printf '{"command": "run%s", "pod": {"name": "%s", "namespace": "shop", "annotations": {%s}, "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 1048576}]}}' "${4:+-$4}" "$1" "${3:-}" "$2")"
 }
@@ -123,8 +123,8 @@ $1
 END
 }
 
-# The state loop waits for a plugin that stands still, and the reconcile loop for both: takes more than a minute, beside
-# all the others.
+# The state loop waits for a plugin that hangs, and the reconcile loop for both: takes more than a minute, beside all
+# the others.
 stuck() (
   work=$top/stuck
   started=()
@@ -153,7 +153,7 @@ stuck >"$top/stuck.log" 2>&1 &
 stuck=$!
 started+=("$stuck")
 
-# qrmd without a runtime is not ready; with one that it only sees over CRI, it observes.
+# Without a runtime, qrmd is not ready; with one that it sees only over CRI, it observes.
 configure "reconcile-period: 100ms
 admission-deadline: 1s
 plugin-call-deadline: 1s"
@@ -192,7 +192,7 @@ for _ in $(seq 25); do
 done
 keep QrmRefusals 3
 
-# Somebody sets a pool.
+# An operator sets a pool.
 keep QrmPoolChanged 1
 "$build/bin/qrmctl" pool set online=5 --control-socket "$work/control.sock" >/dev/null
 until_served 'qrm_pool_changed\{resource="cpu",pool="online"\} 1'
@@ -233,7 +233,7 @@ until_served 'qrm_plugin_live\{resource="NIC"\} 1' 'qrm_pending_removals 0'
 keep QrmPluginAway 3
 keep QrmPendingRemovals 3
 
-# One that stands still: nothing that needs it is decided in time.
+# A plugin that hangs: nothing that needs it is decided in time.
 run before 500 "$with_nic"
 for alert in QrmAdmissionSlow QrmUndecided QrmReconcileFailing; do keep $alert 1; done
 kill -STOP "$nic"
@@ -250,7 +250,7 @@ for alert in QrmAdmissionSlow QrmUndecided QrmReconcileFailing; do keep $alert 3
 run again 500 "$with_nic" # it shall no longer be suspect for being late
 until_served 'qrm_plugin_suspect\{resource="NIC"\} 0'
 
-# One that tells of a NUMA node that the machine lacks.
+# A plugin that reports a NUMA node that the machine does not have.
 keep QrmPluginSuspect 1
 keep QrmPluginFaults 1
 kill_nic
@@ -269,7 +269,7 @@ until_served 'qrm_plugin_live\{resource="NIC"\} 1' 'qrm_plugin_suspect\{resource
 keep QrmPluginSuspect 3
 keep QrmPluginFaults 3
 
-# Somebody else writes into a container's cgroup.
+# Another process writes to a container's cgroup.
 keep QrmDrift 1
 cgroup=$work/cgroup/qrm-test/container-uid-placed-main
 mkdir -p "$cgroup"
@@ -284,7 +284,7 @@ for _ in $(seq 25); do
     [ "$now" -le "$repairs" ] || break
     sleep 0.02
   done
-  [ "$now" -gt "$repairs" ] || fail "nobody repairs the cpuset: $(tail -5 "$work/log")"
+  [ "$now" -gt "$repairs" ] || fail "the cpuset is not repaired: $(tail -5 "$work/log")"
   repairs=$now
   echo "$cpus" >"$cgroup/cpuset.cpus" # what a runtime would have written
   until_served 'qrm_reconcile_failing 0'
@@ -302,7 +302,7 @@ cp "$work/blockio.good" "$work/blockio.yaml"
 until_served 'qrm_class_unmet\{type="blockio"\} 0'
 keep QrmClassUnmet 3
 
-# Containers that came while qrmd was away: one that fits nowhere, and one without its NIC's variables.
+# Containers that came while qrmd was not running: one that fits nowhere, and one without its NIC's variables.
 keep QrmUnplacedContainers 1
 keep QrmIncompleteContainers 1
 stop_qrmd
@@ -422,7 +422,7 @@ END
 promtool check rules "$rules"
 mapfile -t alerts < <(sed -n 's/^ *- alert: //p' "$rules")
 for alert in "${alerts[@]}"; do
-  grep -q "^| \`$alert\` " docs/metrics.md || fail "docs/metrics.md does not tell of $alert"
+  grep -q "^| \`$alert\` " docs/metrics.md || fail "docs/metrics.md does not mention $alert"
 done
 diff <(printf '%s\n' "${alerts[@]}" | sort) <(find "$frames" -name '*.2.*' -printf '%f\n' | cut -d. -f1 | sort -u) ||
   fail "alerts that nothing here causes, or causes without an alert"

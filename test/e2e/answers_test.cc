@@ -1,5 +1,5 @@
-// What qrmd tells of pods, on a simulated runtime: the order of explain and of List, and memory as
-// kubelet counts it.
+// What qrmd reports about pods, on a simulated runtime: the order of explain and of List, and
+// memory as kubelet counts it.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -70,8 +70,8 @@ TEST_F(AnswersTest, ExplainShowsTheLatestPodOfANameFirst) {
   EXPECT_THAT(uids, ElementsAre("uid-2", "uid-1"));
 }
 
-/// A pod as kubelet tells of it: an init container, one that goes on running, and three app
-/// containers, of which the second is the main one.
+/// A pod as kubelet reports it: an init container, a sidecar, and three app containers, of which
+/// the second is the main one.
 std::string PodOfMany(const std::string& uid) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.ParseFromString(PodMessage(uid, "many", "0"));

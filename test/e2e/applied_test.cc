@@ -33,7 +33,7 @@ using ::testing::Not;
 constexpr char kQuota[] = "example.com/quota";
 constexpr char kSlow[] = "example.com/slow";
 constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
-// Everybody runs in pool "online"; pods of role "limited" get a CPU quota too.
+// All pods run in pool "online"; pods of role "limited" get a CPU quota too.
 constexpr char kConfig[] =
     "machine: \"synthetic:package:1 [numa] core:8 pu:1\"\n"
     "plugins: {cpu: {default-pool: online, pools: {online: {cpus: \"0-3\"}}}}\n"
@@ -122,7 +122,7 @@ TEST_F(AppliedTest, UpdateThatTimedOutAndWasTakenLateIsPutRightWhereCgroupsCanno
   EXPECT_TRUE(Await([&] { return Cpus("web") == "0-3"; }));
 }
 
-/// As kubelet tells of a pod of two containers.
+/// How kubelet reports a pod of two containers.
 std::string PodOfTwo(const PodSpec& spec) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.ParseFromString(PodMessage(spec.uid, spec.name, "0"));
@@ -177,7 +177,7 @@ TEST_F(AppliedTest, SidecarWithoutUpdatesIsNotDrift) {
       Await([&] { return node_->HasFollowedKubelet() && node_->ListPlugins()->size() == 2; }));
   ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));  // places the helper, too
 
-  // A reconcile that began before qrmd hears of the helper ends after it.
+  // A reconcile that began before qrmd knows the helper ends after it.
   auto held = std::async(std::launch::async, [this] {
     return runtime_.RunPod(
         {.name = "slow", .uid = "slow", .labels = {{kRoleLabel, "slow"}}, .container = {}});
@@ -190,7 +190,7 @@ TEST_F(AppliedTest, SidecarWithoutUpdatesIsNotDrift) {
   const std::string cgroup = cgroups_ + MakeContainer(helper).linux().cgroups_path();
   fs::create_directories(cgroup);
   std::ofstream(cgroups_ + "/cgroup.controllers") << "cpuset";
-  std::ofstream(cgroup + "/cpuset.cpus") << "0-7";  // where a container starts that nobody places
+  std::ofstream(cgroup + "/cpuset.cpus") << "0-7";  // where an unpinned container starts
   std::ofstream(cgroup + "/cpuset.mems") << "0";
   ASSERT_TRUE(IsOk(runtime_.AddContainerUnseen("web", helper.container)));
   runtime_.Disconnect();

@@ -1,6 +1,7 @@
 // kill -9 of qrmd, containerd and a plugin's process at random while pods come and go on a real
-// containerd: whenever all is up again, every container has what qrmd reports, nobody runs on
-// another's CPU, and pods are admitted. scripts/containerd.sh starts containerd and this program.
+// containerd. Whenever all is up again, every container has what qrmd reports, none runs on
+// another's exclusive CPU, and pods are admitted. scripts/containerd.sh starts containerd and this
+// program.
 //   qrm-chaos [--seconds=N] [--seed=N]
 #include <algorithm>
 #include <chrono>
@@ -178,7 +179,7 @@ bool IsOfQrmd(const Status& refusal) {
   return MessageOf(refusal).find("cannot admit") != std::string::npos;
 }
 
-/// When all is up, who shares is admitted at once, and who is to own a CPU that is free soon.
+/// When all is up, a shared pod is admitted at once, and a pod with an exclusive CPU soon.
 Status Chaos::Undisturbed() {
   while (pods_.size() > kMostPods / 2) {
     QRM_RETURN_IF_ERROR(Remove());
@@ -190,7 +191,7 @@ Status Chaos::Undisturbed() {
         return shared.ok() || IsOfQrmd(shared);
       },
       kSoonFree);
-  QRM_RETURN_IF_ERROR(Annotate(shared, "asks nothing special and was refused"));
+  QRM_RETURN_IF_ERROR(Annotate(shared, "asks nothing special and was rejected"));
   Status admitted;
   Await(
       [&] {
@@ -198,7 +199,7 @@ Status Chaos::Undisturbed() {
         return admitted.ok();
       },
       kSoonFree);
-  return Annotate(admitted, "was refused although CPUs are free");
+  return Annotate(admitted, "was rejected although CPUs are free");
 }
 
 Status Chaos::Add(Wants wants) {
@@ -235,7 +236,7 @@ Status Chaos::Remove() {
   return kubelet_.RemovePod(removed);
 }
 
-// Its container is made anew, or its sandbox too. A pod of which half is made is given up.
+// Recreates its container, or its sandbox too. A pod that was created halfway is given up.
 Status Chaos::Replace() {
   if (pods_.empty()) {
     return OkStatus();
@@ -374,7 +375,7 @@ int main(int argc, char** argv) {
   int seconds = 30;
   uint32_t seed = 1;
   app.add_option("--seconds", seconds, "how long");
-  app.add_option("--seed", seed, "whom, when, and which pods");
+  app.add_option("--seed", seed, "of the random pods, kills and times");
   CLI11_PARSE(app, argc, argv);
   if (std::getenv("QRM_CRI_SOCKET") == nullptr) {
     std::cerr << "qrm-chaos: no containerd; run this through scripts/chaos.sh\n";

@@ -41,7 +41,7 @@ std::string AllowedCpus(pid_t pid) {
   return "";
 }
 
-// This machine's first two CPUs; the driver gives the last of those that it may.
+// This machine's first two CPUs; the driver gives the last CPU that it is offered.
 class ComputeContainerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -156,7 +156,7 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
   EXPECT_THAT(log, Contains("env GIVEN=by the driver"));
   EXPECT_THAT(log, Contains(StartsWith("cpus 1 mems 0 ")));
   const MutexLock lock(mutex_);
-  EXPECT_EQ(others_before_start_, "0") << "while the driver was told of the start";
+  EXPECT_EQ(others_before_start_, "0") << "while the driver was notified of the start";
   EXPECT_EQ(AllowedCpus(shared_pid_), "0");
   EXPECT_TRUE(std::filesystem::exists("/sys/fs/cgroup/cpuset" + cgroup_) ||
               std::filesystem::exists("/sys/fs/cgroup" + cgroup_))
@@ -218,7 +218,7 @@ TEST_F(ComputeContainerTest, OthersReturnWhenThePodIsGone) {
   EXPECT_THAT(driver_->calls(), Contains(StartsWith("remove main ")));
 }
 
-// A new instance runs before the old one is removed, as after a kubelet that was away.
+// A new instance runs before the old one is removed, as after a restart of kubelet.
 TEST_F(ComputeContainerTest, TwentyRestartsInPlaceKeepTheCpusAndAnOldInstancesEndChangesNothing) {
   auto web = RunOnDriver("restarted");
   ASSERT_TRUE(IsOk(web.status()));
@@ -250,7 +250,8 @@ TEST_F(ComputeContainerTest, ADriverInPythonPlacesAContainerBeforeItsFirstInstru
   EXPECT_THAT(log, Contains("env PYTHON_CPUS=0"));
   EXPECT_THAT(log, Contains(StartsWith("cpus 0 mems 0 ")));
   ASSERT_TRUE(IsOk(kubelet_.RemovePod(*web)));
-  EXPECT_TRUE(Await([&] { return AllowedCpus(PidOf(*shared)) == "0-1"; })) << "it was told";
+  EXPECT_TRUE(Await([&] { return AllowedCpus(PidOf(*shared)) == "0-1"; }))
+      << "the container was updated";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Compute drivers through a real qrmd, on a simulated runtime: one that answers as it should, one
-// that is away or dies.
+// Compute drivers through a real qrmd, on a simulated runtime: drivers that answer correctly, are
+// not running or die.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -234,7 +234,7 @@ TEST_F(ComputeDriverTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMea
   process->Kill();
   ASSERT_TRUE(Await([&] { return !IsLive("cci.qrm.io/attributes"); }));
   ASSERT_TRUE(IsOk(runtime.RemovePod("quiet")));
-  EXPECT_EQ(read(latency), "n/a") << "nobody is there to restore it";
+  EXPECT_EQ(read(latency), "n/a") << "no process restores it";
   process = start();
   EXPECT_TRUE(Await([&] {
     return read(latency) + read(irq) + read("proc/irq/default_smp_affinity") == "00-7ff";

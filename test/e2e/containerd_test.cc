@@ -31,7 +31,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Pins every container to CPU 1, or refuses it when its role says so.
+/// Pins every container to CPU 1, or rejects it when its role says so.
 class PinToOne final : public RuntimeEvents {
  public:
   std::vector<std::string> log() const {

@@ -44,7 +44,7 @@ class DriverKillTest : public testing::Test, protected DriverNode {
   bool NobodyHasAnything() {
     return Await([&] { return State().find("uid-") == std::string::npos; });
   }
-  /// The driver can give all CPUs but the one that the pool keeps, and then all are the pool's.
+  /// The driver can give all CPUs except the one that the pool keeps, and then all are the pool's.
   void ExpectAllFree(const std::string& driver_name) {
     ASSERT_TRUE(NobodyHasAnything()) << State();
     ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("four", 4, driver_name))));
@@ -78,10 +78,10 @@ TEST_F(DriverKillTest, ARunningContainerIsReportedAgainWhenItsStartMayHaveBeenMi
     return std::count(calls.begin(), calls.end(), add);
   };
   RestartDaemon();
-  EXPECT_TRUE(Await([&] { return times_told() >= 2; })) << "qrmd was away";
+  EXPECT_TRUE(Await([&] { return times_told() >= 2; })) << "qrmd was not running";
   StopDriver();
   StartDriver(GiveLast);
-  EXPECT_TRUE(Await([&] { return times_told() == 1; })) << "the driver was away";
+  EXPECT_TRUE(Await([&] { return times_told() == 1; })) << "the driver was not running";
 }
 
 class CallTest : public DriverKillTest, public testing::WithParamInterface<const char*> {};
@@ -148,7 +148,7 @@ TEST_F(DriverKillTest, OfTheDaemonAtAnyOfItsWritesGivesEachCpuToOneAndLosesNone)
     }
     if (started && !runs) {
       ++died_at_work;
-      ASSERT_TRUE(Await([&] { return !node().DaemonRuns(); })) << "it refused";
+      ASSERT_TRUE(Await([&] { return !node().DaemonRuns(); })) << "it rejected the pod";
     }
     ASSERT_NO_FATAL_FAILURE(RestartDaemon());
     if (runs && !ends_before) {

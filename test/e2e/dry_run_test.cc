@@ -1,4 +1,4 @@
-// A dry run beside the real admission: it says the same, and nobody notices that it was there.
+// A dry run beside the real admission: it says the same and leaves no trace.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -54,7 +54,7 @@ std::string Manifest(const PodSpec& pod, const std::vector<std::string>& sidecar
       .dump(2);
 }
 
-/// The same as kubelet tells it.
+/// The same as kubelet reports it.
 std::string KubeletsWord(const PodSpec& spec, const std::vector<std::string>& sidecars) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.ParseFromString(
@@ -107,7 +107,7 @@ class DryRunTest : public testing::Test {
     const uint64_t before = runs();
     EXPECT_TRUE(Await([&] { return runs() >= before + 3; }));
   }
-  /// All that qrmd and the plugins have on disk, by file, and what they tell.
+  /// The files of qrmd and the plugins, and their answers.
   std::map<std::string, std::string> EverythingKept() {
     std::map<std::string, std::string> kept;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(work_dir_ + "/state")) {

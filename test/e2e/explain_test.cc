@@ -1,4 +1,4 @@
-// What `qrmctl explain` tells of a pod whose containers were placed together.
+// What `qrmctl explain` shows of a pod whose containers were placed together.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -37,7 +37,7 @@ class PodOfTwo {
   const PodSpec& spec() const { return spec_; }
   const ContainerSpec& helper() const { return helper_; }
 
-  /// As kubelet tells of it.
+  /// How kubelet reports the pod.
   std::string KubeletsWord() const {
     ::k8s::io::api::core::v1::Pod pod;
     pod.ParseFromString(PodMessage(spec_.uid, spec_.name, "0"));
@@ -80,7 +80,7 @@ class ExplainWholePodTest : public testing::Test {
     ASSERT_TRUE(Await([&] { return node_->HasFollowedKubelet(); }));
   }
 
-  /// A refusal is remembered after it has been told.
+  /// A rejection is recorded after it has been answered.
   std::string Explain(const std::string& pod) {
     StatusOr<std::string> text = std::string();
     EXPECT_TRUE(Await([&] {

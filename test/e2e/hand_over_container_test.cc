@@ -1,6 +1,6 @@
-// CPUs that change their owner, by what the kernel's cpusets say all the time: nobody else has them
-// from the moment on in which their new owner's cgroup is there.
-// Beside a real containerd; scripts/containerd.sh starts it and this test.
+// CPUs that change their owner, checked by the kernel's cpusets all the time: no other container
+// has them once their new owner's cgroup exists. Beside a real containerd; scripts/containerd.sh
+// starts it and this test.
 #include <fstream>
 #include <string>
 #include <vector>

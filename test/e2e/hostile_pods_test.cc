@@ -93,7 +93,7 @@ class HostilePodsTest : public testing::Test {
   std::string CpusOf(const std::string& pod) const {
     return runtime_.RunOptions(pod)["linux_container_resources"].value("cpusetCpus", "");
   }
-  /// A pod of somebody else comes, is placed and goes.
+  /// An ordinary pod of another tenant starts, is placed and ends.
   Status RunHonest() {
     const PodSpec pod = Pod("honest" + std::to_string(honest_++), {}, {.milli_cpus = 500});
     QRM_RETURN_IF_ERROR(runtime_.RunPod(pod));
@@ -104,7 +104,7 @@ class HostilePodsTest : public testing::Test {
     EXPECT_NE(CpusOf(pod.name), "");
     return runtime_.RemovePod(pod.name);
   }
-  /// From when to when each honest pod has waited for its place.
+  /// The times in which each honest pod waited for its admission.
   std::vector<std::pair<StallMeter::Time, StallMeter::Time>> TakeWaits() {
     const MutexLock lock(mutex_);
     return std::exchange(waits_, {});
@@ -221,12 +221,12 @@ TEST_F(HostilePodsTest, AnnotationsThatNoListNamesReachNoClientOfPodResources) {
   EXPECT_THAT(listed->DebugString(), Not(HasSubstr("secret\"")));
 }
 
-/// A node whose kubelet tells of owners and priority classes.
+/// A node whose kubelet reports owners and priority classes.
 class ForgedOwnerTest : public testing::Test {
  protected:
   ForgedOwnerTest() { std::ofstream(dir_ / "qrmd.yaml") << kConfig; }
 
-  /// A pod that says it is a DaemonSet's and critical, and asks for CPUs of its own.
+  /// A pod that claims to be a critical pod of a DaemonSet, and asks for exclusive CPUs.
   CpuSet CpusOfCritical(const std::string& pod_namespace) {
     const std::string name = "agent-of-" + pod_namespace;
     const PodSpec spec{.name = name,
@@ -331,8 +331,8 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
     return waited;
   }
 
-  /// Runs every fourth hostile pod from `first` on, as far as it is admitted, and beside the other
-  /// attackers now and then a pod of somebody else.
+  /// Runs every fourth hostile pod from `first` on, as far as it is admitted, and now and then an
+  /// honest pod.
   void Attack(int first) {
     std::deque<std::string> running;
     int made = 0;

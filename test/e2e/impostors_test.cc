@@ -116,7 +116,7 @@ TEST_F(ImpostorsTest, ALinkToASocketIsNotAPlugin) {
   std::filesystem::create_symlink(dir_ / "mine.sock", plugins_ + "/mine.sock");
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
-  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "no client has asked it";
   ExpectPodsAreAdmittedSoon();
 }
 
@@ -139,10 +139,10 @@ TEST_F(ImpostorsTest, ASocketInAGroupWritableDirectoryIsNotAPlugin) {
                                 {.identity = IdentityFor("example.com/mine")});
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
-  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "no client has asked it";
 }
 
-// Left there by who could write to the directory once.
+// Left by a user who could write to the directory once.
 TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNotAPlugin) {
   const std::string hidden = plugins_ + "/.mine.sock";
   const ScriptedPlugin impostor(hidden, {.identity = IdentityFor("example.com/mine")});
@@ -152,7 +152,7 @@ TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNotAPlugin) {
   std::filesystem::rename(hidden, plugins_ + "/mine.sock");
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
-  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "no client has asked it";
 }
 
 TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNotAPlugin) {
@@ -167,7 +167,7 @@ TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNotAPlugin) {
   ExpectPodsAreAdmittedSoon();
 }
 
-// Its certificate is its own, and nobody has told qrmd of it.
+// Its certificate is self-signed, and qrmd does not know it.
 TEST_F(ImpostorsTest, AnUnknownKubeletGetsNoToken) {
   ExpectPodsAreAdmittedSoon();
   EXPECT_TRUE(Await([this] {
@@ -180,7 +180,7 @@ TEST_F(ImpostorsTest, AnUnknownKubeletGetsNoToken) {
 
 TEST_F(ImpostorsTest, OnlyAdministratorsAreServedAtTheControlSocket) {
   if (::geteuid() != 0) {
-    GTEST_SKIP() << "only root can become somebody else";
+    GTEST_SKIP() << "only root can change the user";
   }
   ASSERT_NO_FATAL_FAILURE(LetOthersIn());
   EXPECT_EQ(QrmctlAs(kAdministrator, {"permissions"}), "");
@@ -190,7 +190,7 @@ TEST_F(ImpostorsTest, OnlyAdministratorsAreServedAtTheControlSocket) {
 
 TEST_F(ImpostorsTest, AdministratorsConfigureNothing) {
   if (::geteuid() != 0) {
-    GTEST_SKIP() << "only root can become somebody else";
+    GTEST_SKIP() << "only root can change the user";
   }
   ASSERT_NO_FATAL_FAILURE(LetOthersIn());
   std::ofstream(dir_ / "next.yaml") << "log-level: debug\n";

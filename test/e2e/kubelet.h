@@ -89,7 +89,7 @@ class Kubelet {
   Kubelet(const Kubelet&) = delete;
   Kubelet& operator=(const Kubelet&) = delete;
 
-  /// Sandbox, container, start. A pod whose container is refused is taken away again.
+  /// Sandbox, container, start. A pod whose container is rejected is removed again.
   StatusOr<RunningPod> RunPod(const PodSpec& spec);
   Status RemovePod(const RunningPod& pod);
   /// Makes and starts one more container in the pod; returns its id.

@@ -129,7 +129,7 @@ TEST_F(LendingContainerTest, ABestEffortContainerYieldsWithinASecondOfTheOwnersL
   RecordProperty("owner", fmt::format("{:.2f}", both.owner));
   EXPECT_GT(both.owner, 0.9) << "batch has " << both.batch;
   EXPECT_LT(both.batch, 1.1);
-  EXPECT_GT(both.batch, 0.8) << "its own CPU is its own";
+  EXPECT_GT(both.batch, 0.8) << "it keeps its CPU";
 
   ASSERT_EQ(::kill(owner_, SIGHUP), 0);
   EXPECT_TRUE(Await([&] { return Measure(std::chrono::milliseconds(300)).batch > 1.7; }))

@@ -69,7 +69,7 @@ StatusOr<std::unique_ptr<LoopDisk>> LoopDisk::Make(const std::string& file, std:
   }
   const std::string path = fmt::format("/dev/loop{}", number);
   const auto id = gnu_dev_makedev(kLoopMajor, static_cast<unsigned>(number));
-  ::mknod(path.c_str(), S_IFBLK | 0600, id);  // where nobody else does
+  ::mknod(path.c_str(), S_IFBLK | 0600, id);  // where udev does not run
   const int disk = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   const int backing = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
   loop_config config{};

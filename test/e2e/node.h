@@ -65,7 +65,8 @@ class Node {
   /// Where the daemon serves metrics now, as its log says; 0 when it does not.
   int metrics_port() const { return PortOf("metrics_port="); }
   int probe_port() const { return PortOf("probe_port="); }
-  /// Whether it has told that it knows the specs of kubelet's pods, here or at an earlier start.
+  /// Whether qrmd has logged that it knows the specs of kubelet's pods, here or at an earlier
+  /// start.
   bool HasFollowedKubelet() const;
   /// Ends everything by SIGTERM. Errors: the first program that does not end well.
   Status Stop();
@@ -78,7 +79,7 @@ class Node {
   StatusOr<::v1::ListPodResourcesResponse> ListPodResources() const;
   /// The plugin's state in the proposal's form, asked of the plugin itself.
   StatusOr<std::string> ExportState(const std::string& resource) const;
-  /// Sets pools of the plugin, asked of the plugin itself: qrmd hears of it from the plugin only.
+  /// Sets pools directly in the plugin: qrmd learns of it from the plugin only.
   Status SetPluginPools(const std::string& resource, const StringMap& cpus_by_pool) const;
   /// Runs qrmctl with `arguments` and returns what it printed.
   StatusOr<std::string> Qrmctl(std::vector<std::string> arguments) const;

@@ -93,7 +93,7 @@ TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
   ASSERT_TRUE(IsOk(Run("owner", "service", 2)));
   ASSERT_EQ(Cpus("owner"), "0-1");
   SetOffline({1, 5});
-  EXPECT_TRUE(Await([&] { return runtime_.updates() == 2; })) << "what they have is said anew";
+  EXPECT_TRUE(Await([&] { return runtime_.updates() == 2; })) << "their values are sent again";
   EXPECT_EQ(Cpus("web"), "4");
   EXPECT_EQ(Cpus("owner"), "0");
   EXPECT_TRUE(Await([&] {

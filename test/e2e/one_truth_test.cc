@@ -1,5 +1,5 @@
-// Who holds what is written once: whatever else is lost, nothing has two owners, and nobody is
-// refused for it.
+// Allocations are recorded once: whatever else is lost, no CPU has two owners, and no pod is
+// rejected because of it.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -53,7 +53,7 @@ PodSpec Pod(const std::string& name, int cpus, int64_t gib = 1,
 
 class OneTruthTest : public testing::Test {
  protected:
-  /// qrmd with its own cpu and memory plugins, unless `keys` says otherwise.
+  /// qrmd with built-in cpu and memory plugins, unless `keys` says otherwise.
   void Start(const std::string& builtin, const std::string& keys = "") {
     std::ofstream(config_) << kMachine << "plugins:\n  cpu: {roles: {database: {numa: one, "
                            << "share-numa-with: [database]}}}\n  memory: {roles: {database: "
@@ -95,7 +95,7 @@ class OneTruthTest : public testing::Test {
     }
     ASSERT_TRUE(IsOk(StartPlugin("cpu")));
   }
-  /// Of a machine that has been started anew since.
+  /// The state of before a restart of the machine.
   void BringBackStateOfCpuPlugin() {
     for (const std::string& end : kDatabase) {
       fs::copy_file(dir_ / ("kept" + end), cpu_state_ + end, fs::copy_options::overwrite_existing);
@@ -317,7 +317,7 @@ TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
     return syncs() > 0;
   });
   if (!traced && tracer.Output().find("ptrace") != std::string::npos) {
-    GTEST_SKIP() << "nobody may trace here: " << tracer.Output();
+    GTEST_SKIP() << "tracing is not permitted: " << tracer.Output();
   }
   ASSERT_TRUE(traced) << tracer.Output();
   ASSERT_TRUE(run_and_remove("last"));  // the tracer has all threads by now
@@ -329,8 +329,8 @@ TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
   EXPECT_EQ(syncs() - before, kPods);
 }
 
-// A plugin without the SDK that says it holds something for sixty pods that nobody knows, and does
-// not answer when it is to let them go.
+// A plugin without the SDK that reports allocations of sixty unknown pods and does not answer when
+// it is to release them.
 TEST_F(OneTruthTest, AdmissionsGoOnWhileASlowPluginIsRelievedOfManyOrphans) {
   Start("cpu");
   std::promise<void> end;

@@ -106,7 +106,7 @@ shows "$(row shop/web/main).children[3].innerText === '8-11'" "a container of a 
 if [ -n "$picture" ]; then
   run "{\"name\": \"cache\", \"namespace\": \"shop\", \"containers\": $(container 2000 2147483648)}"
   run "{\"name\": \"huge\", \"namespace\": \"lab\", \"containers\": $(container 64000 2147483648)}"
-  shows "document.querySelector('#decisions').innerText.includes('lab/huge')" "a refusal is not shown"
+  shows "document.querySelector('#decisions').innerText.includes('lab/huge')" "a rejection is not shown"
   browse "picture $picture"
   [ "$reply" = ok ] || fail "no picture: $reply"
   exit 0
@@ -117,9 +117,9 @@ shows "document.querySelector('[data-cpu=\"10\"]').title.includes('pool batch')"
 shows "document.querySelector('[data-pool=online]').innerText.includes('configured are 8-11')" \
   "a pool that was resized does not name what is configured"
 
-# A refusal is told with its sentence.
+# A rejection is shown with its reason.
 run "{\"name\": \"huge\", \"namespace\": \"lab\", \"containers\": $(container 64000 1048576)}"
-shows "document.querySelector('#decisions li.bad').innerText.includes('lab/huge/main')" "a refusal is not shown"
+shows "document.querySelector('#decisions li.bad').innerText.includes('lab/huge/main')" "a rejection is not shown"
 
 # A plugin that dies turns red, with its sentence, and green again when it is back.
 browse "run $(state_of memory)"
@@ -155,8 +155,8 @@ browse "run window.opened"
 browse traffic
 [[ $reply == *'"elsewhere": [], "errors": []'* ]] || fail "the page asks others, or complains: $reply"
 
-# It says when qrmd is away.
+# It says when qrmd is not running.
 kill "$qrmd"
 shows "!document.querySelector('#lost').hidden && document.querySelector('#lost').innerText.includes('does not answer')" \
-  "the page does not say that qrmd is away"
+  "the page does not say that qrmd is not running"
 echo "the page, which came with $bytes bytes, follows the node"

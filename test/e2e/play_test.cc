@@ -1,4 +1,4 @@
-// `qrmctl play`: a pod made over CRI, from its file to what it got.
+// `qrmctl play`: a pod that is created over CRI, from its file to its allocations.
 #include <filesystem>
 #include <fstream>
 #include <memory>

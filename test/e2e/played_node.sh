@@ -27,7 +27,7 @@ play_runtime() {
   await "cat $work/answers" "{}"
 }
 
-# What a qrmd that sees that directory as $1 is configured with, so that it asks nobody else.
+# The configuration of a qrmd that sees that directory as $1 and asks no other process.
 played_config() {
   cat <<END
 nri-socket: $1/nri.sock

@@ -37,7 +37,7 @@ constexpr char kMachine[] =
     "machine: \"synthetic:package:1 [numa] core:5 pu:1\"\nnuma-memory: {0: 16Gi}\n";
 constexpr char kStatic[] = "reserved-cpus: \"0\"\nstatic: true\n";
 constexpr int kDeleted = 3;  // an event of kubelet's Pods API
-/// Of two containers with so many CPUs of their own, only one fits on the node.
+/// Only one pod of two containers with so many exclusive CPUs fits on the node.
 constexpr int kMost = 3;
 
 ContainerSpec Container(const std::string& name, int cpus) {

@@ -52,7 +52,7 @@ std::string Report() {
          " cgroup " + CgroupFile("cpuset.cpus");
 }
 
-/// Writes to memory that nobody has touched, and keeps it.
+/// Writes to fresh memory, and keeps it.
 bool Fill() {
   void* fresh =
       ::mmap(nullptr, kFillBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

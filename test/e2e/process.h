@@ -42,7 +42,7 @@ class Process {
   pid_t pid_;
   std::string name_;
   std::string log_file_;
-  int exit_status_ = 0;  // as waitpid tells it, once pid_ is -1
+  int exit_status_ = 0;  // as waitpid reports it, once pid_ is -1
 };
 
 /// Runs `command` to its end and returns what it printed. Errors: kInternal with its output when it

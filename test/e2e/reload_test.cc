@@ -79,7 +79,7 @@ class JsonLogTest : public ReloadTest {
   void SetUp() override { Start("log-format: json\n"); }
 };
 
-/// With the type oom, of which everybody may have class first.
+/// With the type oom, whose class first is open to every pod.
 class ReloadClassesTest : public ReloadTest {
  protected:
   void SetUp() override {
@@ -294,7 +294,7 @@ TEST_F(ReloadTest, FileThatIsSlowToReadHoldsNoContainerUp) {
   std::filesystem::rename(dir_ / "fresh", dir_ / "qrmd.yaml");
   int writer = -1;
   ASSERT_TRUE(Await([&] { return (writer = ::open(fifo.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }))
-      << "nobody reads it";
+      << "no process reads it";
   EXPECT_TRUE(IsOk(runtime_.RunPod({.name = "web", .uid = "uid", .container = {.name = "main"}})));
   std::filesystem::remove(dir_ / "qrmd.yaml");
   Write("log-level: debug\n");

@@ -62,7 +62,7 @@ class RestartTest : public testing::TestWithParam<RegisterBy> {
     const auto list = node_->ListPodResources();
     return list.ok() ? list->ShortDebugString() : MessageOf(list.status());
   }
-  /// The pod is gone, for everyone who is there, although a plugin is not.
+  /// The pod is gone for all running peers, although a plugin is not running.
   void ExpectRemovedAtOnce(const std::string& pod) {
     const auto begin = std::chrono::steady_clock::now();
     ASSERT_TRUE(IsOk(runtime_->RemovePod(pod)));
@@ -169,7 +169,7 @@ TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasNotRunningIsForgotten) {
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "online-micro_service", 4))));
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "ETL", 2))));
   node_->KillDaemon();
-  (void)runtime_->RemovePod("pod1");  // nobody hears it
+  (void)runtime_->RemovePod("pod1");  // no process notices it
   ASSERT_TRUE(IsOk(node_->Start(2)));
   EXPECT_TRUE(Await([&] {
     const auto list = node_->ListPodResources();

@@ -167,7 +167,7 @@ TEST_F(ResyncTest, PodThatIsOlderThanContainerdIsForgottenWhenItIsRemoved) {
   const RunningPod pod = Run(Database("d"));
   ASSERT_NO_FATAL_FAILURE(RestartContainerd(SIGTERM));
   EXPECT_FALSE(List().empty());
-  ASSERT_TRUE(IsOk(kubelet_.RemovePod(pod)));  // of which containerd tells nothing
+  ASSERT_TRUE(IsOk(kubelet_.RemovePod(pod)));  // which containerd does not report
   EXPECT_TRUE(Await([&] { return List().empty(); }));
 }
 

@@ -85,7 +85,7 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   Keep(sandbox);
   Status started = CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, 0));
   if (!started.ok()) {
-    // As kubelet and the runtime take a pod away whose container was refused.
+    // As kubelet and the runtime remove a pod whose container was rejected.
     Forget(sandbox);
     QRM_RETURN_IF_ERROR(Tell(nri::STOP_POD_SANDBOX, sandbox.pod));
     QRM_RETURN_IF_ERROR(Tell(nri::REMOVE_POD_SANDBOX, sandbox.pod));
@@ -242,8 +242,7 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
   return done;
 }
 
-// What it told before is at hand: a start of qrmd is measured, and not what the runtime itself
-// does.
+// What it sent before is at hand: a start of qrmd is measured, without the runtime's part.
 ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() {
   const auto bytes_of = [](const auto& message, std::string& serialized) -> const std::string& {
     if (serialized.empty()) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The way of somebody who writes a plugin: from the installed SDK to a pod that got the plugin's variable, by the commands
-# of docs/plugins.md as they stand there; ends with 77 (skipped) where namespaces cannot be made.
+# The steps of a plugin's author: from the installed SDK to a pod that got the plugin's variable, by the commands of
+# docs/plugins.md; ends with 77 (skipped) where namespaces cannot be created.
 #   test/e2e/stranger.sh BUILD_DIR
 set -euo pipefail
 

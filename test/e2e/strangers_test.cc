@@ -1,5 +1,5 @@
-// Admissions beside those who keep qrmd waiting: a plugin that hangs, and a kubelet that does not
-// tell of a pod.
+// Admissions beside peers that keep qrmd waiting: a plugin that hangs, and a kubelet that does not
+// report a pod.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -42,8 +42,8 @@ bool IsReady(const std::future<T>& future) {
   return future.wait_for(milliseconds(0)) == std::future_status::ready;
 }
 
-// qrmd with its cpu plugin, a kubelet that knows all pods but "slow", and a plugin that nobody's
-// container requests and that answers no question for its pools.
+// qrmd with its cpu plugin, a kubelet that knows all pods except "slow", and a plugin that no
+// container requests and that does not answer when it is asked for its pools.
 class StrangersTest : public testing::Test {
  protected:
   StrangersTest() {
@@ -73,7 +73,7 @@ class StrangersTest : public testing::Test {
       return plugins.ok() && std::count_if(plugins->begin(), plugins->end(),
                                            [](const auto& plugin) { return plugin.live(); }) == 2;
     }));
-    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod0"))));  // kubelet has told what it knows by then
+    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod0"))));  // kubelet has reported all its pods by then
   }
   /// True when so many creations in a row were answered at once before `held` was. On a machine
   /// that is busy with other things, the first ones may not do.
@@ -114,7 +114,7 @@ class StrangersTest : public testing::Test {
 TEST_F(StrangersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunningPod) {
   Start();
   runtime_.RunPodUnseen(Pod("slow"));
-  runtime_.Disconnect();  // to tell of it when qrmd is back
+  runtime_.Disconnect();  // so that qrmd learns of it later
   ASSERT_TRUE(Await([this] { return kubelet_.lookups() == 1; }));
   const auto begin = steady_clock::now();
   auto pools = std::async(std::launch::async,
@@ -123,7 +123,7 @@ TEST_F(StrangersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunnin
 
   EXPECT_THAT(MessageOf(pools.get().status()), HasSubstr(kHangingResource));
   EXPECT_GE(steady_clock::now() - begin, kHeld);
-  EXPECT_EQ(PlaceOfSlow(), "") << "kubelet has not told of it yet";
+  EXPECT_EQ(PlaceOfSlow(), "") << "kubelet has not reported it yet";
   kubelet_.Put("uid-slow", PodMessage("uid-slow", "slow", "250m"));
   kubelet_.ReleaseLookups();
   EXPECT_TRUE(Await([this] {

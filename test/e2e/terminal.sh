@@ -204,7 +204,7 @@ for command in "${commands[@]}"; do
   printf '%s\n' "${!compared[@]}" | grep -qE "^${command#qrmctl }( |\$)" ||
     fail "$command is compared with no sample of docs/qrmctl.md"
   shown "$command --help" 0 | grep -q "$command" || fail "$command has no help: $(screen)"
-  # Each option that the help names stands on the page and is completed.
+  # Each option in the help is on the man page and is completed.
   page_of=$work/man/$(sed 's/--//; s/ /-/g' <<<"$command").1
   options=$(screen | sed -nE '/^Options:/,/^$/s/^ +(-[^ ]+).*/\1/p' | tr ',' ' ')
   for option in $options; do

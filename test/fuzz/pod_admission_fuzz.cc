@@ -1,5 +1,5 @@
 // Whole pods through admission: whatever their labels, annotations and requests are, they are
-// placed or refused in a short sentence, and leave the plugins' books as they were.
+// placed or rejected with a short sentence, and leave the plugins' books as they were.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -61,7 +61,7 @@ config::Section SectionOf(const std::string& text) {
   return config::Section::Parse(text, "fuzz").value();
 }
 
-/// The three plugins of qrmd, called where the caller stands.
+/// The three plugins of qrmd, called in the caller's thread.
 class PolicyPlugins final : public manager::Plugins {
  public:
   explicit PolicyPlugins(const Machine& machine) {
@@ -101,7 +101,7 @@ class PolicyPlugins final : public manager::Plugins {
   void MarkSuspect(const std::string&, const std::string&) override { QRM_CHECK(false); }
   void Forget(const std::string&) override {}
 
-  /// What each plugin would tell of its books.
+  /// What each plugin would report of its books.
   std::string Books() const {
     std::string books;
     for (const auto& [resource, plugin] : plugins_) {
@@ -285,7 +285,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   }
   Node node;  // for each pod: to read one decision costs as much as to read all that there are
   test::RunOn(node.state, [&] { AdmitAll(node, pod->admissions); });
-  test::Settle(node.state);  // traces of refusals are kept after the answer
+  test::Settle(node.state);  // traces of rejections are kept after the answer
   CheckDecisions(node.decisions.log.Read());
   test::RunOn(node.state, [&] { RemovePod(node); });
   QRM_CHECK(node.plugins.Books() == node.books);

@@ -13,7 +13,7 @@ import (
 	"qrm.local/test/interop/node"
 )
 
-// placing gives pods of role database CPUs of their own and memory of the same NUMA node.
+// placing gives pods of role database exclusive CPUs and memory of the same NUMA node.
 const placing = node.Machine + `builtin-plugins: [cpu, memory]
 pod-ended-after: 100ms
 plugins:

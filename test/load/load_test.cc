@@ -244,7 +244,7 @@ Status LoadTest::ExpectAnswersInTime() const {
   return OkStatus();
 }
 
-/// Creations are refused in time, with the plugin's name, and go on once it is back.
+/// Creations are rejected in time, with the plugin's name, and continue once it is back.
 Status LoadTest::ExpectAnswersInTimeFromAHungPlugin() {
   const int first = options_.pods;
   StopChild(node_->plugin_pid("nic"));

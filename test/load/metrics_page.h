@@ -20,9 +20,9 @@ struct Histogram {
   double Quantile(double share) const;
 };
 
-/// The histogram `name` whose series have `label`, such as `call="CreateContainer"`.
-/// Errors: kUnavailable when nobody serves metrics on `port` of this machine, kNotFound for a
-/// histogram without observations.
+/// The histogram `name` whose series have `label`, such as `call="CreateContainer"`. Errors:
+/// kUnavailable when no server has metrics on `port` of this machine, kNotFound for a histogram
+/// without observations.
 StatusOr<Histogram> ReadHistogram(int port, const std::string& name, const std::string& label);
 
 }  // namespace qrm::test

@@ -1,4 +1,5 @@
-// The model: who holds what by the answers that the runtime got, and what must hold of it.
+// The model: the allocations of each container by the answers that the runtime got, and their
+// invariants.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,7 @@ struct ModelPod {
   bool lost_sandbox = false;
 };
 
-/// Keeps its own account, from what the runtime was told alone, and compares.
+/// Keeps its account only from the answers to the runtime, and compares.
 ///
 /// Threads: one.
 class Books {
@@ -36,8 +37,8 @@ class Books {
 
   std::map<std::string, ModelPod>& pods() { return pods_; }  // by UID
   const std::map<std::string, ModelPod>& pods() const { return pods_; }
-  /// Containers may lose CPUs of their own with it, and then share others: whose those are that
-  /// they run on is not known until the next look.
+  /// Containers may lose exclusive CPUs with it, and then share others: the owners of the CPUs that
+  /// they run on are not known until the next look.
   void SetOnline(const CpuSet& cpus, const std::vector<Box>& boxes);
 
   /// The pod has ended: soon nothing is recorded for it any more.
@@ -45,7 +46,7 @@ class Books {
   void NoteEnd(const std::string& uid, Time now, Heard heard) {
     ended_.emplace(uid, End{.at = now, .heard = heard});
   }
-  /// qrmd was started, or connected again: it may have to find out anew who has ended.
+  /// qrmd was started, or connected again: it may have to find again which containers have ended.
   void NoteRestart(Time now);
   /// The container asks for other CPUs: whose those are that it runs on is not known until the next
   /// look.
@@ -58,13 +59,14 @@ class Books {
   /// What holds at every moment: no CPU has two owners, no node and no NIC is over its size.
   Status CheckBoxes(const std::vector<Box>& boxes) const;
 
-  /// What holds while qrmd runs undisturbed: nobody who shares runs on CPUs of an owner.
+  /// What holds while qrmd runs undisturbed: no shared container runs on exclusive CPUs.
   Status CheckApart(const std::vector<Box>& boxes) const;
   /// What holds once qrmd and the runtime had time: that has written what is on record.
   static Status CheckTold(const v1::ListPodsResponse& records, const std::vector<Box>& boxes);
 
-  /// What holds once qrmd had time: records and runtime agree, what is gone is free, and shared
-  /// containers have all that nobody owns. Learns which containers own their CPUs.
+  /// What holds once qrmd had time: records and runtime agree, resources of removed pods are free,
+  /// and shared containers have all CPUs that are not exclusive. Learns which containers have
+  /// exclusive CPUs.
   struct Look {
     const v1::ListPodsResponse& records;
     const std::vector<Box>& boxes;
@@ -76,9 +78,9 @@ class Books {
   /// Whether a container runs that is not known to have all that it asks for: it is tried again
   /// and again, and may take the place of a pod that has ended, at any moment.
   bool SomebodyWaits(const std::vector<Box>& boxes) const;
-  /// Whether the pod must be admitted: there is room, and nobody else waits for it or holds it
-  /// without qrmd having heard of the end. A sentence that says what is free; empty: it may be
-  /// refused.
+  /// Whether the pod must be admitted: there is room, and no other pod waits for it or keeps it
+  /// with an end that qrmd has not noticed. A sentence that says what is free; empty: it may be
+  /// rejected.
   std::string RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const;
   /// Whether the pod, whose containers are among `boxes`, has all that it asks for, so that it must
   /// be admitted again. It has not where a container has grown since, or was never placed, or was

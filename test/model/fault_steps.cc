@@ -32,7 +32,7 @@ Status Player::RuntimeRestarted(Random&) {
              : Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
 }
 
-// What the runtime writes is older than what qrmd has, where that has not told it yet.
+// What the runtime writes is older than qrmd's values, while an update is pending.
 Status Player::WrittenAgain(Random&) {
   constexpr std::chrono::seconds kCorrected{2};  // one, on a machine that others use too
   for (const Box& box : runtime_.Boxes()) {

@@ -31,7 +31,7 @@ class ModelNode {
   void Kill();
   bool Runs();
   pid_t pid() const { return daemon_->daemon_pid(); }
-  /// Asks, and compares what only a node that runs can tell.
+  /// Asks, and compares what only a running node can report.
   const Node& daemon() const { return *daemon_; }
 
   Home home(const std::string& resource) const { return homes_.at(resource); }
@@ -41,7 +41,7 @@ class ModelNode {
   /// Likewise.
   void SetOffline(const CpuSet& cpus);
 
-  /// Of a plugin in a process of its own, which stays away until StartPlugin.
+  /// For a plugin in a separate process, which stays stopped until StartPlugin.
   void KillPlugin(const std::string& resource);
   bool PluginRuns(const std::string& resource) const { return running_.contains(resource); }
   /// On the other socket than before, if `elsewhere`. Errors: it does not come to life.

@@ -328,7 +328,7 @@ Status ModelRuntime::Update(const std::string& id, const cri::LinuxContainerReso
   const StatusOr<std::string> answer = nri_->Call("UpdateContainer", request.SerializeAsString());
   nri::UpdateContainerResponse response;
   if (answer.ok() && !response.ParseFromString(*answer)) {
-    return Errorf(StatusCode::kInternal, "qrmd's answer is no UpdateContainerResponse");
+    return Errorf(StatusCode::kInternal, "qrmd's answer is not an UpdateContainerResponse");
   }
   if (!answer.ok() && !IsAway(answer.status())) {
     return answer.status();

@@ -1,5 +1,5 @@
 // A container runtime without containers, which forgets nothing: stopped sandboxes stay in its
-// lists, and after a restart it no longer tells of the sandboxes from before, as containerd does.
+// lists. After a restart it no longer reports earlier sandboxes, as containerd does.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Box {
   ContainerKey key;
   State state = State::kCreated;
   nri::Container message;
-  std::string cpus;         ///< its cgroup has them; empty: nobody has set any
+  std::string cpus;         ///< its cgroup has them; empty: not set
   std::string told;         ///< by its adjustment and the updates since; empty: never set
   std::string mems;         ///< likewise
   std::string nic_address;  ///< from its environment
@@ -58,13 +58,13 @@ class ModelRuntime {
 
   const std::string& nri_socket() const { return nri_socket_; }
   const std::string& cri_socket() const { return cri_socket_; }
-  /// A directory that stands for the cgroups of containers.
+  /// A directory that represents the cgroups of containers.
   const std::string& cgroup_root() const { return cgroup_root_; }
 
   /// Returns the sandbox's id.
   std::string RunSandbox(const PodSpec& spec);
-  /// Creates and starts a container; returns its id. Errors: qrmd's refusal, kDeadlineExceeded when
-  /// it answers too late.
+  /// Creates and starts a container; returns its id. Errors: qrmd's rejection, kDeadlineExceeded
+  /// when it answers too late.
   StatusOr<std::string> RunContainer(const std::string& sandbox_id, const PodSpec& spec,
                                      uint32_t attempt);
   void StopContainer(const std::string& id);
@@ -77,12 +77,12 @@ class ModelRuntime {
   bool TellsOf(const std::string& sandbox_id) const;
   /// Kubelet resizes the container in place to `spec`. Errors: qrmd's.
   Status Resize(const std::string& id, const ContainerSpec& spec);
-  /// Writes what it was told of the container to its cgroup again, as systemd does at a reload.
+  /// Writes the container's latest values to its cgroup again, as systemd does at a reload.
   void WriteAgain(const std::string& id);
   /// The runtime restarts: its containers go on.
   void Restart();
 
-  /// Connections of qrmd's so far that were told of everything.
+  /// Connections of qrmd's so far that were fully synchronized.
   int synchronizations() const;
   /// Waits until there was one more than `before`.
   bool WaitForConnection(int before);

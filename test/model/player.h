@@ -82,7 +82,7 @@ class Player {
   Status Import(Random& random);
   Status Cpus(Random& random);
   Status RestartDaemon();
-  /// And lets qrmd teach it what it lacks.
+  /// And lets qrmd restore its allocations.
   Status StartPlugin(const std::string& resource,
                      ModelNode::Socket socket = ModelNode::Socket::kSame);
   std::string DrawResource(Random& random, const std::vector<std::string>& among);

@@ -18,7 +18,7 @@ struct PlannedContainer {
   ContainerSpec spec;
   Kind kind = Kind::kApp;
   int nic_mbps = 0;
-  /// How many CPUs of its own it is to have: two numbers while it is resized; none: it shares.
+  /// The number of exclusive CPUs: two numbers while it is resized; none: it shares.
   std::set<int> own_cpus;
   int64_t bound_bytes = 0;  ///< of one NUMA node
   uint32_t attempt = 0;     ///< restarts so far
@@ -29,17 +29,17 @@ struct PodPlan {
   std::string name;
   std::string uid;
   StringMap labels;
-  bool told = false;  ///< kubelet tells qrmd its spec; else qrmd estimates
+  bool told = false;  ///< kubelet reports its spec; else qrmd estimates
   std::vector<PlannedContainer> containers;
 
-  /// Nothing that could be scarce: neither CPUs of its own, nor bound memory, nor a NIC.
+  /// Nothing that could be scarce: no exclusive CPUs, no bound memory, no NIC.
   bool asks_nothing_special() const;
   int own_cpus() const;         ///< of all its containers together
   int64_t bound_bytes() const;  ///< likewise
   int nic_mbps() const;
   /// The pod with `container` in place of all, as the makers of messages take it.
   PodSpec SpecFor(const PlannedContainer& container) const;
-  /// As kubelet's Pods API tells it.
+  /// As kubelet's Pods API reports it.
   std::string Message() const;
 };
 
@@ -48,12 +48,12 @@ enum class PodKind {
   kBestEffort,
   kBurstable,
   kFraction,  ///< Guaranteed, with a share of the default pool
-  kStatic,    ///< Guaranteed, with CPUs of its own
-  kDatabase,  ///< CPUs of its own and memory of one NUMA node
+  kStatic,    ///< Guaranteed, with exclusive CPUs
+  kDatabase,  ///< exclusive CPUs and memory of one NUMA node
   kNic,
   kInit,     ///< an init container before one of kStatic
   kSidecar,  ///< a sidecar before one of kDatabase
-  kTwins,    ///< two containers with CPUs of their own
+  kTwins,    ///< two containers with exclusive CPUs
 };
 inline constexpr int kPodKinds = 9;
 

@@ -133,7 +133,7 @@ Status Player::RunOne(ModelPod& pod, const PlannedContainer& container, Books::W
   return books_.NoteAnswer(pod, container, box, which);
 }
 
-// Errors: the refusal, where nothing explains it.
+// Errors: the rejection, where nothing explains it.
 Status Player::JudgeRefusal(const PodPlan& plan, const Status& refusal, const std::string& room) {
   const bool is_hurt = dying_ || read_only_for_ > 0 || lost_.contains("cpu") ||
                        lost_.contains("memory") || (plan.nic_mbps() > 0 && !AllPluginsLive());
@@ -141,15 +141,14 @@ Status Player::JudgeRefusal(const PodPlan& plan, const Status& refusal, const st
     return OkStatus();
   }
   if (refusal.code() == StatusCode::kDeadlineExceeded) {
-    return Errorf(StatusCode::kInternal, "the runtime waited in vain for an answer about {}",
-                  plan.name);
+    return Errorf(StatusCode::kInternal, "the runtime got no answer in time about {}", plan.name);
   }
   if (plan.asks_nothing_special()) {
-    return Errorf(StatusCode::kInternal, "{} asks nothing special and was refused: {}", plan.name,
+    return Errorf(StatusCode::kInternal, "{} asks nothing special and was rejected: {}", plan.name,
                   MessageOf(refusal));
   }
   return !room.empty() && settled_ && AllPluginsLive()
-             ? Errorf(StatusCode::kInternal, "{} was refused although there is room ({}): {}",
+             ? Errorf(StatusCode::kInternal, "{} was rejected although there is room ({}): {}",
                       plan.name, room, MessageOf(refusal))
              : OkStatus();
 }
@@ -285,7 +284,7 @@ void Player::RemoveAll() {
   }
 }
 
-// Pods that the runtime did not tell of are found by the next lists.
+// Pods that the runtime did not report are found by the next lists.
 Status Player::AwaitNothingOnRecord() {
   Status held;
   const auto look = [&] {
@@ -300,7 +299,7 @@ Status Player::AwaitNothingOnRecord() {
   return held;
 }
 
-// It is told of each container when it does nothing else, or late.
+// It gets each pending update when it does nothing else, or late.
 Status Player::AwaitAllTold() {
   Status held;
   const auto look = [&] {

@@ -1,4 +1,4 @@
-// What a run of the model test is made of: steps that mean the same wherever they stand.
+// The steps of a run of the model test; a step means the same at any position.
 #pragma once
 
 #include <cstdint>

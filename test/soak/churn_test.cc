@@ -57,7 +57,7 @@ class DaemonChurnTest : public testing::Test {
     ASSERT_TRUE(IsOk(node_.Start(2)));
   }
 
-  /// `count` pods from number `first` on, every other one with CPUs of its own.
+  /// `count` pods from number `first` on, every other one with exclusive CPUs.
   void Churn(int first, int count) {
     std::atomic<int> next = first;
     std::vector<std::thread> clients;

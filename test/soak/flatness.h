@@ -1,4 +1,4 @@
-// Tells whether a number that was read every minute has stopped growing.
+// Whether a number that was read every minute has stopped growing.
 #pragma once
 
 #include <string>

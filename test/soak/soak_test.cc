@@ -114,7 +114,7 @@ class Soak {
     return OkStatus();
   }
 
-  /// Half of them in a pool, four in ten with CPUs of their own, the others on what is left.
+  /// Half of them in a pool, four in ten with exclusive CPUs, the others on the rest.
   PodSpec NextPod() {
     const auto draw = random_() % 10;
     const std::string name = "pod" + std::to_string(next_pod_++);
@@ -224,7 +224,7 @@ StatusOr<bool> Run(const Options& options) {
   QRM_ASSIGN_OR_RETURN(const std::vector<Row> rows, soak.Run());
   const bool flat = Report(options, rows);
   const double rate = soak.started() / (1.0 * options.minutes * options.minute_seconds);
-  std::cout << fmt::format("{} pods started, {:.1f} a second; {} refused\n{}\n", soak.started(),
+  std::cout << fmt::format("{} pods started, {:.1f} a second; {} rejected\n{}\n", soak.started(),
                            rate, soak.refused(), flat ? "PASS" : "FAIL");
   return flat;
 }

@@ -34,9 +34,9 @@ struct PluginScript {
       std::vector<sdk::Pool>{{.name = "default", .cpus = CpuSet::Range(1, 7)}};
   AllocatableResource offers{.allocatable_cpus = CpuSet::Range(1, 7)};
   StatusOr<sdk::ComputeGrant> computes = sdk::ComputeGrant{};  ///< of a compute driver
-  Status ends;                                                 ///< of one that is told of an end
+  Status ends;                                                 ///< of a notification of an end
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
-  /// What it says it changed; by default it cannot tell.
+  /// The changes that it reports; by default it cannot report any.
   StatusOr<sdk::ChangedAllocations> changes = Status(StatusCode::kUnimplemented, "no such service");
 };
 

@@ -16,8 +16,8 @@
 
 namespace qrm::test {
 
-/// Stops a child of this process, and returns once it stands still: the signal wakes one of its
-/// threads, and until that runs the others go on.
+/// Stops a child of this process, and returns once it is stopped: the signal wakes one of its
+/// threads, and until that runs the others continue.
 inline void StopChild(pid_t child) {
   ::kill(child, SIGSTOP);
   siginfo_t how = {};

@@ -29,7 +29,8 @@ class FakeApiServer {
   /// Requests with another one get 401. Empty: none is asked for.
   void SetToken(const std::string& token);
 
-  /// Creates or changes an object, which needs no more than its metadata.name, and tells watches.
+  /// Creates or changes an object, which needs no more than its metadata.name, and notifies
+  /// watches.
   void Put(const std::string& collection, nlohmann::json object);
   void Delete(const std::string& collection, const std::string& key);
   /// The object "NAME" or "NAMESPACE/NAME"; null when there is none.
@@ -39,7 +40,7 @@ class FakeApiServer {
   void CutWatches();
   /// Versions up to now are too old for watches.
   void ForgetHistory();
-  /// Watches are told the version that is reached, and nothing else.
+  /// Sends watches the current version, and nothing else.
   void SendBookmarks();
   /// All as it was at that version, as after a restore of etcd; watches are cut.
   void RestoreTo(uint64_t version);

@@ -58,7 +58,7 @@ class FakeClassProvider final : public sdk::ClassProvider {
     Note(fmt::format("release {}/{}", target.key.container, target.runtime_id));
   }
 
-  /// Somebody else gives the container of that id `name`.
+  /// Another process gives the container of that id `name`.
   void Meddle(const std::string& runtime_id, const std::string& name) {
     const MutexLock lock(mutex_);
     has_[runtime_id] = name;

@@ -52,7 +52,7 @@ class FakePlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     hanging_placements_.insert(resource);
   }
-  /// From now on nobody gets an answer to GetPools and SetPools, until ReleasePools.
+  /// From now on GetPools and SetPools are not answered, until ReleasePools.
   void HangPools() {
     const MutexLock lock(mutex_);
     pools_hang_ = true;

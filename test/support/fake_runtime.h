@@ -1,4 +1,4 @@
-// A container runtime that takes, refuses or holds back updates, as a test says.
+// A container runtime that takes, rejects or holds back updates, as a test says.
 #pragma once
 
 #include <functional>

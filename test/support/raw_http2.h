@@ -87,7 +87,7 @@ inline std::string HalfCall(const std::string& method, std::size_t size) {
   return half;
 }
 
-/// A connection to a unix socket that says nothing; below 0 when nobody takes it.
+/// A connection to a unix socket that sends nothing; below 0 when no server accepts it.
 inline int ConnectRaw(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

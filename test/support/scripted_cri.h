@@ -26,7 +26,7 @@ struct CriPodMaker {
 };
 
 /// Answers Version, the lists, ContainerStatus, GetContainerEvents and UpdateContainerResources,
-/// and notes the updates. It has no containers of its own: what it lists is what it was told.
+/// and notes the updates. It has no containers: it lists what a test has set.
 ///
 /// Threads: any.
 class ScriptedCri {
@@ -46,7 +46,7 @@ class ScriptedCri {
   void RemovePod(const std::string& id);
   void PutContainer(const ::runtime::v1::Container& container);
   void RemoveContainer(const std::string& id);
-  /// What ContainerStatus tells of the container beside what the list does: JSON under "info".
+  /// What ContainerStatus reports about the container beside what the list does: JSON under "info".
   void SetInfo(const std::string& id, const std::string& json);
   void SetResources(const std::string& id, const ::runtime::v1::LinuxContainerResources& values);
   /// The lists fail with this; an OK status ends that.

@@ -1,4 +1,4 @@
-// A compute driver that says what a test tells it to, over real gRPC on a real socket.
+// A compute driver with answers from a test, over real gRPC on a real socket.
 #pragma once
 
 #include <functional>

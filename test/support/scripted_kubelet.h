@@ -24,9 +24,9 @@ class ScriptedKubelet {
   ScriptedKubelet(const ScriptedKubelet&) = delete;
   ScriptedKubelet& operator=(const ScriptedKubelet&) = delete;
 
-  /// What new watchers and GetPod are told; no event.
+  /// What new watchers and GetPod receive; no event.
   void Put(const std::string& uid, const std::string& pod);
-  /// Neither new watchers nor GetPod are told of it any more; no event.
+  /// New watchers and GetPod do not receive it any more; no event.
   void Forget(const std::string& uid);
   /// Watchers are not sent INITIAL_SYNC_COMPLETE, nor anything else, until Sync().
   void HoldSync();

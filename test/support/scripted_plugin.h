@@ -1,4 +1,4 @@
-// A resource plugin that says what a test tells it to, over real gRPC on a real socket.
+// A resource plugin with answers from a test, over real gRPC on a real socket.
 #pragma once
 
 #include <functional>
@@ -43,7 +43,7 @@ struct PluginScript {
   pluginregistration::PluginInfo identity;
 };
 
-/// Calls without a handler are UNIMPLEMENTED, but for the options and the registration status.
+/// Calls without a handler are UNIMPLEMENTED, except the options and the registration status.
 ///
 /// Threads: any.
 class ScriptedPlugin {
@@ -55,7 +55,7 @@ class ScriptedPlugin {
   ScriptedPlugin(const ScriptedPlugin&) = delete;
   ScriptedPlugin& operator=(const ScriptedPlugin&) = delete;
 
-  /// The registration statuses that it was told, in order: "" for registered, else the error.
+  /// The registration statuses that it received, in order: "" for registered, else the error.
   std::vector<std::string> statuses() const;
 
  private:

@@ -365,7 +365,7 @@ StatusOr<nri::CreateContainerResponse> ScriptedRuntime::CreateContainer(
                        Call("CreateContainer", request.SerializeAsString(), timeout));
   nri::CreateContainerResponse response;
   if (!response.ParseFromString(payload)) {
-    return Errorf(StatusCode::kInternal, "the plugin's answer is no CreateContainerResponse");
+    return Errorf(StatusCode::kInternal, "the plugin's answer is not a CreateContainerResponse");
   }
   return response;
 }

@@ -28,8 +28,8 @@ struct ScriptedRuntimeOptions {
   std::string name = "containerd";
   std::string version = "v1.7.24";
   std::string nri_version;
-  int64_t request_timeout_ms = 0;  ///< as Configure tells it; 0 as before NRI 0.8
-  int32_t known_events = 0x7ff;    ///< a plugin that asks for others is refused
+  int64_t request_timeout_ms = 0;  ///< as Configure sends it; 0 as before NRI 0.8
+  int32_t known_events = 0x7ff;    ///< a plugin that asks for others is rejected
   std::vector<nri::PodSandbox> pods;
   std::vector<nri::Container> containers;
   int synchronize_chunks = 1;
@@ -66,7 +66,7 @@ class ScriptedRuntime {
   nri::RegisterPluginRequest registration() const;
   int32_t subscribed_events() const;
   std::vector<nri::SynchronizeResponse> synchronize_responses() const;
-  /// What the plugin called but for its registration: no runtime wants that.
+  /// What the plugin called except its registration: no runtime wants that.
   std::vector<std::string> unsolicited() const;
   /// What Go's reader would have choked on; empty when nothing.
   std::string violation() const;
@@ -86,7 +86,7 @@ class ScriptedRuntime {
   Status StateChange(nri::Event event, const nri::PodSandbox& pod,
                      const nri::Container& container = {},
                      std::chrono::milliseconds timeout = std::chrono::seconds(2));
-  /// What exists, as synchronizations tell it: PodSandbox and Container messages, serialized.
+  /// What exists, as synchronizations send it: PodSandbox and Container messages, serialized.
   struct Inventory {
     std::vector<std::string> pods;
     std::vector<std::string> containers;

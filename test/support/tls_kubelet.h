@@ -9,8 +9,8 @@ namespace qrm::test {
 class TlsServer;
 
 /// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Requests
-/// without the token get 401, those for a container's log 403, and those for other paths 404, which
-/// kubelet says of a path that it does not have without asking who may.
+/// without the token get 401, requests for a container's log 403, and other paths 404, which
+/// kubelet sends for an unknown path without an authorization.
 ///
 /// Threads: any; it answers one connection after the other.
 class TlsKubelet {

@@ -243,7 +243,7 @@ TEST(DiscoveryTest, ReportsWhichCpusWentOfflineSinceTheMachineWasRead) {
   test::SetOnline(dir.path(), {0, 2});
   EXPECT_EQ(machine->OfflineNow(), (CpuSet{1, 3}));
   test::WriteSysfsFile(std::filesystem::path(dir.path()) / "sys/devices/system/cpu/online", "?");
-  EXPECT_EQ(machine->OfflineNow(), CpuSet()) << "nobody knows";
+  EXPECT_EQ(machine->OfflineNow(), CpuSet()) << "it is unknown";
 }
 
 TEST(DiscoveryTest, ReportsWhichCpusTheBootParameterIsolates) {

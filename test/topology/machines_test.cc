@@ -87,7 +87,7 @@ class MachinesTest : public testing::TestWithParam<std::string> {
                  "HWLOC_THISSYSTEM=0", "lstopo-no-graphics", "-s"};
       return;
     }
-    // hwloc 2's lstopo counts alike in format 3, but refuses its number.
+    // hwloc 2's lstopo counts alike in format 3, but rejects its number.
     std::string xml = ReadFile(file);
     if (const std::size_t format = xml.find("<topology version=\"3.");
         format != std::string::npos) {

@@ -17,7 +17,7 @@ MemoryBytes BytesOf(const Json& amounts);
 /// Pod UID -> container -> blocks.
 using MemoryAssignments = std::map<std::string, std::map<std::string, std::vector<MemoryBlock>>>;
 
-/// What kubelet keeps of its memory: the nodes, and who holds what.
+/// Kubelet's record of memory: the nodes, and the allocations of each container.
 struct KubeletMemory {
   MemoryTable nodes;
   MemoryAssignments assignments;
@@ -55,7 +55,7 @@ bool SameMemory(const MemoryTable& a, const MemoryTable& b);
 /// How `got` differs from what a row expects of the state.
 Difference CompareState(const KubeletMemory& got, const Json& expected);
 
-/// How hints, which stand for all types, differ from those that a row expects of each type.
+/// How hints, which are for all types, differ from the row's expected hints of each type.
 Difference CompareHints(const Json& row, const std::string& got);
 
 /// The rows' checks by the functions that the memory plugin calls.

@@ -10,7 +10,7 @@
 
 namespace qrm::vectors {
 
-/// A started driver whose plugin holds what it was given before; nothing is written to a disk.
+/// A started driver whose plugin has the given allocations; nothing is written to a disk.
 class PresetPlugin {
  public:
   /// `saved` is the plugin's own state. Errors: the plugin's from Restore.

@@ -282,7 +282,8 @@ TEST_F(QuietCpuTest, ItsInterruptsStopWhileDiskAndNetworkWorkAndReturnAfterwards
   ASSERT_TRUE(Await([&] { return Rise(quiet) >= kTimes / 2; }, kPatience));
 
   ASSERT_TRUE(IsOk(Run(quiet, "exclusive, no-irq")));
-  // One that is being moved is still handled once where it was, also one that comes once a minute.
+  // An interrupt that is being moved is still handled once on the former CPU, also an interrupt
+  // that comes once a minute.
   EXPECT_TRUE(Await([&] { return Rise(quiet) == 0; }, kPatience));
   std::cout << "CPU " << quiet << ": none of " << kTimes << " writes and echoes disturbed it; "
             << "interrupt " << *moved << " is on CPUs " << Read(FileOf(*moved)) << "\n";

@@ -92,7 +92,7 @@ TEST_F(NumaTest, WhatFitsNoNodeIsRejectedWithWhatEachNodeHas) {
   const Status memory = Run(Guaranteed("fat", 1, 1200)).status();
   EXPECT_THAT(MessageOf(memory), HasSubstr("single-numa-node"));
   std::cout << MessageOf(cpus) << "\n" << MessageOf(memory) << "\n";
-  EXPECT_TRUE(IsOk(Run(Guaranteed("fits", 4)).status())) << "nothing is left of the refused";
+  EXPECT_TRUE(IsOk(Run(Guaranteed("fits", 4)).status())) << "nothing is left of the rejected pod";
 }
 
 TEST_F(NumaTest, WholeCoresAreGivenWhereAskedFor) {

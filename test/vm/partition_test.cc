@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience{120};
 
-/// qrmd, and qrm-cci-driver, which everybody may ask.
+/// qrmd, and qrm-cci-driver, which all pods may ask for.
 class ContainerPartitionTest : public MachineTest {
  protected:
   void SetUp() override {
@@ -97,7 +97,7 @@ TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndFreeAfterwards) 
     EXPECT_EQ(EffectiveCpusOf(*pod), cpus);
     EXPECT_EQ(ReadLine("/sys/fs/cgroup/cpuset.cpus.isolated"), ToString(cpus));
     EXPECT_FALSE(EffectiveCpusOf(*other).Intersects(cpus));
-    // Kubelet makes a container anew when the one before has ended.
+    // Kubelet recreates a container when the former one has ended.
     ASSERT_TRUE(IsOk(kubelet_.RemoveContainer(pod->container_id)));
     ASSERT_TRUE(Await([&] { return IsDecided(MakeAgain(*pod)); }, kPatience));
   }

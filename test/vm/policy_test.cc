@@ -104,7 +104,7 @@ TEST_F(PolicyTest, PoolGrowsWithTheLoadOfItsContainersAndShrinksWhenItEnds) {
       << ToString(CpusetOf(web).cpus);
   ASSERT_TRUE(TurnLoad(web));
   EXPECT_TRUE(Await([&] { return CpusOfPool("web").Count() == 2; }, kPatience))
-      << "nobody computes on " << ToString(CpusOfPool("web"));
+      << "no container uses " << ToString(CpusOfPool("web"));
   EXPECT_TRUE(CpusOfPool("web").IsSubsetOf(large)) << "it keeps some of what it had";
 }
 
@@ -125,7 +125,7 @@ TEST_F(PolicyTest, ContainerTakesCpusThatOthersUseWithoutEverSharingThem) {
 
   EXPECT_TRUE(Await([&] { return CpusetOf(owner).cpus.Count() == 4; }, kPatience));
   watcher.Stop();
-  EXPECT_TRUE(CpusetOf(owner).cpus.IsSubsetOf(used)) << "nobody had to leave";
+  EXPECT_TRUE(CpusetOf(owner).cpus.IsSubsetOf(used)) << "no container had to leave";
   EXPECT_GT(watcher.looks_at_owner(), 0);
   EXPECT_EQ(watcher.overlaps(), std::vector<std::string>());
 }

@@ -15,7 +15,7 @@ TEST(ForeignTextTest, EscapesControlCharactersAndInvalidUtf8) {
 
 TEST(ForeignTextTest, EscapesFormatCharacters) {
   EXPECT_EQ(Escaped("gpj.\u202egnp"), "gpj.\\u202egnp") << "reads as a picture otherwise";
-  EXPECT_EQ(Escaped("we\u200bb"), "we\\u200bb") << "nobody sees that it is not web";
+  EXPECT_EQ(Escaped("we\u200bb"), "we\\u200bb") << "it looks like web";
   EXPECT_EQ(Escaped("\u00ad \u2028 \u2066 \ufeff"), "\\u00ad \\u2028 \\u2066 \\ufeff");
   EXPECT_EQ(Escaped("\U000e0041"), "\\udb40\\udc41") << "a tag";
 }

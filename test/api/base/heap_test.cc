@@ -1,4 +1,4 @@
-// The allocator of the programs: what it gives back, and who has it.
+// The allocator of the programs: which memory it gives back, and which threads share a heap.
 #include "api/base/heap.h"
 
 #include <cstddef>

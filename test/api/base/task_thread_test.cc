@@ -69,7 +69,7 @@ TEST(TaskThreadTest, RunsWhatIsDispatchedAfterWhatIsUnderWay) {
 }
 
 TEST(TaskThreadTest, RunsOneTaskAtATimeFromAnyDispatcher) {
-  int unguarded = 0;  // a sanitizer tells of two at once
+  int unguarded = 0;  // a sanitizer reports two at once
   TaskThread thread;
   std::vector<std::thread> dispatchers;
   dispatchers.reserve(4);

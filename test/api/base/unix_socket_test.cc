@@ -40,7 +40,7 @@ class ProbeSocketTest : public testing::Test {
 TEST_F(ProbeSocketTest, FindsAListenerAlsoWhenItsQueueIsFull) {
   const BoundSocket socket(path_);
   socket.Listen(0);
-  for (int i = 0; i < 5; ++i) {  // nobody accepts them
+  for (int i = 0; i < 5; ++i) {  // no server accepts them
     EXPECT_EQ(ProbeSocket(path_), 0);
   }
 }

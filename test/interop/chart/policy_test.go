@@ -22,7 +22,7 @@ const (
 	// Of the types of classes in permissionRules.
 	blockioKey = "blockio.resources.alpha.kubernetes.io/default"
 	rdtKey     = "rdt.resources.beta.kubernetes.io/container.main"
-	// The default rules stand behind these.
+	// The default rules come after these.
 	permissionRules = `
 permissions:
   - {namespaces: [infra, "team-*"], allow: [opt-out, reserved-cpus], pools: [batch, "b.*"], roles: [web],

@@ -155,8 +155,8 @@ func (r record) ownsCpus() bool {
 	return own
 }
 
-// disagreement is nil when the kernel has for each container what qrmd has on record, and nobody else is on the CPUs that
-// one owns. Containers that have ended since are left out.
+// disagreement is nil when the kernel has for each container what qrmd has on record, and exclusive
+// CPUs are not shared. Containers that have ended since are left out.
 func disagreement() error {
 	found, err := recordsOf("default")
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	hostileUser       = 12345
 	politeUser        = 65534
 	rounds            = 3 // of peace and attack, so that what else the machine does falls on both
-	// Below that, a percentile tells more of the machine's other work than of ours.
+	// Below that, a percentile says more about the machine's other work than about ours.
 	meaningfulSamples = 1000
 	// How many admissions come between two of a hostile pod.
 	hostileEvery = 10
@@ -109,7 +109,8 @@ func TestPoliteClient(t *testing.T) {
 	}
 }
 
-// runAs starts this program in the role of another process and returns what ends it and tells its output.
+// runAs starts this program in the role of another process and returns a function that ends it and
+// returns its output.
 func runAs(t *testing.T, n *node.Node, test, role string, user uint32) (end func() (string, error)) {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe") // a copy, where another user can run it
@@ -195,7 +196,7 @@ func processorTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// ports are those of metrics and of probes, as qrmd's log tells them.
+// ports are the ports of metrics and of probes in qrmd's log.
 func ports(t *testing.T, n *node.Node) []string {
 	t.Helper()
 	found := regexp.MustCompile(`metrics_port=(\d+) probe_port=(\d+)`).FindStringSubmatch(n.Log())
@@ -220,8 +221,8 @@ func probe(t *testing.T, n *node.Node) {
 	}
 }
 
-// runHostile has a pod created whose annotations are as long as kubelet lets them be, deep and full of control characters;
-// whether it is refused is not the question here.
+// runHostile has a pod created whose annotations are as long as kubelet allows, deep and full of
+// control characters. It may be rejected.
 func runHostile(n *node.Node) {
 	pod := node.Pod{Name: "hostile", Namespace: "shop", Labels: map[string]string{"katalyst.kubewharf.io/pod_role": "database"},
 		Annotations: map[string]string{
@@ -236,8 +237,8 @@ func runHostile(n *node.Node) {
 	}
 }
 
-// seen is what a watch tells: how long admissions took, the longest that qrmd ended without a decision, 0 where none, and what
-// memory was in use at most.
+// seen is what a watch reports: how long admissions took, the longest that qrmd ended without a
+// decision, 0 where none, and the largest memory use.
 type seen struct {
 	created []time.Duration
 	ended   time.Duration
@@ -278,8 +279,9 @@ func watch(t *testing.T, n *node.Node, of mode, length time.Duration, attacked b
 	return seen
 }
 
-// expectDecisions fails for an admission that was ended without a decision, unless the machine itself stood still: then a bare
-// hand-over, which is a record made durable and two threads woken, took as long, but for what the decision waited before.
+// expectDecisions fails for an admission that was ended without a decision, unless the machine
+// itself was stalled. Then a bare hand-over, a durable record and two woken threads, took as long,
+// except for the decision's wait before it.
 func expectDecisions(t *testing.T, ended time.Duration, bare []time.Duration) {
 	t.Helper()
 	if ended == 0 {

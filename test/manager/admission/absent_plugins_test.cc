@@ -21,7 +21,8 @@ constexpr char kWidget[] = "example.com/widget";
 
 class AbsentPluginsTest : public AdmitterTest {
  protected:
-  /// The plugin of `resource` is away; `by` says whether it has registered since qrmd started.
+  /// The plugin of `resource` is not running; `by` says whether it has registered since qrmd
+  /// started.
   void Lose(const std::string& resource, RegisteredBy by) {
     plugins_.Set(resource, {.registered_by = by, .live = false, .problem = "it is gone; start it"});
   }

@@ -309,7 +309,7 @@ TEST_F(AdmitterTest, LeavesATraceOfARejection) {
   EXPECT_EQ(trace["message"], message);
   EXPECT_FALSE(decisions_.log.Read().back().admitted);
   EXPECT_FALSE(decisions_.log.Read().back().commit.has_value());
-  EXPECT_EQ(journal_.commits(), 0u) << "a refusal costs the disk no transaction";
+  EXPECT_EQ(journal_.commits(), 0u) << "a rejection needs no transaction";
 }
 
 TEST_F(AdmitterTest, KeepsOneOfEqualRejectionsAMinuteWithTheNumberOfTheOthers) {

@@ -1,5 +1,5 @@
-// The parts of a model of compute drivers: what may be given, a driver that does not always keep to
-// it, and who holds what.
+// The parts of a model of compute drivers: what may be given, a driver that sometimes breaks the
+// rules, and the allocations of each container.
 #pragma once
 
 #include <algorithm>
@@ -33,11 +33,11 @@ inline int Pick(Random& random, int least, int most) {
 
 /// What a driver gave one container.
 struct Given {
-  sdk::ComputePart own;                    ///< no CPUs: it refused
+  sdk::ComputePart own;                    ///< no CPUs: it rejected
   std::optional<sdk::ComputePart> shared;  ///< of the default pool; one without CPUs: all of it
 
   CpuSet All() const { return own.cpus | own.idle; }
-  /// What the container uses beside its own while `free` is nobody's.
+  /// The CPUs that the container uses besides its exclusive ones, while `free` is not exclusive.
   CpuSet SharedOf(const CpuSet& free) const {
     return !shared.has_value()    ? CpuSet()
            : shared->cpus.Empty() ? free - All()
@@ -52,7 +52,7 @@ struct Asked {
   Given gave;
 };
 
-/// Takes what it likes of what it may, and now and then what it may not; does not always let go.
+/// Gives random CPUs of the offer, and now and then other ones; does not always release them.
 class RandomDriver final : public sdk::ComputeDriver {
  public:
   explicit RandomDriver(Random& random) : random_(random) {}
@@ -83,9 +83,9 @@ class RandomDriver final : public sdk::ComputeDriver {
 
   /// What it was asked since the latest call of this.
   std::optional<Asked> TakeAsked() { return std::exchange(asked_, std::nullopt); }
-  /// Whether it did not let go of something since the latest call of this.
+  /// Whether it kept something that it was to release since the latest call of this.
   bool TakeClings() { return std::exchange(clings_, false); }
-  /// What it gave and did not let go; none otherwise.
+  /// What it gave and has not released; none otherwise.
   std::optional<Given> Holds(const ContainerKey& key) const {
     const auto held = holds_.find(key);
     return held == holds_.end() ? std::nullopt : std::optional(held->second);

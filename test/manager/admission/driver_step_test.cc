@@ -138,7 +138,7 @@ TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWit
   ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("variables of cci.qrm.io/fast"));
   EXPECT_EQ(Record(running)->allocations.at(kFast)->value, "2-3") << "its CPUs it gets";
-  EXPECT_EQ(Admit(Asking(), options_)->envs.at("FAST"), "yes") << "when it is made anew";
+  EXPECT_EQ(Admit(Asking(), options_)->envs.at("FAST"), "yes") << "when it is recreated";
 }
 
 TEST_F(DriverStepTest, ARunningContainerThatWasMadeWithItsDriversVariablesHasThem) {
@@ -169,7 +169,7 @@ TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {
   EXPECT_THAT(plugins_.calls(), Not(Contains("remove cpu uid-web")));
   Change([](PluginScript&) {});
   RunOn(state_, [&] {
-    EXPECT_FALSE(releaser_.RemovalIsDue()) << "the driver is left alone for a while";
+    EXPECT_FALSE(releaser_.RemovalIsDue()) << "the driver is not asked for a while";
     releaser_.Replay(kFast);
     EXPECT_TRUE(releaser_.RemovalIsDue());
   });

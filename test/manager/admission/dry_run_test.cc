@@ -1,4 +1,4 @@
-// What would become of a pod if it came now; the node must not notice that somebody asked.
+// What would become of a pod if it came now, without a trace on the node.
 #include "manager/admission/dry_run.h"
 
 #include <memory>
@@ -254,7 +254,7 @@ TEST(DryRunAgreementTest, ForetellsWhatAnAdmissionDecidesUnderWholeCoresOnly) {
       for (int pod = 0; pod < 20; ++pod) {
         ContainerDemand demand = Demand("pod" + std::to_string(pod));
         demand.requests = {{"cpu", test::Pick(random, 1, 7) / (pod % 5 == 0 ? 2.0 : 1.0)}};
-        const bool with_half = pod % 3 == 0;  // beside it: no more CPUs of its own
+        const bool with_half = pod % 3 == 0;  // beside it: no more exclusive CPUs
         if (with_half) {
           demand.others = {Demand("pod" + std::to_string(pod), "beside")};
           demand.others[0].requests = {{"cpu", 0.5}};

@@ -178,7 +178,7 @@ TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
 
   std::thread stopper([this] { runs_->Stop(); });
   while (Ask().get().status().code() != StatusCode::kUnavailable) {
-    std::this_thread::yield();  // until it has heard of its end
+    std::this_thread::yield();  // until it knows of its end
   }
   Release();
   stopper.join();

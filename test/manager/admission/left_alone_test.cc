@@ -1,4 +1,4 @@
-// Containers that are left alone: who they are, and what they get all the same.
+// Containers that are skipped: which they are, and what they still get.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

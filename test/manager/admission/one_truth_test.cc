@@ -1,4 +1,5 @@
-// What the records say is right: of who gave it, of what a node has, and after a failure.
+// Records are right about the plugin of each allocation and the node's resources, also after a
+// failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +70,7 @@ TEST_F(AdmitterTest, AsksNoPluginForWhatARunningContainerCouldNotChange) {
   EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("nic"))));
   ASSERT_TRUE(Admit(with_nic).ok());
-  EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is made anew";
+  EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is recreated";
 }
 
 // One that ran before the plugin of "nic", which gives a variable, was there.

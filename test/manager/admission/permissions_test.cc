@@ -1,4 +1,4 @@
-// Who may ask for what: every feature for every kind of asker, and the rules themselves.
+// Permissions: every feature for every kind of pod, and the rules themselves.
 #include "manager/admission/permissions.h"
 
 #include <map>
@@ -41,9 +41,9 @@ constexpr char kRules[] = R"(
 
 struct FeatureCase {
   std::string name;
-  std::string word;  ///< as refusals say it
+  std::string word;  ///< as rejections name it
   std::string key;   ///< what asks for it
-  bool usual;        ///< whether everybody may have it without a rule
+  bool usual;        ///< whether it is allowed without a rule
   ContainerDemand demand;
   std::map<std::string, double> requests;
   AllocationByResource given;

@@ -1,4 +1,4 @@
-// A record tells a plugin what it was asked and what it gave.
+// A record has what a plugin was asked and what it gave.
 #include "manager/admission/recorded_grants.h"
 
 #include <gmock/gmock.h>

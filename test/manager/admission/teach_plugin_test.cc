@@ -1,4 +1,4 @@
-// What a plugin is taught when it registers.
+// The resync of a plugin when it registers.
 #include "manager/admission/teach_plugin.h"
 
 #include <memory>
@@ -120,8 +120,8 @@ class TeachPluginWithOrphanTest : public testing::Test {
                                    EXPECT_TRUE(taught.value.ok()) << taught.value.status();
                                  });
   }
-  /// Who is gone for the plugin when it is live: a pod has `cpus` on record, which it does not
-  /// know.
+  /// The containers that the plugin has removed when it is live: a pod has `cpus` on record, which
+  /// the plugin does not know.
   std::vector<ContainerKey> RemovedBeforeItIsLive(const std::string& cpus) {
     const auto state = std::make_shared<const checkpoint::NodeState>(
         checkpoint::NodeState().With(Admit(SamplePod("lives"), "main", {{"cpu", OwnCpus(cpus)}})));

@@ -1,4 +1,4 @@
-// What is taken over of a configuration that is read again, and what is refused.
+// What is applied of a configuration that is read again, and what is rejected.
 #include "manager/config/reload.h"
 
 #include <algorithm>

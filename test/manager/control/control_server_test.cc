@@ -102,7 +102,7 @@ bool IsServed(const std::string& path, uid_t uid) {
 
 TEST_F(ControlServerTest, UsersOfControlUidsAreServedAndNoOthers) {
   if (geteuid() != 0) {
-    GTEST_SKIP() << "only root can become somebody else";
+    GTEST_SKIP() << "only root can change the user";
   }
   ASSERT_EQ(chmod(dir_.path().c_str(), 0755), 0);
   constexpr uid_t kListed = 12345;

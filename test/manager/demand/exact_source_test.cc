@@ -151,7 +151,7 @@ TEST(PodMessageTest, SkipsTheFieldsOfAPodThatItDoesNotRead) {
               HasSubstr("default/web (u1): container main: cannot read quantity"));
 }
 
-// Kubernetes takes any bytes for an annotation's value from who speaks protobuf.
+// Kubernetes accepts any bytes for an annotation's value from clients that send protobuf.
 TEST(PodMessageTest, APodWhoseAnnotationIsNotTextIsRejectedButHasItsUid) {
   const std::string bytes =
       "\x0a\x0f"
@@ -223,7 +223,7 @@ TEST(SpecCacheTest, BelievesInABoundedNumberOfPods) {
   EXPECT_TRUE(cache.Put(Spec("0"))) << "a known one may change";
 }
 
-// Counts who was told that the looking has ended.
+// Counts the requests that were notified when the lookup ended.
 class SpecCacheLookupTest : public testing::Test {
  protected:
   void AfterLooking(const std::string& uid, std::chrono::hours limit = std::chrono::hours(1)) {
@@ -270,7 +270,7 @@ TEST_F(SpecCacheLookupTest, DropsRequestsWhoseDeadlineHasPassed) {
   EXPECT_EQ(told_, 1) << "those who came before a settling that never comes would fill the memory";
 }
 
-/// Knows what it was given, at once or when it is asked for, and looks as long as it shall.
+/// Knows the given specs, at once or when asked, and looks as long as configured.
 class FakeSpecSource final : public SpecSource {
  public:
   explicit FakeSpecSource(std::string name) : name_(std::move(name)) {}
@@ -392,7 +392,7 @@ TEST_F(ExactSourceTest, AnswersWhenTheBestSourceThatKnowsHasLooked) {
   EXPECT_EQ(Find(), "nothing yet");
   kubelet_.EndLooking(Known(3));
   Poll();
-  EXPECT_THAT(answered_, IsEmpty()) << "the Pods API may tell something better";
+  EXPECT_THAT(answered_, IsEmpty()) << "the Pods API may know something better";
   pods_api_.EndLooking();
   Poll();
   EXPECT_THAT(answered_, ElementsAre("main kubelet"));
@@ -419,7 +419,7 @@ TEST_F(ExactSourceTest, EstimatesWhenNoSourceAnswersInTime) {
   EXPECT_EQ(from, "estimate");
   pods_api_.EndLooking(Known(2));
   Poll();
-  EXPECT_EQ(from, "estimate") << "told once";
+  EXPECT_EQ(from, "estimate") << "reported once";
 }
 
 TEST_F(ExactSourceTest, AnswersAboutOnePodInTheOrderOfTheQuestions) {

@@ -79,7 +79,7 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
   EXPECT_EQ(main.container, "main");
   EXPECT_THAT(*main.requests, ElementsAre(Pair("cpu", 1.5)));
   EXPECT_EQ(main.pod.qos_class, "Burstable");
-  EXPECT_EQ(main.priority_class, "") << "only the spec tells";
+  EXPECT_EQ(main.priority_class, "") << "only the spec has it";
   EXPECT_THAT(main.others, SizeIs(0));
   EXPECT_EQ(pod->admissions[0].type, ContainerType::kMain) << "as the estimate takes it";
   EXPECT_THAT(pod->unseen, ElementsAre("example.com/nic"));

@@ -58,7 +58,7 @@ class KubeletPodsTest : public testing::Test {
 TEST_F(KubeletPodsTest, FindsAPodThatItIsAskedFor) {
   KubeletPods pods(Options());
   EXPECT_EQ(pods.Find("uid"), nullptr);
-  EXPECT_EQ(kubelet_.answered(), 0) << "nobody has asked yet";
+  EXPECT_EQ(kubelet_.answered(), 0) << "no request yet";
   const PodSpecPtr spec = Ask(pods, "uid");
   ASSERT_NE(spec, nullptr);
   EXPECT_EQ(spec->name, "web");

@@ -88,7 +88,7 @@ TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
   EXPECT_THAT(watch.conflicts(), ElementsAre(HasSubstr("cpuManagerPolicy: none")));
   std::filesystem::remove(dir_ / "cpu_manager_state");
   EXPECT_EQ(watch.Look(), News::kFree);
-  EXPECT_EQ(watch.Look(), News::kNone) << "told once, when it changed";
+  EXPECT_EQ(watch.Look(), News::kNone) << "reported once, when it changed";
   EXPECT_FALSE(watch.stands_aside());
   EXPECT_THAT(watch.conflicts(), IsEmpty());
 }

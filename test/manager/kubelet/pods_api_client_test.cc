@@ -120,7 +120,7 @@ TEST_F(PodsApiTest, EstimatesAtOnceWhereThereIsNoKubelet) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(DemandOf("web").source, "estimate");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
-      << "nobody waits for a kubelet that is away";
+      << "no admission waits for a kubelet that is not running";
 }
 
 TEST_F(PodsApiTest, EstimatesWhenKubeletDoesNotKnowThePod) {
@@ -196,7 +196,7 @@ TEST_F(PodsApiTest, DoesNotBelieveASpecOfAnotherPod) {
   EXPECT_EQ(DemandOf("web").source, "estimate");
   kubelet_->Put("uid-new", PodMessage("uid-other", "new", "64"));
   EXPECT_EQ(DemandOf("new").source, "estimate");
-  EXPECT_EQ(client_.Find("uid-other"), nullptr) << "asked for one pod, it told of another";
+  EXPECT_EQ(client_.Find("uid-other"), nullptr) << "asked for one pod, it reported another";
 }
 
 TEST_F(PodsApiTest, JoinsAStaticPodWithItsMirror) {

@@ -1,4 +1,4 @@
-// Metrics and the page over TLS, told to those whom an API server knows.
+// Metrics and the page over TLS, for clients that an API server knows.
 #include <atomic>
 #include <cstdint>
 #include <filesystem>

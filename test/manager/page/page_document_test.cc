@@ -1,4 +1,4 @@
-// What the live page is told of the node, also when names are hostile and many.
+// The live page's document about the node, also when names are hostile and many.
 #include "manager/page/page_document.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// The live page over real HTTP: what is served, to whom, and how little of it again.
+// The live page over real HTTP: its content, its clients, and how little is sent again.
 #include "manager/page/page_server.h"
 
 #include <iterator>

@@ -329,7 +329,8 @@ TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsItsOwnResourcesOnly) {
   ASSERT_THAT(list_.pod_resources(), SizeIs(20));
   for (const ::v1::PodResources& pod : list_.pod_resources()) {
     EXPECT_EQ(pod.containers(0).resources(0).aggregated_quantity(), 1) << "disk, as recorded";
-    EXPECT_EQ(pod.containers(0).resources(1).original_aggregated_quantity(), 20) << "nic, as told";
+    EXPECT_EQ(pod.containers(0).resources(1).original_aggregated_quantity(), 20)
+        << "nic, as reported";
   }
 }
 

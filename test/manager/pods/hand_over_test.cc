@@ -21,8 +21,8 @@ using testing::HasSubstr;
 
 const ContainerKey kOwner{"uid-web", "main"};
 
-// A node with CPUs 0-7, where container main of pod web owns some; others run below a directory
-// that stands for cgroups.
+// A node with CPUs 0-7, where container main of pod web has exclusive CPUs; others run below a
+// directory that represents cgroups.
 class HandOverTest : public testing::Test {
  protected:
   /// `cpus` are what it took.
@@ -130,7 +130,7 @@ TEST_F(HandOverTest, AContainerWithAPendingUpdateLeavesTheCpusOnceItIsWritten) {
   ASSERT_TRUE(IsOk(room.get()));
   EXPECT_EQ(CpusOf("grows"), "4-7");
   EXPECT_THAT(live_.DeferredKeys(), ElementsAre(ContainerKey{"uid-grows", "main"}));
-  EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "nobody waits for it again";
+  EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "no container waits for it again";
 }
 
 TEST_F(HandOverTest, AnUpdateThatIsNotWrittenDelaysNoContainerForLong) {

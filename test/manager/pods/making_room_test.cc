@@ -164,7 +164,7 @@ TEST_F(MakingRoomAtOnceTest, ContainersAreUpdatedOneAfterTheOther) {
   EXPECT_THAT(Told(), ElementsAre("a 2-3", "b 2-3"));
 }
 
-// The runtime writes it while the state loop waits: nothing else can tell that it has.
+// The runtime writes it while the state loop waits: no other event shows that it has.
 TEST_F(MakingRoomAtOnceTest, AnOwnerIsMadeAfterTheRuntimeHasWrittenWhatItWasAboutToWrite) {
   MakeOwner();
   StartOwner();
@@ -220,7 +220,7 @@ TEST_F(MakingRoomLaterTest, WhatTheRuntimeWritesMeanwhileIsCorrected) {
   EXPECT_GE(writes_.repairs(), 1u);
 }
 
-// As one that was killed between both writes leaves it.
+// As after a kill between both writes.
 TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsItsPendingUpdates) {
   MakeOwner();
   events_.OnContainerStarted(Pod("own"), Owner());
@@ -229,7 +229,7 @@ TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsItsPendingUpdates) {
   Reconcile();
   EXPECT_THAT(live_.DeferredKeys(), Contains(Key("web")));
   EXPECT_EQ(Kernel(), "2-3");
-  EXPECT_EQ(writes_.repairs(), 0u) << "nobody else has written it";
+  EXPECT_EQ(writes_.repairs(), 0u) << "no other process has written it";
 }
 
 class MakingRoomAtLatestTest : public MakingRoomTest {

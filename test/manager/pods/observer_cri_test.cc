@@ -1,4 +1,4 @@
-// The observer against a CRI runtime that tells events well, badly, or not at all.
+// The observer against a CRI runtime that sends events correctly, badly, or not at all.
 #include <memory>
 #include <string>
 #include <utility>

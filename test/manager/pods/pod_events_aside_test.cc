@@ -1,4 +1,4 @@
-// Pod events while NRI is away, and while somebody else pins the containers.
+// Pod events while NRI is not available, and while another process pins the containers.
 #include <algorithm>
 
 #include <gmock/gmock.h>

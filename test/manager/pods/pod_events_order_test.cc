@@ -1,4 +1,4 @@
-// The runtime's events twice, out of order, about objects nobody knows, and from other writers.
+// The runtime's events twice, out of order, about unknown objects, and from other writers.
 #include <algorithm>
 #include <future>
 #include <string>

@@ -155,7 +155,7 @@ TEST_F(PodEventsSpecTest, AdmitsNoPodThatWasRemovedWhileItsSpecWasLookedFor) {
   test::Settle(state_);
   by_spec_.Release();
   test::Settle(state_);
-  EXPECT_FALSE(Has("main")) << "nobody would ever remove it";
+  EXPECT_FALSE(Has("main")) << "it would never be removed";
   ASSERT_TRUE(answered.has_value());
   EXPECT_THAT(MessageOf(answered.value_or(OkStatus())),
               HasSubstr("default/web: the pod was removed"));

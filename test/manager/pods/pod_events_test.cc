@@ -163,7 +163,7 @@ TEST_F(PodEventsTest, LetsTheEchoOfOurUpdatePass) {
   EXPECT_THAT(Update(Pod("x"), Container("x", "id9"), {.cpuset_cpus = "0-1"}), IsEmpty());
 }
 
-// Its record is elsewhere by then, and nothing else tells that the runtime is on its way.
+// Its record is on other CPUs by then, and no other event shows that the runtime will write.
 TEST_F(PodEventsTest, AnOwnerOfCpusThatAPendingUpdateTakesGetsThemExclusively) {
   RuntimeContainer shared = Container("web", "id1");
   shared.cgroups_path = "web";

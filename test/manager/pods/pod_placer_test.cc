@@ -20,8 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// A node with a finished job, whose place is kept; the cpu plugin has room only when the job has
-// left it.
+// A node with a finished job, whose allocations are kept; the cpu plugin has room only when they
+// are released.
 class PodPlacerTest : public test::PodEventsFixture {
  protected:
   void SetUp() override {
@@ -193,7 +193,7 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenTheRuntimeComesAfterAPluginTha
 TEST_F(PodPlacerTest, UnpinnedContainerLeavesExclusiveCpusOfOthers) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
-  EXPECT_THAT(runtime_.updates(), IsEmpty()) << "nobody owns CPUs";
+  EXPECT_THAT(runtime_.updates(), IsEmpty()) << "no CPUs are exclusive";
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
   ASSERT_EQ(runtime_.updates().size(), 1U);

@@ -34,7 +34,7 @@ class PreStartTest : public testing::Test {
                  {.options = {.pre_start_required = true}, .prepares = std::move(prepares)});
   }
   Status Prepare(const std::string& container) {
-    Status prepared = Errorf(StatusCode::kInternal, "not told");
+    Status prepared = Errorf(StatusCode::kInternal, "not called");
     pre_start_.Prepare({"uid", container}, [&](const Status& status) { prepared = status; });
     return prepared;
   }

@@ -1,4 +1,4 @@
-// Requests that change while a container runs, whoever tells of them.
+// Requests that change while a container runs, from every source.
 #include "manager/pods/resizes.h"
 
 #include <map>
@@ -31,7 +31,7 @@ RuntimeContainer With(RuntimeContainer container, uint64_t cpus) {
   return container;
 }
 
-/// Estimates, and tells the specs of pods that it hears of later.
+/// Estimates, and knows the specs of pods later.
 class LateSpecs final : public DemandSource {
  public:
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
@@ -143,7 +143,7 @@ TEST_F(ResizesTest, AContainerThatCrashesIsRecreatedWithWhatItHasWhereMoreIsReje
   EXPECT_EQ(again->resources.cpuset_cpus, "0-1");
   EXPECT_EQ(Requested(), 2);
   test::Settle(state_);
-  EXPECT_EQ(Pending().containers, 1U) << "what it lacks is told";
+  EXPECT_EQ(Pending().containers, 1U) << "the missing resource is reported";
 }
 
 TEST_F(ResizesTest, PluginsAreNotifiedOfSmallerRequests) {

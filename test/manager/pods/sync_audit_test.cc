@@ -102,7 +102,7 @@ TEST_F(SyncAuditTest, FollowsAContainerThatOnlyCriReports) {
     live_.AddUntold(key_, {.id = container.id, .pod_id = container.pod_id});
   };
   Audit();
-  EXPECT_FALSE(live_.Find(key_).has_value()) << "the next synchronization may tell it";
+  EXPECT_FALSE(live_.Find(key_).has_value()) << "the next synchronization may report it";
   Audit();
   EXPECT_EQ(audited_.left_out, 1);
   EXPECT_TRUE(live_.Find(key_).has_value());

@@ -115,7 +115,7 @@ class PublisherTest : public testing::Test {
              }) == 2;
     });
   }
-  /// When so many looks have passed, as far as time tells.
+  /// Returns when so many looks have passed.
   void AwaitLooks() const {
     constexpr int kLooks = 10;
     const auto end = std::chrono::steady_clock::now() + kLooks * milliseconds(20);

@@ -31,9 +31,8 @@ constexpr int kMilli = 1000;
 
 using AmountByZone = std::map<int, int64_t>;
 
-/// resource-topology-exporter, by what pod-resources tells of `state`.
-/// Source: its rules in short: available is what is allocatable less CPU ids and memory blocks of
-/// containers.
+/// resource-topology-exporter, by pod-resources' answers about `state`. Source: its rules in short:
+/// available is what is allocatable less CPU ids and memory blocks of containers.
 struct Exporter {
   Exporter(const checkpoint::NodeState& state, const Machine& machine,
            const AllocatableByResource& offered) {
@@ -67,7 +66,7 @@ struct Exporter {
   AmountByZone memory;
 };
 
-/// Pods with CPUs of their own, with bound memory, with both and with neither.
+/// Pods with exclusive CPUs, with bound memory, with both and with neither.
 class RandomNode {
  public:
   explicit RandomNode(uint32_t seed) : random_(seed) {
@@ -163,8 +162,8 @@ struct CountCase {
 
 class PodsCountTest : public testing::TestWithParam<CountCase> {};
 
-// The zones list cpu, memory and veryfast.io/fpga. Whoever the pod is and wherever it runs, in a
-// pool or as one that is skipped, it counts as its spec says.
+// The zones list cpu, memory and veryfast.io/fpga. Every pod counts as its spec says, also in a
+// pool or skipped.
 TEST_P(PodsCountTest, AsForTheSchedulerPlugin) {
   const CountCase& pod = GetParam();
   checkpoint::NodeState state;

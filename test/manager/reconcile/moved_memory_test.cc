@@ -46,7 +46,7 @@ TEST_F(MovedMemoryTest, ReportsMemoryOnOtherNodesUntilItHasMoved) {
   EXPECT_THAT(moved_.Look(), IsEmpty()) << "the kernel counts no more exactly than that";
   bytes_ = std::map<int, uint64_t>{{0, 16 * kMiB}};
   EXPECT_THAT(moved_.Look(), IsEmpty()) << "it has followed once";
-  EXPECT_EQ(readings_, 3) << "nobody is looked at any longer";
+  EXPECT_EQ(readings_, 3) << "no container is looked at any longer";
 }
 
 TEST_F(MovedMemoryTest, StopsReportingMemoryThatTheKernelDoesNotMove) {

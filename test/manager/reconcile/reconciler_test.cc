@@ -36,7 +36,7 @@ TEST_F(ReconcilerTest, UpdatesAContainerThatHasStartedSinceTheSameAnswer) {
   live_.Add(kKey, {"id", "sandbox", false});
   CpuHolds("0-1");
   RunOnce();  // commits 0-1
-  RunOnce();  // idle but for the container, which cannot be updated yet
+  RunOnce();  // idle except for the container, which cannot be updated yet
   RunOnce();
   EXPECT_TRUE(runtime_.updates().empty());
   live_.MarkStarted(kKey, "id");
@@ -91,7 +91,7 @@ TEST_F(ReconcilerTest, TriesAFailedUpdateAgainInTheNextRun) {
   EXPECT_EQ(reconciler_.GetStatus().last_problem, "");
 }
 
-// The runtime may apply it later than anybody waits for it.
+// The runtime may apply it after every deadline.
 TEST_F(ReconcilerTest, SendsTheFormerValueAgainAfterAnUpdateThatTimedOut) {
   CpuHolds("0-1");
   runtime_.Refuse("id", Errorf(StatusCode::kDeadlineExceeded, "no answer"));
@@ -153,7 +153,7 @@ TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
 TEST_F(ReconcilerTest, SendsADeferredContainersValuesToTheRuntimeAgain) {
   CpuHolds("0-3");
   RunOnce();
-  live_.Defer(kKey, "id", {});  // its owner came and went before anybody was asked
+  live_.Defer(kKey, "id", {});  // its owner came and went before any plugin was asked
   RunOnce();
   ASSERT_EQ(runtime_.updates().size(), 1u);
   EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
@@ -207,7 +207,7 @@ TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
   Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_, drift_},
                    {.period = std::chrono::milliseconds(10)});
   CpuHolds("0-3", {{{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
-  loop_.Run([&] { early.Start(); });  // the runtime is away
+  loop_.Run([&] { early.Start(); });  // the runtime is not running
   ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs >= 2; }));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-gone"))));
   loop_.Run([&] { early.Stop(); });

@@ -109,7 +109,7 @@ TEST_F(SettlerTest, ReleasesAPodWithOneCall) {
 TEST_F(SettlerTest, SkipsRemovalsThatAreReplayed) {
   Commit({.add_pending_removals = {{"uid-gone", "cpu"}}});
   Settle({.orphans = {{"cpu", {{"uid-gone", "main"}, {"uid-lost", "main"}}}}});
-  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-lost")) << "each is told once";
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-lost")) << "each is notified once";
 }
 
 TEST_F(SettlerTest, ReleasesAllocationsWithoutAContainerBeforeTheResync) {

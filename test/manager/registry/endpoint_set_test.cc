@@ -50,7 +50,7 @@ class EndpointSetTest : public testing::Test {
     return plugin;
   }
 
-  /// Asks the plugins that reconcile what they hold.
+  /// Asks the plugins that reconcile for their allocations.
   void AskHoldings(std::function<void(AllocationsByPlugin)> done) {
     set_->AskAll<calls::GetResourcesAllocation>(
         set_->Live([](const PluginInfo& plugin) { return plugin.options.need_reconcile; }), {},

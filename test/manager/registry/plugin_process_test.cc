@@ -22,10 +22,10 @@ using test::Await;
 using test::ChildProcess;
 using testing::HasSubstr;
 
-/// How long anybody may notice that a plugin has gone or is back.
+/// The time until a plugin's end or return must be noticed.
 constexpr std::chrono::seconds kLimit{2};
 
-/// By the flag that tells the plugin which path to register by.
+/// By the flag that says which path the plugin registers by.
 class PluginProcessTest : public testing::TestWithParam<std::string> {
  protected:
   PluginProcessTest() { StartRegistry(); }

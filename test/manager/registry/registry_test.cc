@@ -85,7 +85,7 @@ class RegistryTest : public testing::Test {
     return request;
   }
 
-  /// Of one that is not known, nothing.
+  /// Empty for an unknown plugin.
   PluginInfo InfoOf(const std::string& resource) {
     return registry_->plugins().Find(resource).value_or(PluginInfo());
   }
@@ -110,7 +110,7 @@ PluginScript ScriptFor(const std::string& resource) {
   return script;
 }
 
-/// A socket file that nobody listens behind.
+/// A socket file without a listener.
 void BindAndLeave(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   QRM_CHECK(fd >= 0);
@@ -195,7 +195,7 @@ TEST_P(RegistryRefusalTest, NamesTheValueAndTheAcceptedForm) {
   const grpc::Status refused = Register(request);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(refused.error_message(), HasSubstr(GetParam().sentence));
-  EXPECT_TRUE(registry_->plugins().List().empty()) << "a refusal changes nothing";
+  EXPECT_TRUE(registry_->plugins().List().empty()) << "a rejection changes nothing";
 }
 
 const BadRegistration kBadRegistrations[] = {
@@ -348,7 +348,7 @@ TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegistered) {
   };
   const ScriptedPlugin plugin(Watched("cpu.sock"), script);
   ASSERT_TRUE(Await([&] { return times_asked == 1; }));
-  release_former.set_value();  // it is taken back, and the one that is there is asked once more
+  release_former.set_value();  // it is withdrawn, and the present one is asked again
   ASSERT_TRUE(Await([&] { return times_asked == 2; }));
   release.set_value();
   EXPECT_TRUE(Await([&] { return plugin.statuses().size() == 2; }));

@@ -147,7 +147,7 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Were it unpacked, it would be refused for its size.
+// If it were unpacked, it would be rejected for its size.
 TEST_F(UnixServerTest, ACompressedRequestIsRejectedUnread) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());

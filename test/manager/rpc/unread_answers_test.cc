@@ -1,4 +1,4 @@
-// Who has to go when answers are not read.
+// Which connections are closed when answers are not read.
 #include "manager/rpc/unread_answers.h"
 
 #include <string>

@@ -58,7 +58,7 @@ TEST(LiveContainersTest, KnowsContainersWithPendingUpdatesWhileTheyAreTheSame) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
   live.Defer(key, "old", {1});
-  EXPECT_THAT(live.DeferredKeys(), IsEmpty()) << "nobody knows it";
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty()) << "it is unknown";
   live.Add(key, {.id = "old", .pod_id = "s"});
   live.Defer(key, "old", {1});
   live.Reset({{"web", {"s"}}}, {{key, {.id = "old", .pod_id = "s"}}});
@@ -109,7 +109,7 @@ TEST(LiveContainersTest, NamesContainersThatMayGetFormerCpusBackFromTheRuntime) 
   EXPECT_THAT(live.DeferredWith({3}), IsEmpty());
 }
 
-// From what the runtime tells, in the order in which a pod's life has it.
+// By the runtime's events, in the order of a pod's life.
 TEST(LiveContainersTest, ARuntimeIsBusyWhileSomethingIsCreatedStartedOrRemoved) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
@@ -163,7 +163,7 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
 
 TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriReported) {
   LiveContainers live;
-  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has told of nothing";
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has reported nothing";
   live.Reset({{"observed", {"other"}}}, {}, {}, ListSource::kCri);
   live.AddPod("web", "sandbox");
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "nothing of it runs";
@@ -210,7 +210,7 @@ TEST(LiveContainersTest, ListThatIsOlderThanASandboxsEndDoesNotTakeItBack) {
   live.MarkReady("uid", "sandbox", before);
   EXPECT_TRUE(live.HasStopped("uid"));
   live.MarkReady("uid", "sandbox", std::chrono::steady_clock::time_point::max());
-  EXPECT_FALSE(live.HasStopped("uid")) << "the runtime told it too early";
+  EXPECT_FALSE(live.HasStopped("uid")) << "the runtime reported it too early";
 }
 
 TEST(LiveContainersTest, ReportsContainersThatEndedInTheirFirstAttempt) {

@@ -135,7 +135,7 @@ TEST_F(BlockioTest, V2HasAllRatesOfADeviceInOneLine) {
                                  {"io.weight", {{"default", "10000"}, {"8:0", "1"}}},
                                  {"io.bfq.weight", {{"8:16", "300"}}}}));
   EXPECT_THAT(UnifiedOf(*table), ElementsAre(Pair("io.bfq.weight", "8:16 300")))
-      << "runc 1.1 writes all lines of a file at once, which the kernel refuses";
+      << "runc 1.1 writes all lines of a file at once, which the kernel rejects";
 }
 
 TEST_F(BlockioTest, ALaterEntryWinsPerDeviceAndParameter) {

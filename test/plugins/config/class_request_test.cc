@@ -24,7 +24,7 @@ constexpr char kPodLevel[] = "blockio.resources.qrm.io/pod";
 struct RequestCase {
   std::string name;  // CamelCase: part of the test's name
   StringMap annotations;
-  std::string want;  // "CLASS by KEY", "none", or a part of the refusal
+  std::string want;  // "CLASS by KEY", "none", or a part of the rejection
   ClassLevel level = ClassLevel::kContainer;
 };
 

@@ -27,7 +27,7 @@ class Running {
     EXPECT_TRUE(driver_.Start().ok());
   }
 
-  /// The value it gets; empty when it is refused.
+  /// The value it gets; empty when it is rejected.
   std::string Admit(ContainerRequest request) {
     const StatusOr<HintList> hints = driver_.Hints(request);
     if (!hints.ok() || hints->IsImpossible()) {
@@ -90,7 +90,7 @@ TEST(CpuReloadTest, CpusThatAPoolLostAreNotExclusiveBeforeItsContainersHaveLeftT
   ASSERT_EQ(running.Admit(Request("web", "", "cpu", 1)), "0-3");
   running.Reload(rest + "default-pool: web\npools: {web: {cpus: \"0-1\"}}");
   EXPECT_EQ(running.Admit(Request("early", "db", "cpu", 2)), "");
-  running.Reconcile();  // the container is told to leave
+  running.Reconcile();  // the container is made to leave
   running.Reconcile();  // and has left
   EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
 }

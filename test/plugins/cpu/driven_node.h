@@ -77,8 +77,8 @@ class DrivenNode {
   test::Drive& drive() { return *drive_; }
   const sdk::Grants& grants() const { return drive_->grants(); }
 
-  /// Who owns what, in text. Without the containers' own part, which is the test's, not the
-  /// plugin's.
+  /// The allocations of each container, as text. Without the containers' own part, which is the
+  /// test's, not the plugin's.
   std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
 
   bool Fits(const ContainerRequest& request) {

@@ -28,7 +28,7 @@ using testing::Optional;
 
 class ElasticTest : public ElasticPlugins {};
 
-/// The first worked example, but for what the offline pool borrows.
+/// The first worked example, except what the offline pool borrows.
 constexpr char kOnlineOffline[] = R"(
 reserved-cpus: "0,32"
 rules: [{select: {role: online}, pool: online}, {select: {role: offline}, pool: offline}]
@@ -317,7 +317,7 @@ TEST_F(ElasticTest, OwnersGetCpusThatAPoolsContainersStillUseOnlyAsTheLastResort
   clock_.Advance(seconds(30));
   drive.Reconcile();
   ASSERT_EQ(Size(drive, "web"), 1);
-  // The runtime is only now told of it.
+  // The runtime gets the update only now.
   for (const char* pod : {"db1", "db2"}) {
     ASSERT_TRUE(drive.Admit(Request(pod, "db", "cpu", 5)).ok());
     EXPECT_FALSE(had.Intersects(*CpuSet::Parse(drive.Value(pod)))) << pod;

@@ -1,4 +1,4 @@
-// Containers with CPUs of their own that are resized in place.
+// Containers with exclusive CPUs that are resized in place.
 #include <string>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Hints of containers with CPUs of their own, against a search through all sets of CPUs of small
-// random machines: what is offered can be had, and where nothing is offered no set of CPUs is good.
+// Hints of containers with exclusive CPUs, against a search through all sets of CPUs of small
+// random machines: a hint can be allocated, and without hints no set of CPUs fits.
 // QRM_HINT_QUESTIONS=1000000 asks a million times.
 #include <array>
 #include <bit>

@@ -1,4 +1,4 @@
-// Instances of pools: who shares one, when there is one, where it is, and what is refused.
+// Instances of pools: their containers, when they exist, where they are, and what is rejected.
 #include "plugins/cpu/config/instances.h"
 
 #include <chrono>
@@ -125,7 +125,7 @@ TEST_F(InstancesTest, NoMoreThanTheirMostAndThenTheDefaultPool) {
   EXPECT_EQ(drive.Value("late"), ToString(Pool(drive, "default")));
   EXPECT_THAT(drive.Of("late").decided_by, AllOf(HasSubstr("on-full"), HasSubstr("rules[0]")));
 
-  // Room that appears moves nobody, and neither does a restart.
+  // A pod that ends moves no container, and neither does a restart.
   drive.RemovePod("pod0");
   drive.Reconcile();
   clock_.Advance(seconds(30));

@@ -1,4 +1,4 @@
-// CPUs that the kernel's load balancing leaves alone: in no pool, a container's own by wish only.
+// CPUs without the kernel's load balancing: in no pool, and exclusive only by wish.
 #include <string>
 
 #include <gmock/gmock.h>

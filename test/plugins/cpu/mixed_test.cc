@@ -1,5 +1,5 @@
-// Containers with CPUs of their own beside a pool, for the fraction of what they request and for
-// their helpers.
+// Containers with exclusive CPUs beside a pool, for the fraction of what they request and for their
+// helpers.
 #include <chrono>
 #include <random>
 #include <string>

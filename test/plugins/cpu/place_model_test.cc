@@ -124,9 +124,10 @@ class History {
     return request;
   }
 
-  /// P22: what fitted before fits when somebody is gone; CPUs of its own once others have left what
-  /// they gave up, and unless some that were idle went to a pool that had asked for more. While
-  /// threads are offline, whole cores are of several sizes: those who stay may take others then.
+  /// P22: what fitted before fits when a container is gone; exclusive CPUs fit once others have
+  /// left what they gave up, and unless idle CPUs went to a pool that had asked for more. While
+  /// threads are offline, whole cores are of several sizes: the remaining containers may take
+  /// others then.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
     const bool fitted = node_.Fits(next) && (node_.offline().Empty() || !WantsWholeCores(next));
@@ -177,7 +178,7 @@ class History {
     }
     ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
         << "a hint that was offered does not hold: " << given.status();
-    ASSERT_EQ(node_.Exported(), before) << "a refused container changed something";
+    ASSERT_EQ(node_.Exported(), before) << "a rejected container changed something";
   }
 
   void Check() {

@@ -1,4 +1,4 @@
-// Where elastic pools are: kinds of cores, threads, NUMA nodes, caches, and what is refused.
+// Where elastic pools are: kinds of cores, threads, NUMA nodes, caches, and what is rejected.
 #include "plugins/cpu/place.h"
 
 #include <memory>

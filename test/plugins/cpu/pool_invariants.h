@@ -21,7 +21,7 @@ inline ElasticSize SizeOf(const PoolConfig& pool) {
   return pool.size.value_or(ElasticSize());
 }
 
-/// The pool of a container that shares CPUs, by its role; those with CPUs of their own would have
+/// The pool of a container that shares CPUs, by its role; containers with exclusive CPUs would have
 /// the default one.
 inline std::string PoolOf(const ContainerRequest& request) {
   const std::string& role = request.pod_role;

@@ -162,7 +162,7 @@ TEST(CpuRulesTest, ReportWhichPoolNeedsAPermissionWhateverLedThere) {
   Drive drive(Make(kRules));
   EXPECT_EQ(drive.Admit(Tier("batch", "batch", 1))->pool, "batch");
   EXPECT_EQ(drive.Admit(Tier("other", "web", 1))->pool, "web") << "by its role";
-  EXPECT_EQ(drive.Admit(Tier("trading", "trading", 4))->pool, "") << "CPUs of its own";
+  EXPECT_EQ(drive.Admit(Tier("trading", "trading", 4))->pool, "") << "exclusive CPUs";
   EXPECT_EQ(drive.Admit(Request("none", "", "cpu", 1))->pool, "") << "the default pool";
 }
 

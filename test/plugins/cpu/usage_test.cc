@@ -1,4 +1,4 @@
-// What is told of pools and CPUs.
+// What is reported about pools and CPUs.
 #include "plugins/cpu/usage.h"
 
 #include <string>

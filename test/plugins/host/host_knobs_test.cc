@@ -256,7 +256,7 @@ TEST_F(HostKnobsTest, AnotherBootsJournalWritesNothing) {
 TEST_F(HostKnobsTest, AStartPutsBackWhatLivingOwnersLost) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200")})));
   ASSERT_TRUE(IsOk(Hold("gone", {Ceiling("2000")})));
-  files_.values[kMin] = "800";  // a driver of the kernel was loaded anew
+  files_.values[kMin] = "800";  // a driver of the kernel was loaded again
   Open();
   ASSERT_TRUE(IsOk(knobs_->KeepOnly({"a"})));
   EXPECT_EQ(Value(kMin) + " " + Value(kMax), "1200 3000");
@@ -269,8 +269,8 @@ TEST_F(HostKnobsTest, ADamagedJournalIsNotOverwritten) {
   EXPECT_THAT(MessageOf(knobs.status()), HasSubstr("move it aside"));
 }
 
-// Whoever is killed, at each step of each life: the next process finds what is on the journal, and
-// when nobody is left, every file has its former bytes.
+// For a kill at each step of each life: the next process repairs by the journal, and once there is
+// no owner, every file has its former bytes.
 TEST_F(HostKnobsTest, KilledAtAnyStepEveryFileComesBack) {
   const std::map<std::string, std::string> before = files_.values;
   const auto live = [&] {

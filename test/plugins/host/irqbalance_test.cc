@@ -1,5 +1,5 @@
-// What irqbalance is told, and what it makes of it: the program itself where this machine has it,
-// and a double of it that does what it does not.
+// What irqbalance is sent, and what it makes of it: the program itself where this machine has it,
+// and a double that also fails in ways that it does not.
 #include "plugins/host/irqbalance.h"
 
 #include <atomic>
@@ -145,7 +145,7 @@ TEST_F(IrqbalanceTest, OneThatIsGoneHasNothingToPutBack) {
   EXPECT_TRUE(knobs_->records().empty());
 }
 
-// The program dies when it answers somebody who is gone.
+// The program dies when it answers a client that is gone.
 TEST_F(IrqbalanceTest, OneThatIsBusyIsNotWaitedForAndLives) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
@@ -183,7 +183,7 @@ TEST_F(IrqbalanceTest, ABalancerWithAnUnknownAnswerGetsNoBans) {
   EXPECT_THAT(Shown(), Not(HasSubstr("\x1b")));
 }
 
-// Whoever may name a process irqbalance may have a socket of somebody else there.
+// A process with the name irqbalance may have a socket of another user at that path.
 TEST_F(IrqbalanceTest, ASocketOfAnotherProcessIsNotSpokenWith) {
   const IrqbalanceDouble balancer(dir_.path());
   Start();

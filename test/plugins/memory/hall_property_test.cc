@@ -206,7 +206,7 @@ class History {
     bindings_ = std::move(rebuilt.bindings);
   }
 
-  /// The split that is told proves that all have what they were promised.
+  /// The reported split proves that all containers have what they were promised.
   void CheckSplit() const {
     std::map<int, uint64_t> sums;
     for (const auto& [key, binding] : bindings_) {

@@ -128,7 +128,7 @@ TEST(MemoryPluginTest, BindsNoContainerForARequestOfNothing) {
   EXPECT_TRUE(drive.plugin().Hints(Request("pod1", "reranker", "memory", 0))->IsNoPreference());
   EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", 0))->value, "");
   EXPECT_EQ(drive.Admit(Request("pod2", "storage-service", "memory", 1e9))->value, "0")
-      << "nobody stands there";
+      << "the node is free";
 }
 
 TEST(MemoryPluginTest, RejectsWithFreeBytesAndOpponentsByName) {
@@ -219,7 +219,7 @@ TEST(MemoryPluginTest, ContainerThatMayMoveGrowsOntoANodeThatHasRoom) {
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 130e9))->value, "1");
   EXPECT_EQ(drive.Admit(Request("pod3", "r", "memory", 117e9))->value, "0") << "it left that free";
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 100e9))->value, "1")
-      << "nobody moves without need";
+      << "no container moves without need";
 }
 
 TEST(MemoryPluginTest, ContainerThatMayMoveKeepsItsNodesAmongThoseThatItGrowsOnto) {
@@ -332,8 +332,7 @@ TEST(MemoryPluginTest, RulesPlaceSelectedContainersAsIfTheyHadTheRole) {
   ASSERT_TRUE(database.ok()) << database.status();
   EXPECT_EQ(database->value, "0");
   EXPECT_EQ(database->decided_by, "rules[0] (memory.yaml:2)");
-  EXPECT_EQ(drive.Admit(Request("pod2", "web", "memory", 1e9))->value, "1")
-      << "db stands on node 0";
+  EXPECT_EQ(drive.Admit(Request("pod2", "web", "memory", 1e9))->value, "1") << "db is on node 0";
   Drive after(Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"
                    "rules: [{select: {label: {app: postgres}}, role: db}]"),
               drive);

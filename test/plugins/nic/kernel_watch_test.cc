@@ -38,7 +38,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr char kProblem[] = "nic.qrm.io/problem";
-/// So that only what the kernel tells is noticed.
+/// So that only the kernel's notifications are noticed.
 constexpr LookPeriods kNever = {.always = hours(1), .missing = hours(1)};
 
 class KernelWatchTest : public testing::Test {
@@ -79,7 +79,7 @@ class KernelWatchTest : public testing::Test {
     return *std::move(plugin);
   }
 
-  /// What the next container would be refused with; empty when it would be placed.
+  /// The reason for which the next container would be rejected; empty when it would be placed.
   static std::string Refusal(const Drive& drive) {
     auto& plugin = const_cast<sdk::ResourcePlugin&>(drive.plugin());
     return MessageOf(plugin.Hints(Request("next", "", "NIC", 1)).status());

@@ -1,4 +1,4 @@
-// Interfaces as rtnetlink's bytes tell them, also when these are damaged.
+// Interfaces in rtnetlink's bytes, also when these are damaged.
 #include "plugins/nic/link_table.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What becomes of NICs and of who has them when the kernel says something else of them.
+// NICs and their containers when the kernel reports changes of the NICs.
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,7 +29,7 @@ using testing::IsEmpty;
 constexpr char kProblem[] = "nic.qrm.io/problem";
 constexpr char kNetns[] = "/run/netns/a";
 
-/// A watch that tells what the test says.
+/// A watch that reports what the test says.
 class ScriptedWatch final : public FactsWatch {
  public:
   explicit ScriptedWatch(std::function<void(const NicFacts&)>& tell) : tell_(tell) {}
@@ -81,7 +81,7 @@ TEST_F(NicHealthTest, NewContainersAvoidAnUnhealthyNic) {
   EXPECT_EQ(drive.Admit(Request("pod2", "", "NIC", 1))->value, "b");
   ContainerRequest second = Request("pod1", "", "NIC", 1);
   second.key.container = "c1";
-  EXPECT_EQ(drive.Admit(second)->value, "b") << "a sidecar of who had it before, too";
+  EXPECT_EQ(drive.Admit(second)->value, "b") << "also a sidecar of the pod that had it before";
 }
 
 TEST_F(NicHealthTest, RetiredPluginWatchesNoMore) {

@@ -19,7 +19,7 @@ class TestNamespace {
   TestNamespace(const TestNamespace&) = delete;
   TestNamespace& operator=(const TestNamespace&) = delete;
 
-  /// Unmounts and removes the file. The namespace goes when nobody uses it any more.
+  /// Unmounts and removes the file. The namespace goes with its last user.
   void Remove();
 
   /// Each returns the error number, 0 when it is done.

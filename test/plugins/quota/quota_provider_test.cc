@@ -80,7 +80,7 @@ TEST_F(QuotaProviderTest, LiftsTheQuotaOfTheContainerAndOfItsPod) {
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "free")));
   EXPECT_EQ(Get(kContainer, "cpu.max"), "max");
   EXPECT_EQ(Get(kPod, "cpu.max"), "max");
-  EXPECT_EQ(Get(kAll, "cpu.max"), "max 100000") << "that is nobody's pod";
+  EXPECT_EQ(Get(kAll, "cpu.max"), "max 100000") << "that is not of a pod";
   EXPECT_THAT(DriftOf(*provider, "free"), IsEmpty());
 }
 

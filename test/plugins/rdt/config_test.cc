@@ -1,4 +1,4 @@
-// The rdt section: what is read, and what is refused with its line.
+// The rdt section: what is read, and what is rejected with its line.
 #include "plugins/rdt/config.h"
 
 #include <string>

@@ -71,7 +71,7 @@ class RdtClassesTest : public testing::Test {
     resctrl_->Watch((*made)->directory());
     return *std::move(made);
   }
-  /// As whoever else writes the files of groups.
+  /// As any other writer of the groups' files.
   void Move(pid_t thread, const std::string& group) {
     EXPECT_TRUE(IsOk(Resctrl(resctrl_->paths()).Move({thread}, group)));
   }
@@ -87,7 +87,7 @@ class RdtClassesTest : public testing::Test {
     EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size())) << name;
     ::close(file);
   }
-  /// Each file of the file system with what it holds.
+  /// Each file of the file system with its content.
   std::string Tree() const {
     std::set<std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(PathOf(""))) {

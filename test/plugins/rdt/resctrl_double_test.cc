@@ -1,4 +1,4 @@
-// The double of resctrl refuses and keeps what the kernel does, through real system calls.
+// The double of resctrl rejects and keeps what the kernel does, through real system calls.
 #include "test/support/resctrl/resctrl_double.h"
 
 #include <cerrno>

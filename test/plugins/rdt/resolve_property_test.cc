@@ -184,7 +184,7 @@ uint64_t MaskOf(const BitSet& bits) {
   return mask;
 }
 
-/// What the model says of `config` on the machine; nothing where it refuses any of it.
+/// The model's schemata of `config` on the machine; nothing where it rejects any part of it.
 std::optional<std::map<std::string, Schemata>> ModelOf(const RandomConfig& config,
                                                        const CacheInfo& cache) {
   std::map<std::string, Schemata> all;
@@ -229,7 +229,7 @@ TEST(ResolvePropertyTest, MasksOf200ConfigurationsEqualTheModels) {
     ++resolved;
     ASSERT_THAT(model, testing::Optional(*schemata));
   }
-  EXPECT_GT(refused, 20) << "and so are those that both refuse";
+  EXPECT_GT(refused, 20) << "and so are those that both reject";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Masks and bandwidths of partitions and classes: examples, and what is refused.
+// Masks and bandwidths of partitions and classes: examples, and what is rejected.
 #include "plugins/rdt/resolve.h"
 
 #include <string>

@@ -8,7 +8,7 @@ namespace {
 
 using Sizes = std::map<std::string, int>;
 
-/// Deals `left` of `all` bits, which stand for `total` percent, to `asked`, smallest first.
+/// Deals `left` of `all` bits, which represent `total` percent, to `asked`, smallest first.
 std::optional<Sizes> Deal(std::multimap<int, std::string> asked, int left, int all, int total,
                           int least) {
   if (asked.empty()) {

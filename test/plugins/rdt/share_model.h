@@ -27,7 +27,7 @@ struct ModelPartition {
 using BitSet = std::set<int>;
 
 /// Class -> its bits of a cache with `bits` bits, of which a group has at least `least`; nothing
-/// where the rules refuse it.
+/// where the rules reject it.
 std::optional<std::map<std::string, BitSet>> ModelBits(
     const std::vector<ModelPartition>& partitions, int bits, int least);
 

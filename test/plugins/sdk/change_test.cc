@@ -1,4 +1,4 @@
-// A plugin whose allocations change tells the manager at once.
+// A plugin whose allocations change notifies the manager at once.
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -80,7 +80,7 @@ TEST_F(ChangeTest, PluginReportsPoolsThatAreSetByHand) {
 
 TEST_F(ChangeTest, PluginReportsWhenItsAuthorAsksForIt) {
   const auto manager = StartManager();
-  plugin_.NotifyChanged();  // not served yet: nobody hears it, and nothing breaks
+  plugin_.NotifyChanged();  // not served yet: it is lost, and nothing breaks
   auto running = StartPlugin();
   plugin_.NotifyChanged();
   EXPECT_TRUE(Await([&] { return manager->notifications("cpu") == 1; }));

@@ -447,7 +447,7 @@ TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {
   });
   entered.get_future().wait();
   auto hints = std::async(std::launch::async, [this] { return HintsFor("b"); });
-  pb::ResourcePluginOptions options;  // who asks about the plugin meanwhile is answered
+  pb::ResourcePluginOptions options;  // the plugin answers meanwhile
   EXPECT_TRUE(Call(stub_->async(), &Async::GetResourcePluginOptions, pb::Empty(), &options).ok());
   release.set_value();
   EXPECT_EQ(hints.get().pod_uid(), "b");

@@ -185,7 +185,7 @@ TEST_F(PluginDriverTest, LearnsThatItIsResyncedEvenIfItLacksNothing) {
   EXPECT_EQ(driver_.grants().size(), 2U);
 }
 
-/// Saves nothing while it holds nothing.
+/// Saves nothing while it has no allocations.
 class SavingPlugin final : public ResourcePlugin {
  public:
   Status Restore(const Grants& grants) override {
@@ -209,7 +209,7 @@ class SavingPlugin final : public ResourcePlugin {
 
 TEST_F(PluginDriverTest, KeepsWhatThePluginSavedUntilTheResyncRestoresItsGrants) {
   Disk disk;
-  disk.stored.saved = "what a holds";  // its grants are void: the machine was started anew
+  disk.stored.saved = "what a holds";  // its grants are void: the machine was restarted
   SavingPlugin plugin;
   PluginDriver driver(plugin, "cpu", std::make_unique<FakeState>(disk));
   ASSERT_TRUE(driver.Start().ok());

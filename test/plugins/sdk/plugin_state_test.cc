@@ -108,7 +108,7 @@ TEST_F(PluginStateTest, GrantsOfAManagerThatResyncsAreVoidAfterARestartOfTheMach
   const auto first = GrantsFor({CpuRequest("a", "one", 1)});
   const auto second = GrantsFor({CpuRequest("b", "one", 1)});
   ASSERT_TRUE(Open()->Commit({.granted = first, .saved = "own", .manager_teaches = true}).ok());
-  EXPECT_EQ(Reload().grants, first) << "the plugin alone was started anew";
+  EXPECT_EQ(Reload().grants, first) << "only the plugin was restarted";
   EXPECT_THAT(Reload("second boot").grants, IsEmpty());
   EXPECT_EQ(Reload("second boot").saved, "own");
   EXPECT_EQ(Reload().grants, first) << "reading changes nothing";
@@ -133,7 +133,7 @@ TEST_F(PluginStateTest, GrantsOfAnotherManagerOutliveTheMachinesStart) {
   ASSERT_TRUE(Open()->Commit({.granted = grants}).ok());
   EXPECT_EQ(Reload("second boot").grants, grants);
   ASSERT_TRUE(Open()->Commit({.granted = more, .manager_teaches = true}).ok());
-  ASSERT_TRUE(Open()->Commit({.removed_pod = "b"}).ok());  // by one that does not teach
+  ASSERT_TRUE(Open()->Commit({.removed_pod = "b"}).ok());  // by a manager that does not resync
   EXPECT_EQ(Reload("second boot").grants, grants);
 }
 

@@ -97,7 +97,7 @@ class Cluster {
     }
   }
 
-  /// What each node has left for what the cache was told, computed anew.
+  /// What each node has left by the cache's input, computed again.
   void CheckAgainstModel() {
     const std::string dump = cache_->Dump();
     for (const auto& [node, capacity] : seen_.capacities) {
@@ -351,7 +351,7 @@ class Cluster {
   std::size_t next_ = 0;   // to deliver
   std::vector<Binding> bindings_;
 
-  // What the cache has been told.
+  // The cache's input.
   Truth seen_;
   uint64_t told_ = 0;
   std::map<std::string, std::string> assumed_;  // UID -> node

@@ -1,4 +1,4 @@
-// An extended resource for tests that is strict about who is added and removed.
+// An extended resource for tests that fails when pods are added or removed twice.
 #pragma once
 
 #include <map>

@@ -22,7 +22,7 @@ Object Make(const std::string& name, const std::string& node, int value) {
               nlohmann::json{{"node", node}, {"value", value}})};
 }
 
-// Writes down what a subscriber hears: "n1=4", "n1 gone".
+// Writes down what a subscriber receives: "n1=4", "n1 gone".
 class FeedTest : public testing::Test {
  protected:
   FeedTest() {

@@ -32,8 +32,8 @@ class RestoredServerTest : public ExtenderServerTest {
       return request.find("watch=1") != std::string::npos;
     });
   }
-  /// The server's version goes well beyond that of now, and the watches are told of it: else a
-  /// restored server could have caught up before anybody looks.
+  /// The server's version goes far beyond the current one, and the watches receive that. Otherwise
+  /// a restored server could have caught up before the test looks.
   void GoFarBeyond() {
     for (int i = 0; i < 50; ++i) {
       cluster_.Put("/api/v1/things", {{"metadata", {{"name", "thing"}}}});

@@ -1,4 +1,4 @@
-// What the filter places, the node admits; what it refuses, the node refuses.
+// The node admits what the filter places, and rejects what the filter rejects.
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -59,13 +59,13 @@ const char* const kConfigs[] = {
                         pools: {helpers: {cpus: 2-3}}}, memory: {static: true}}})",
 };
 
-/// A node, and what the scheduler is told of it.
+/// A node, and what the scheduler receives about it.
 struct AgreedNode {
   NodeModelPtr model;
   std::string told;
 };
 
-/// Pods of all kinds, and who is where.
+/// Pods of all kinds, and their nodes.
 class Agreement {
  public:
   Agreement(uint32_t seed, const std::vector<AgreedNode>& nodes) : random_(seed) {
@@ -233,7 +233,8 @@ TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
   EXPECT_GT(agreement.refused, pods / 20);
 }
 
-/// `machine` with rules for roles or kubelet's static policies, as qrmd has it and as it tells it.
+/// `machine` with rules for roles or kubelet's static policies, as qrmd has it and as it reports
+/// it.
 AgreedNode PublishingNode(const Machine& machine, TopologyPolicy policy, TopologyScope scope,
                           const std::string& plugins) {
   manager::BuiltinOptions builtin;

@@ -88,7 +88,7 @@ class NodeCore {
                  model.machine.node_mask());
   }
 
-  /// Errors: the refusal.
+  /// Errors: the rejection.
   Status Admit(const Pod& pod) {
     const manager::PodSpec spec = *manager::ReadManifest(ManifestOf(pod));
     manager::ContainerDemand estimate;

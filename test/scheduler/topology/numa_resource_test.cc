@@ -202,7 +202,7 @@ plugins:
     pools: {web: {size: {max: 6}}}
 )";
 
-/// The pods that `selector` names have CPUs of their own.
+/// The pods that `selector` names have exclusive CPUs.
 std::string Elastic(const std::string& selector) {
   std::string text = kElastic;
   return text.replace(text.find('%'), 1, selector);
@@ -242,7 +242,7 @@ TEST_F(NumaResourceTest, ReadsTheAnnotationsThatANodesConfigurationNames) {
   EXPECT_FALSE(cache_->TakeNewAnnotationKeys());
   cache_->SetNode(
       {.name = "n1", .annotations = {{kNodeConfig, Elastic("annotation: {test/own: \"true\"}")}}});
-  EXPECT_TRUE(cache_->TakeNewAnnotationKeys()) << "pods have to be listed anew";
+  EXPECT_TRUE(cache_->TakeNewAnnotationKeys()) << "pods have to be listed again";
   cache_->SetPod(tagged);
   EXPECT_NE(Refusal(*cache_->FindPods("a").front()), "");
 }

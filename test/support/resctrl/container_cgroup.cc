@@ -54,7 +54,8 @@ ContainerCgroup::~ContainerCgroup() {
   while (::rmdir(directory_.c_str()) != 0 && errno == EBUSY) {
   }
   if (path_.rfind('/') != 0) {
-    ::rmdir(directory_.substr(0, directory_.rfind('/')).c_str());  // where nobody else uses it
+    ::rmdir(
+        directory_.substr(0, directory_.rfind('/')).c_str());  // fails while another test uses it
   }
 }
 

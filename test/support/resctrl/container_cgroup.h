@@ -1,4 +1,4 @@
-// A real cgroup with real processes, as a container is for whoever moves its threads.
+// A real cgroup with real processes, for code that moves a container's threads.
 #pragma once
 
 #include <functional>

@@ -12,8 +12,8 @@ namespace qrm::test {
 /// Whether the kernel may remember which names there are; what a file holds is always asked.
 enum class Names { kAskedEachTime, kRemembered };
 
-/// `tree`, mounted as long as this lives. A file that is made again at the same path is another
-/// one: who has the former open gets ENODEV. Needs root and /dev/fuse.
+/// `tree`, mounted as long as this lives. A file that is created again at the same path is another
+/// file: processes with the former file open get ENODEV. Needs root and /dev/fuse.
 class FuseMount {
  public:
   /// Mounts it on the directory `point`. Errors: kFailedPrecondition where the machine has no FUSE.

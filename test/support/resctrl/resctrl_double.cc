@@ -65,7 +65,7 @@ class Server {
   }
 
   Status Start() {
-    // Names of threads last: what is gone is refused when it is read.
+    // Names of threads last: a thread that is gone is rejected when it is read.
     QRM_ASSIGN_OR_RETURN(
         proc_, FuseMount::Create(thread_files_, directory_ + "/proc", Names::kRemembered));
     return Mount();

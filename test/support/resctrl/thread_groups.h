@@ -22,10 +22,11 @@ struct ThreadGroup {
   bool operator==(const ThreadGroup&) const = default;
 };
 
-/// Real threads, each in one group. A thread that nobody moved is where its creator was when it was
-/// made, as /proc tells. A fork copies its creator's group before its child has a number and shows
-/// up, so that a child that got its number within a millisecond of its creator's move may count as
-/// begun before it; a later one never does. One whose creator is gone is in the root group.
+/// Real threads, each in one group. A thread that was not moved is in the group that its creator
+/// had when it was created, by /proc. A fork copies its creator's group before its child has a
+/// number and shows up. So a child that got its number within a millisecond of its creator's move
+/// may count as begun before it; a later child never does. A thread whose creator is gone is in the
+/// root group.
 ///
 /// Threads: any.
 class ThreadGroups {

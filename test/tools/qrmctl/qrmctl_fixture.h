@@ -28,7 +28,7 @@ class QrmctlTest : public testing::Test, protected Typed {
     return RunAsTyped(args);
   }
 
-  /// Two pods: one with CPUs of its own, memory and a NIC, one in a pool.
+  /// Two pods: one with exclusive CPUs, memory and a NIC, one in a pool.
   void AdmitTwoPods() {
     checkpoint::PodMeta db = test::SamplePod("db", "shop");
     db.role = "storage";

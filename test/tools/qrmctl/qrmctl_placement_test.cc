@@ -1,4 +1,4 @@
-// qrmctl topology and explain: where containers stand, and why.
+// qrmctl topology and explain: the CPUs of containers, and why.
 #include <string>
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What shells, manuals and people who watch get of qrmctl; and that its page tells what it prints.
+// qrmctl's completions, manual page and watch; and that its page shows what it prints.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -285,7 +285,7 @@ TEST(QrmctlPageTest, DescribesEveryCommandAndOption) {
   }
 }
 
-/// The samples of the page: a command, and what stands below it.
+/// The samples of the page: a command, and the text below it.
 std::vector<std::pair<std::string, std::string>> Samples() {
   std::vector<std::pair<std::string, std::string>> samples;
   std::istringstream page(PageText());

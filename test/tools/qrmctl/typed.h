@@ -1,4 +1,4 @@
-// qrmctl as somebody types it, and what it prints.
+// qrmctl as a user types it, and what it prints.
 #pragma once
 
 #include <sstream>

@@ -105,7 +105,7 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
   test::FakeApiServer cluster_;
   const test::TempDir dir_;
   const std::string credentials_ = dir_ / "tls";
-  const std::string others_ = dir_ / "others";  // nobody the scheduler knows
+  const std::string others_ = dir_ / "others";  // not a client that the scheduler knows
   std::unique_ptr<scheduler::ExtenderServer> server_;
   std::string url_;
 };

@@ -47,7 +47,7 @@ TEST(PriorityTest, ThreadIsNiceAndItsChildrenAreNot) {
   }).join();
 }
 
-/// Units: nanoseconds; 0 where the kernel does not tell (before Linux 6.12).
+/// Units: nanoseconds; 0 where the kernel does not report it (before Linux 6.12).
 uint64_t SliceOfThread() {
   struct {
     uint32_t size, policy;
@@ -96,7 +96,7 @@ TEST(PriorityTest, WithoutPermissionReportsTheRemedyAndChangesNothing) {
     constexpr unsigned kNobody = 65534;
     // The system call takes the rights of this thread alone; the library's function those of all.
     if (::syscall(SYS_setresuid, kNobody, kNobody, kNobody) != 0) {
-      GTEST_SKIP() << "only root can become somebody else";
+      GTEST_SKIP() << "only root can change the user";
     }
     const int before = ::getpriority(PRIO_PROCESS, 0);
     const Status real_time = RunWith({.realtime = 3});

@@ -1,4 +1,4 @@
-// What systemd hears.
+// Notifications to systemd.
 #include "manager/daemon/process/service_manager.h"
 
 #include <chrono>

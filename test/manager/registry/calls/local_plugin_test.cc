@@ -62,7 +62,7 @@ class LocalPluginTest : public testing::Test {
   std::unique_ptr<LocalPlugin> local_;
 };
 
-/// Keeps the plugin's thread busy until it is let go.
+/// Keeps the plugin's thread busy until it is released.
 class Blockade {
  public:
   explicit Blockade(LocalPlugin& local) {

@@ -1,4 +1,4 @@
-// Answers in time, whoever is late.
+// Answers are in time, also when the decision or the runtime is late.
 #include <chrono>
 #include <cstdint>
 #include <future>

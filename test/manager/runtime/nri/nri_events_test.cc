@@ -1,4 +1,4 @@
-// What the runtime tells, by whichever call.
+// The runtime's events, by all calls that report them.
 #include <future>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// Messages of every size and cut, and what is no message.
+// Messages of every size and in pieces, and invalid messages.
 #include <chrono>
 #include <optional>
 #include <string>

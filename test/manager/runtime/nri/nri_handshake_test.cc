@@ -134,7 +134,7 @@ TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatStaysSilent) {
 TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatRejectsItsEvents) {
   options_.handshake_timeout = milliseconds(30);
   options_.backoff_first = milliseconds(1);
-  StartRuntime({.known_events = 0});  // refuses every plugin
+  StartRuntime({.known_events = 0});  // rejects every plugin
   StartPlugin();
   EXPECT_TRUE(Await([&] { return runtime_->connections() >= 3; }));
   EXPECT_FALSE(plugin_->GetStatus().connected);

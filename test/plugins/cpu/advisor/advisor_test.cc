@@ -21,7 +21,7 @@ using std::chrono::seconds;
 using test::Drive;
 using testing::HasSubstr;
 
-/// The sixth worked example, but for who lends.
+/// The sixth worked example, except the pool that lends.
 constexpr char kReclaim[] = R"(
 rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
 pools:
@@ -32,7 +32,7 @@ static: true
 classes: {background: {qos: {cpu-quota: free, cpu-scheduling: idle}}}
 )";
 
-/// The same pools, which nobody advises.
+/// The same pools without an advisor.
 constexpr char kSilent[] = R"(
 rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
 pools:
@@ -223,7 +223,7 @@ TEST_F(AdvisorTest, ReceivesEveryChangeWithoutAsking) {
   v1::AdvisedNode node;
   ASSERT_TRUE(watch->Read(&node));
   EXPECT_EQ(node.containers_size(), 0);
-  drive().Reconcile();  // which changes nothing, and so tells nothing
+  drive().Reconcile();  // which changes nothing, and so reports nothing
   Admit(drive(), "web", "web", 3);
   drive().Reconcile();
   ASSERT_TRUE(watch->Read(&node));

@@ -72,7 +72,7 @@ TEST_F(UseAdvisorTest, ReportsNothingAboutPodsThatAreNewOrGone) {
   Write(kBurstable, 10, 0);
   EXPECT_THAT(*cgroups.Look({kUid}, clock_.Steady()), IsEmpty());
   EXPECT_THAT(*cgroups.Look({"another"}, clock_.Steady() + seconds(10)), IsEmpty());
-  // What it did while nobody looked is not what it does.
+  // What it used between looks does not count.
   EXPECT_THAT(*cgroups.Look({kUid}, clock_.Steady() + seconds(20)), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// Who may advise which pools.
+// Which advisor may advise which pools.
 #include "plugins/cpu/config/advisor_config.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The cpu plugin's configuration: what it means, and what is refused.
+// The cpu plugin's configuration: what it means, and what is rejected.
 #include "plugins/cpu/config/config.h"
 
 #include <gmock/gmock.h>

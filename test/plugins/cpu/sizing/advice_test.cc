@@ -27,7 +27,7 @@ AdvisorConfig Advising(std::vector<std::string> pools) {
   return {.socket = "/run/advisor.sock", .pools = std::move(pools)};
 }
 
-/// 64 CPUs but for a reserved core: share asks for 40 of them, reclaim has 2 and goes by 4.
+/// 64 CPUs except a reserved core: share asks for 40 of them, reclaim has 2 and goes by 4.
 AdvisedNode Node() {
   return {
       .generation = 7,
@@ -213,7 +213,7 @@ class AdviceStream {
     Plan({});
   }
 
-  /// What somebody says next, mostly beyond what there is.
+  /// The next random advice, mostly for more than is available.
   AdviceCall Next() {
     constexpr int kWild[] = {-2147483647 - 1, -1, 0, 2147483647};
     AdviceCall call{.advisor = Below(2) == 0 ? "a" : "b", .generation = 6U + Below(4)};

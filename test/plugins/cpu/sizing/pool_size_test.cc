@@ -132,7 +132,7 @@ class Splits {
     rest_ = std::min(rest, wants_);
   }
 
-  /// The split that hands out most, nearest to the exact proportion; of equal ones, the one that
+  /// The split that hands out most, nearest to the exact proportion; of equal splits, the one that
   /// gives the first names most.
   std::vector<int> Best() {
     std::vector<int> sizes;
