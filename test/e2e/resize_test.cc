@@ -30,7 +30,7 @@ class ResizeTest : public testing::Test {
                                       << "\"\n"
                                          "plugins: {cpu: {roles: {service: {}}}}\n";
   }
-  /// qrmd and its cpu plugin, which learns of containers by `Restart`.
+  /// qrmd and its cpu plugin, which learns of containers by `mode`.
   void Start(const std::string& mode = "nri") {
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = fs::canonical("/proc/self/exe").parent_path(),

@@ -87,7 +87,7 @@ Status Player::AdmitPod(const PodPlan& plan) {
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
   }
-  Note(fmt::format("refused: {}", MessageOf(run)));
+  Note(fmt::format("rejected: {}", MessageOf(run)));
   ++counts_["(refused)"];
   const Status judged = JudgeRefusal(plan, run, room);
   RemovePod(plan.uid);
@@ -219,7 +219,7 @@ Status Player::Restart(Random& random) {
     return run;
   }
   pod->boxes.erase(container.spec.name);
-  Note(fmt::format("refused: {}", MessageOf(run)));
+  Note(fmt::format("rejected: {}", MessageOf(run)));
   const bool holds_all = books_.HoldsAll(pod->plan, before);
   const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
@@ -249,7 +249,7 @@ Status Player::Recreate(Random& random) {
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
   }
-  Note(fmt::format("refused: {}", MessageOf(run)));
+  Note(fmt::format("rejected: {}", MessageOf(run)));
   const bool holds_all = !may_lose_place && books_.HoldsAll(pod->plan, before);
   const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);

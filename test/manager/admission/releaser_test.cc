@@ -33,7 +33,7 @@ class ReleaserTest : public testing::Test {
   void TearDown() override { test::Settle(state_); }
   void SetAway() {
     test::PluginScript away;
-    away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
+    away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is not running");
     plugins_.Set("cpu", away);
   }
   Status RemovePods(const std::vector<std::string>& uids) {
@@ -92,7 +92,7 @@ TEST_F(ReleaserTest, FinishesRemovalsForAnAdmissionThatNeedsTheRoom) {
 
 TEST_F(ReleaserTest, RemembersRemovalsForAPluginProcessThatIsNotRunning) {
   test::PluginScript away{.registered_by = RegisteredBy::kWatcher};
-  away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
+  away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is not running");
   plugins_.Set("cpu", away);
   ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
   test::Settle(state_);

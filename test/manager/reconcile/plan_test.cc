@@ -172,9 +172,9 @@ TEST(PlanReconcileTest, DoesNotReportAContainerThatTheOldAnswerCannotHave) {
 
 TEST(PlanReconcileTest, ReportsAPluginThatFailsAndTakesTheOthers) {
   AllocationsByPlugin answers = CpuHolds({{"a", Pool("0-1")}});
-  answers.emplace("memory", Errorf(StatusCode::kUnavailable, "memory is away"));
+  answers.emplace("memory", Errorf(StatusCode::kUnavailable, "memory is not running"));
   const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), answers);
-  EXPECT_THAT(plan.problems, ElementsAre("memory is away"));
+  EXPECT_THAT(plan.problems, ElementsAre("memory is not running"));
   EXPECT_EQ(plan.change.put_containers.size(), 1u);
 }
 

@@ -81,10 +81,10 @@ TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
 
 TEST_F(ReconcilerTest, TriesAFailedUpdateAgainInTheNextRun) {
   CpuHolds("0-1");
-  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "cannot update id: nobody listens"));
+  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "cannot update id: connection refused"));
   RunOnce();
   EXPECT_FALSE(Record().applied.contains("CpusetCpus")) << "it may have been applied all the same";
-  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("nobody listens"));
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("connection refused"));
   runtime_.Accept("id");
   RunOnce();
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
@@ -129,7 +129,7 @@ TEST_F(ReconcilerTest, LogsAProblemThatLastsOnce) {
     lines += line.find("reconcile found a problem") != std::string::npos ? 1 : 0;
   });
   CpuHolds("0-1");
-  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "nobody listens"));
+  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "connection refused"));
   RunOnce();
   RunOnce();
   log::SetSink({});

@@ -123,7 +123,7 @@ TEST_F(SmallRunTest, SendsADeferredContainersValuesToTheRuntimeAgain) {
 
 TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {
   test::PluginScript away;
-  away.changes = Status(StatusCode::kUnavailable, "the cpu plugin is away");
+  away.changes = Status(StatusCode::kUnavailable, "the cpu plugin is not running");
   plugins_.Set("cpu", away);
   reconciler_.TriggerChanges();
   AwaitCalls(1);
