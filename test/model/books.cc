@@ -115,7 +115,7 @@ Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container,
     return Broken("{}/{} was to have {} exclusive CPUs and was created with {}", pod.plan.name,
                   container.spec.name, *container.own_cpus.rbegin(), box.told);
   }
-  if (which == Which::kFirst) {  // later one that lost its CPUs may share as many
+  if (which == Which::kFirst) {  // a recreated container that lost its CPUs may share as many
     owners_.insert(box.key);
   }
   return OkStatus();
@@ -277,7 +277,7 @@ bool Books::HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const {
                      });
 }
 
-// A runtime that is listed says that a sandbox is there, not that it has stopped.
+// A runtime that is listed reports that a sandbox exists, not that it has stopped.
 void Books::NoteRestart(Time now) {
   for (auto& [uid, end] : ended_) {
     end = {.at = now, .heard = Heard::kNo};
@@ -296,7 +296,7 @@ Status Books::CheckRecords(const Look& look) {
   return OkStatus();
 }
 
-// Records are those of the pods that live, and each container that runs has one.
+// Only living pods are on record, and each running container is.
 Status Books::CheckKnown(const Look& look) {
   const auto records = ByKey(look.records);
   placed_.clear();

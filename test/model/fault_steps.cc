@@ -1,4 +1,4 @@
-// What goes wrong on the node.
+// The faults of the node.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -137,7 +137,7 @@ Status Player::PluginReplaced(Random& random) {
   return StartPlugin(resource, ModelNode::Socket::kOther);
 }
 
-// From qrmd into a process, with its old database or none, and back.
+// Moves a plugin from qrmd to a process, with its old database or none, and back.
 Status Player::PluginMoved(Random& random) {
   QRM_RETURN_IF_ERROR(BringBack());
   const std::string resource = DrawResource(random, {"cpu", "memory", "NIC"});

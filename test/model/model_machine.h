@@ -23,7 +23,7 @@ inline CpuSet AllCpus() {
 inline CpuSet CpusOfNode(int node) {
   return CpuSet::Range(node * kCpusPerNode, (node + 1) * kCpusPerNode - 1);
 }
-/// The first CPU of each node; containers share them, and none has one of them alone.
+/// The first CPU of each node; containers share them, and they are never exclusive.
 inline CpuSet ReservedCpus() {
   return {0, kCpusPerNode};
 }

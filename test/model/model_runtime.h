@@ -46,8 +46,8 @@ struct Sandbox {
   int era = 0;  ///< the runtime's, when it was made
 };
 
-/// What of a node's runtime qrmd can see and change, over real NRI and CRI sockets. Without qrmd
-/// containers come and go all the same, as they do on a node.
+/// The parts of a node's runtime that qrmd can see and change, over real NRI and CRI sockets.
+/// Without qrmd containers come and go all the same, as they do on a node.
 ///
 /// Threads: one makes changes; qrmd's calls come on others.
 class ModelRuntime {
@@ -73,7 +73,7 @@ class ModelRuntime {
   void StopSandbox(const std::string& id);
   /// Stops it where it is not stopped.
   void RemoveSandbox(const std::string& id);
-  /// False for those from before its latest restart, whose end it keeps to itself.
+  /// False for sandboxes from before its latest restart, whose end it does not report.
   bool TellsOf(const std::string& sandbox_id) const;
   /// Kubelet resizes the container in place to `spec`. Errors: qrmd's.
   Status Resize(const std::string& id, const ContainerSpec& spec);
@@ -84,14 +84,14 @@ class ModelRuntime {
 
   /// Connections of qrmd's so far that were fully synchronized.
   int synchronizations() const;
-  /// Waits until there was one more than `before`.
+  /// Waits until there are more than `before`.
   bool WaitForConnection(int before);
 
   std::vector<Box> Boxes() const;
   std::vector<Sandbox> Sandboxes() const;
   StatusOr<Box> FindBox(const std::string& id) const;
 
-  /// What becomes of updates from now on: they fail, or are applied and said to have failed.
+  /// The result of updates from now on: they fail, or are applied and reported as failed.
   enum class Updates { kWork, kFail, kFailLate };
   void SetUpdates(Updates updates) { updates_ = updates; }
   /// As CRI's UpdateContainerResources. Threads: any.

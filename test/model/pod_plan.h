@@ -11,7 +11,7 @@
 
 namespace qrm::test {
 
-/// A container of a pod, with what it must be given when it is admitted.
+/// A container of a pod, with its expected allocation.
 struct PlannedContainer {
   enum class Kind { kInit, kSidecar, kApp };
 
@@ -43,7 +43,7 @@ struct PodPlan {
   std::string Message() const;
 };
 
-/// What a drawn pod is to be; kAny draws it.
+/// The kind of a drawn pod; kAny draws it.
 enum class PodKind {
   kBestEffort,
   kBurstable,
@@ -59,11 +59,11 @@ inline constexpr int kPodKinds = 9;
 
 PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937& random);
 
-/// One that takes as much: for filling the node up.
+/// A container that takes as much, to fill the node.
 PodPlan MakeDatabase(const std::string& name, int serial, int cpus, int64_t bytes);
 PodPlan MakeNicUser(const std::string& name, int serial, int mbps);
 
-/// Its request for CPUs is from now on `cpus`, which it may have or not.
+/// Changes its request for CPUs to `cpus`; it may have the former or the new number.
 void ResizeCpus(PlannedContainer& container, int cpus);
 
 }  // namespace qrm::test

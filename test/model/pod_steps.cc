@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostPods = 24;
 constexpr int kNames = 40;
 
-/// "main 2-3/0" for what the container runs with.
+/// "main 2-3/0" for the container's present values.
 std::string Describe(const Box& box) {
   return fmt::format("{} {}/{}{}", box.key.container, box.cpus, box.mems,
                      box.nic_address.empty() ? "" : "/" + box.nic_address);
@@ -44,7 +44,7 @@ void Player::Tell(const PodPlan& plan, int event) {
   kubelet_.Send(event, message);
 }
 
-// A name comes back under another UID, as those of a StatefulSet do.
+// A name comes back under another UID, as in a StatefulSet.
 std::string Player::FreshName(Random& random) const {
   for (;;) {
     const std::string name = fmt::format("pod{}", DrawBelow(random, kNames));
@@ -182,7 +182,7 @@ void Player::RemovePod(const std::string& uid) {
   books_.pods().erase(uid);
 }
 
-// As a job's: kubelet knows the pod, and keeps its stopped sandbox.
+// As for a job: kubelet knows the pod, and keeps its stopped sandbox.
 Status Player::FinishPod(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr) {
@@ -195,7 +195,7 @@ Status Player::FinishPod(Random& random) {
   return OkStatus();
 }
 
-// The new one is made before the old one is removed, or even before that has ended.
+// The new one is created before the old one is removed, or even before it has ended.
 Status Player::Restart(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr) {
@@ -273,7 +273,7 @@ Status Player::Resize(Random& random) {
   settled_ = false;
   Tell(pod->plan, ::v1alpha1::EVENT_TYPE_MODIFIED);
   QRM_RETURN_IF_ERROR(runtime_.Resize(box->second, container.spec));
-  // Other CPUs follow by an update; until then it runs on those that it no longer owns.
+  // The other CPUs follow by an update; until then it runs on CPUs that it no longer owns.
   books_.NoteResize({pod->plan.uid, container.spec.name});
   return away_for_ > 0 || dying_ ? OkStatus() : node_.daemon().Reconcile();
 }

@@ -19,7 +19,7 @@ struct Row {
   uint32_t weight;
 };
 
-// Those that start a program again take a hundred times as long as the others.
+// Steps that restart a program take a hundred times as long as the others.
 constexpr std::array<Row, kStepKinds> kRows = {{
     {StepKind::kAdmit, "admit", 3800},
     {StepKind::kRemove, "remove", 2400},

@@ -1,4 +1,4 @@
-// The plugins as processes of their own, over their sockets: the samples' examples, kill -9, flags.
+// The plugins as separate processes, over their sockets: the samples' examples, kill -9, flags.
 #include <csignal>
 #include <memory>
 #include <string>

@@ -150,7 +150,7 @@ TEST_F(CciDriverTest, FastCpusAreChosenByRank) {
   EXPECT_EQ(ToString(grant->Cpus()), "3");
 }
 
-// One that appeared since the admission, for instance.
+// For example, an interrupt that appeared since the admission.
 TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: 'no-irq, no-idle'}", 1000).status()));
   machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
@@ -158,7 +158,7 @@ TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   EXPECT_THAT(MessageOf(Add()), HasSubstr("the interrupt of proc/irq/6 stays on CPUs 2"));
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "5";
   EXPECT_EQ(machine_.files.values, before_);
-  EXPECT_TRUE(IsOk(Add())) << "it is not on this CPU alone";
+  EXPECT_TRUE(IsOk(Add())) << "it may use other CPUs, too";
 }
 
 TEST_F(CciDriverTest, RealTimeIsRejectedOrUnmetWhereContainersHaveNoBudget) {

@@ -23,7 +23,7 @@ const CpuLayout& TwoNodes() {
   return layout;
 }
 
-/// CPUs 0-3 are two fast cores of two threads, 4-7 four slow ones of one.
+/// CPUs 0-3 are two fast cores of two threads, 4-7 are four slow cores of one thread.
 const CpuLayout& Hybrid() {
   static const Machine machine([] {
     MachineParts parts;

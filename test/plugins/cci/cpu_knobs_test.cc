@@ -1,4 +1,4 @@
-// What a machine can set, read from its files, and what attributes set of it.
+// The settings that a machine supports, read from its files, and what attributes change of them.
 #include "plugins/cci/cpu_knobs.h"
 
 #include <string>

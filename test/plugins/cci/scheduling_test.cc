@@ -124,7 +124,7 @@ TEST_F(SchedulingTest, AContainerThatIsGoneFailsItsStart) {
               HasSubstr("/no-such-cgroup: the cgroup is gone"));
 }
 
-/// In a process of its own, which has all rights but that of others' scheduling.
+/// In a separate process, which has all rights except to schedule others' threads.
 int AskWithoutRights() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[2] = {};

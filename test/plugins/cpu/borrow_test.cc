@@ -1,5 +1,4 @@
-// Pools that use idle CPUs and those of others: what they borrow, and who gets it when it is
-// needed.
+// Pools that use idle CPUs and CPUs of others: what they borrow, and who gets it back.
 #include "plugins/cpu/borrow.h"
 
 #include <chrono>
@@ -32,7 +31,7 @@ Machine FourNodes() {
   return Machine(std::move(parts));
 }
 
-/// What pool a of `config` borrows on four nodes, with one container that owns CPU 15.
+/// What pool a of `config` borrows on four nodes, with one container that has CPU 15 exclusively.
 std::string BorrowedByA(const std::string& config, const CpuSet& offline = {}) {
   const CpuPluginConfig parsed = Config(config);
   const Machine machine = FourNodes();

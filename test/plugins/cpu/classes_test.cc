@@ -24,7 +24,7 @@ using test::Request;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Two bounds by class, and what the machine has without: "800 3000".
+/// Two bounds by class, and the machine's defaults: "800 3000".
 constexpr char kUntouched[] = "800000 3000000";
 constexpr char kFast[] = "2000000 3000000";
 constexpr char kSlow[] = "800000 2000000";
@@ -76,7 +76,7 @@ class ClassesTest : public ElasticPlugins {
     }
     return both;
   }
-  /// Awaits that all of `cpus` are so.
+  /// Waits until all of `cpus` have these bounds.
   testing::AssertionResult AreSoon(const CpuSet& cpus, const char* tuning) const {
     const auto other = [&] {
       for (const int cpu : cpus) {

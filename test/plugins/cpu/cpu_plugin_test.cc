@@ -141,7 +141,7 @@ TEST(CpuPluginTest, GivesAPoolBackToContainersThatCameWhileItWasSmall) {
   drive.Reconcile();
   ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "cpu", 10)).ok());
   ASSERT_EQ(drive.Admit(Request("second", "", "cpu", 1))->value, "12-39,42-79");
-  drive.RemovePod("pod1");  // the pool is as it was when all had what it has
+  drive.RemovePod("pod1");  // the pool is as large as when all had been placed
   drive.Reconcile();
   EXPECT_EQ(drive.Value("first"), "2-39,42-79");
   EXPECT_EQ(drive.Value("second"), "2-39,42-79");

@@ -1,4 +1,4 @@
-// What a cpu plugin with another configuration makes of containers that run, while it goes on.
+// Running containers when the cpu plugin gets another configuration, without a restart.
 #include <array>
 #include <map>
 #include <memory>
@@ -50,7 +50,7 @@ class Running {
     }
     return values;
   }
-  /// What a restart would find.
+  /// The state that a restart would load.
   sdk::StoredState Stored() {
     return {.grants = driver_.grants(),
             .saved = driver_
@@ -118,7 +118,7 @@ TEST(CpuReloadTest, ContainerBesideAPoolLeavesLostCpusBeforeTheyBecomeExclusive)
   EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
 }
 
-/// Pools and roles, each of which may be missing or otherwise.
+/// Random pools and roles, each of which may be missing or different.
 class RandomConfig {
  public:
   explicit RandomConfig(std::mt19937& random) {

@@ -41,13 +41,13 @@ class DrivenNode {
   DrivenNode(const DrivenNode&) = delete;
   DrivenNode& operator=(const DrivenNode&) = delete;
 
-  /// Before anything else is asked of the plugin.
+  /// Call it before any request.
   void Start(const std::string& text) {
     config_ = Config(text);
     drive_ = std::make_unique<test::Drive>(MakePlugin());
     Begin();
   }
-  /// With `text` in place of its configuration.
+  /// Reloads with the configuration `text`.
   void Reload(const std::string& text) {
     config_ = Config(text);
     Restart();
@@ -90,7 +90,7 @@ class DrivenNode {
   PoolMap Pools() const { return Each(&sdk::Pool::cpus); }
   PoolMap Borrowed() const { return Each(&sdk::Pool::borrowed); }
 
-  /// What containers have for themselves.
+  /// The exclusive CPUs of all containers.
   CpuSet Exclusive() const {
     CpuSet cpus;
     for (const auto& [key, grant] : grants()) {

@@ -1,4 +1,4 @@
-// Elastic pools as the plugin keeps them: they follow their containers, and nothing else moves.
+// Elastic pools in the plugin: they follow their containers, and nothing else moves.
 #include "plugins/cpu/elastic.h"
 
 #include <chrono>

@@ -51,7 +51,7 @@ TEST_F(GrowTest, GetsTheOtherThreadsOfItsCoresFirst) {
   EXPECT_EQ(ToString(Has("a", "any", 4)), "0-1,32-33");
 }
 
-// A pod has at once what Kubernetes counts: the larger of init containers and the others.
+// At any time a pod counts as in Kubernetes: the larger of init containers and the others.
 TEST_F(GrowTest, TakesOverTheCpusOfItsPodsInitContainers) {
   Drive drive = Start(R"({
     grants: {own: {numa: any, containers: all, share-numa-with: ["*"]}},

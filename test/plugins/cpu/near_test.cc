@@ -20,7 +20,7 @@ using test::Request;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// TwoNodes with a NIC on node 1, one of which no node is known, and a GPU on node 0.
+/// TwoNodes with a NIC on node 1, another NIC without a known node, and a GPU on node 0.
 Machine WithDevices() {
   MachineParts parts = TwoNodes().parts();
   parts.nics = {{.name = "eth0", .pci_address = "0000:3b:00.0", .node = 1},
@@ -48,7 +48,7 @@ class NearTest : public ElasticPlugins {
         place);
     return Drive(MakeElastic(text, WithDevices()));
   }
-  /// Pool p has another pod in place of pod a, and gives up what it does not need for that.
+  /// Pool p has another pod instead of pod a, and gives up spare CPUs for that.
   void ShrinkTo(int cpus, Drive& drive) {
     drive.RemovePod("a");
     Admit(drive, "b", "p", cpus);

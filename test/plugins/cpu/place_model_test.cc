@@ -1,5 +1,5 @@
 // Random histories of pools with places and instances on random machines, some with two kinds of
-// cores, checked against what the rules promise. QRM_POOL_HISTORIES=17000 plays a million steps.
+// cores, checked against the documented rules. QRM_POOL_HISTORIES=17000 plays a million steps.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -149,7 +149,7 @@ class History {
     return pool != node_.config().pools.end() && pool->second.place.OwnsWholeCores();
   }
 
-  /// Those of pools that the configuration knows; what is left of others is idle, or default.
+  /// CPUs of pools in the configuration; CPUs of other pools are idle, or in the default pool.
   CpuSet InPools() const {
     CpuSet cpus;
     for (const sdk::Pool& pool : node_.PoolList()) {
@@ -191,8 +191,7 @@ class History {
     }
   }
 
-  /// Whether as many CPUs are online as pools with containers must have, and a default pool of what
-  /// is left.
+  /// Whether as many CPUs are online as pools with containers and a default pool must have.
   bool HasEnough() const {
     int left = (node_.machine().cpu_set() - node_.offline() - node_.Exclusive()).Count();
     for (const sdk::Pool& pool : node_.PoolList()) {
@@ -216,7 +215,7 @@ class History {
       ASSERT_TRUE(pool.cpus.IsSubsetOf(CpusOfKind(machine, rule.core))) << pool.name;
     }
     if (rule.OwnsWholeCores()) {
-      // Only where no whole core is to be had it has a part of one.
+      // Only where no whole core is available may it have a part of one.
       const CpuSet whole = WholeCores(machine, node_.offline(), pool.cpus);
       ASSERT_TRUE(whole == pool.cpus ||
                   (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine, pool.cpus)))

@@ -193,8 +193,8 @@ pools:
   EXPECT_TRUE(CpuSet::Range(6, 7).IsSubsetOf(Pool(drive, "a"))) << "of the cache of another pool";
 }
 
-/// Four cores of two threads on one node; a container of its own runs on one of each of the first
-/// two, as pools find them.
+/// Four cores of two threads on one node. A container with exclusive CPUs has one thread of each of
+/// the first two cores.
 class PartsTest : public PlaceTest {
  protected:
   PartsTest() {

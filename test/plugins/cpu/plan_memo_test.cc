@@ -1,4 +1,4 @@
-// A plan that was made for hints is not what is given after anything has changed.
+// A plan from hints is not used after any change.
 #include "plugins/cpu/plan_memo.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 // A random history of elastic pools and owners on a random machine, checked against rules that do
-// not ask how the plugin decides.
+// not depend on the plugin's algorithm.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace qrm::cpu {
 /// One history: the plugin as the manager drives it, and what the runtime has applied.
 class History {
  public:
-  /// `keys` are more of the configuration. One in eight has classes of CPUs.
+  /// `keys` are added to the configuration. One history in eight has classes of CPUs.
   explicit History(unsigned seed, const std::string& keys = "")
       : dice_(seed), node_(DrawMachine(dice_), dice_.OneIn(8) ? Tuned::kYes : Tuned::kNo) {
     text_ = DrawConfig(dice_, node_.machine().cpu_set().Count(), node_.is_tuned()) + keys;
@@ -79,7 +79,7 @@ class History {
   /// P8, P17: whatever was before, also advice, sizes are in the end what SizePools makes of the
   /// present containers.
   void Converge() {
-    // The first question sees what is not needed, the others come when it may go, step by step.
+    // The first pass finds unneeded CPUs, the others come when these may go, step by step.
     const int cpus = node_.machine().cpu_set().Count();
     int left = cpus + 2;
     std::string before;
@@ -142,8 +142,7 @@ class History {
     ASSERT_EQ(Exported(), before) << "an unused rule moved a container";
   }
 
-  /// P13: with other keys of one pool, which make it larger or smaller, the others move only as far
-  /// as their sizes follow from that.
+  /// P13: when keys of one pool change its size, the others move only as far as their sizes follow.
   void ReloadOnePool() {
     const PoolMap before = node_.Pools();
     const std::string pool(1, static_cast<char>('a' + dice_.Below(3)));
@@ -213,7 +212,7 @@ class History {
     ASSERT_EQ(Exported(), before) << "a rejected container changed something";
   }
 
-  /// Pools that want more than what is requested take other CPUs for it then.
+  /// Then pools that want more than what is requested take other CPUs for it.
   bool TookOfPools(const ResourceAllocation& given) const {
     const CpuSet cpus = *CpuSet::Parse(given.value);
     return given.exclusive && std::any_of(pools_.begin(), pools_.end(), [&](const auto& pool) {
@@ -327,8 +326,8 @@ class History {
   DrivenNode node_;
   std::string text_;
   PoolMap pools_;
-  std::map<ContainerKey, CpuSet> applied_;  ///< what the runtime had at the last reconcile
-  PoolMap used_since_;                      ///< what pools had, or borrowed, at any time since then
+  std::map<ContainerKey, CpuSet> applied_;  ///< the runtime's values at the last reconcile
+  PoolMap used_since_;                      ///< CPUs of pools, borrowed ones too, since then
   PoolMap lately_used_;                     ///< and between that one and the one before
   bool moved_freely_ = false;
   int pods_ = 0;

@@ -1,4 +1,4 @@
-// Rules lead containers to pools, grants and nowhere, the first that fits.
+// Rules assign containers to pools, grants or nothing; the first match wins.
 #include "plugins/cpu/config/rules.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using test::Drive;
 using test::Request;
 using testing::HasSubstr;
 
-/// A container that each selector below is held against.
+/// The container that each selector below is tested with.
 ContainerRequest Engine() {
   ContainerRequest request = Request("llm-7", "online", "cpu", 2.5);
   request.key.container = "engine";

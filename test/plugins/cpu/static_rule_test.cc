@@ -33,7 +33,7 @@ struct StaticCase {
   int cores;
   int sockets;
   std::string config;
-  std::string taken;  ///< what another container has
+  std::string taken;  ///< the CPUs of another container
   double request;
   std::string want;  ///< CPUs, or the text of the rejection
 };

@@ -1,4 +1,4 @@
-// What becomes of several claims on one file.
+// The result of several claims on one file.
 #include "plugins/host/claim.h"
 
 #include <string>

@@ -44,7 +44,7 @@ class IrqbalanceTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << value << '\n';
   }
-  /// As a new process of the driver, which knows what the journal says.
+  /// As a new process of the driver, which knows the journal.
   void Start() {
     knobs_.reset();
     files_ = std::make_unique<BalancerFiles>(system_, dir_.path(), clock_);
@@ -99,7 +99,7 @@ TEST_F(IrqbalanceTest, ABanThatADriverSentRightBeforeItWasKilledDoesNotStay) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
-  Start();  // while it still shows none
+  Start();  // while it still reports no bans
   ASSERT_TRUE(IsOk(knobs_->KeepOnly({})));
   EXPECT_EQ(balancer.told(), "");
 }
@@ -217,7 +217,7 @@ std::string FindProgram() {
   return "";
 }
 
-// In mounts of its own, where it finds no interrupts to move and has a /run that only it sees.
+// In a separate mount namespace, where it finds no interrupts to move and has a private /run.
 TEST(RealIrqbalanceTest, TakesUpABanAndGoesBackToItsConfiguration) {
   const std::string program = FindProgram();
   if (program.empty() || ::geteuid() != 0) {

@@ -1,5 +1,5 @@
-// Kinds of memory by wish: two nodes with CPUs and DRAM, and beside each one of HBM; expanded
-// memory behind both.
+// Kinds of memory by wish: two nodes with CPUs and DRAM, each with one node of HBM; expanded memory
+// behind both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -139,7 +139,7 @@ TEST(MemoryKindsTest, AResizeInPlaceKeepsTheKindThatItHas) {
   ASSERT_EQ(drive.Admit(Ask("second", "only", 8))->value, "3");
   ASSERT_EQ(drive.Admit(Ask("pod", "fast", 2))->value, "0");
   drive.RemovePod("first");
-  EXPECT_EQ(drive.Admit(Ask("pod", "fast", 4))->value, "0") << "though there is room of its wish";
+  EXPECT_EQ(drive.Admit(Ask("pod", "fast", 4))->value, "0") << "though its kind has room";
 }
 
 TEST(MemoryKindsTest, MovesToTheNextKindWhenItGrowsAndMay) {

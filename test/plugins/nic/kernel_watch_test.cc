@@ -1,4 +1,4 @@
-// The plugin on devices of this kernel, in network namespaces of the test's own.
+// The plugin on devices of this kernel, in network namespaces of the test.
 #include "plugins/nic/kernel_watch.h"
 
 #include <cerrno>

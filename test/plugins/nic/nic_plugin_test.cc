@@ -49,7 +49,7 @@ std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& text,
   return *std::move(plugin);
 }
 
-/// What the kernel says of a NIC without a fault.
+/// What the kernel reports of a NIC without a fault.
 InterfaceFacts Healthy(const std::string& ipv4) {
   return {.up = true, .has_link = true, .ipv4 = {ipv4}};
 }

@@ -1,4 +1,4 @@
-// The small JSON objects of annotations, and what is too much for them.
+// The small JSON objects of annotations, and their limits.
 #include "plugins/placement/flat_json.h"
 
 #include <string>

@@ -32,7 +32,7 @@ class QuotaProviderTest : public testing::Test {
       Put(cgroup, "cpu.cfs_burst_us", "0");
     }
     Put(kAll, "cpu.max", "max 100000");
-    // One cgroup below the root has each file, by which the machine is known to have it.
+    // One cgroup below the root has each file, so that the machine is known to support it.
     Put("x", "cpu.max", "max 100000");
     Put("x", "cpu.max.burst", "0");
     Put("x", "cpu.cfs_quota_us", "-1");

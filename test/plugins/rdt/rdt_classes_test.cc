@@ -197,7 +197,7 @@ TEST_F(RdtClassesTest, ContainerThatIsNeverCleanIsFrozenForTheRest) {
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   const pid_t pid = container->Run(test::Idle);
   container->Run(test::Idle);
-  // The process that is asked for last is put back before its turn, and missing in each pass.
+  // The process that is asked for last is put back before its turn, and is missing in each pass.
   Start({}, [this, pid, &container](test::ResctrlModel& model, const std::string& path) {
     if (path == "qrm-gold/tasks" && !IsFrozen(container->directory())) {
       model.threads().Move(pid, {});  // as a child that copied its parent's group

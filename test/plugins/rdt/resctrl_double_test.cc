@@ -75,7 +75,7 @@ TEST_F(ResctrlDoubleTest, OneWrongValueAppliesNone) {
       {"L3:0=f\nL4:0=f\n", "Unknown or unsupported resource name 'L4'\n"},
       {"L3:0=f\nMB:0=5\n", "MB value 5 out of range [10,100]\n"},
       {"L3:0=f\nMB\n", "Missing ':'\n"},
-      {"L3:0=f;2=f\n", "ok\n"}};  // an id that there is not has no text
+      {"L3:0=f;2=f\n", "ok\n"}};  // an id that does not exist has no text
   for (const auto& [lines, status] : refused) {
     EXPECT_EQ(Write("schemata", lines), EINVAL) << lines;
     EXPECT_EQ(Read("info/last_cmd_status"), status) << lines;

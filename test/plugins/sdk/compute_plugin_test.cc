@@ -1,4 +1,4 @@
-// A compute driver as the SDK runs it: its grants, through restarts and failures.
+// A compute driver in the SDK: its grants, through restarts and failures.
 #include "plugins/sdk/compute_plugin.h"
 
 #include <memory>
@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-/// Gives the first CPUs, and remembers what it was asked.
+/// Gives the first CPUs, and remembers its requests.
 class FirstCpus final : public ComputeDriver {
  public:
   Status Restore(const ComputeGrants& grants) override {

@@ -1,4 +1,4 @@
-// What goes over the wire, byte for byte where the protocol cares.
+// Requests and answers on the wire, byte for byte where the protocol needs it.
 #include "plugins/sdk/host.h"
 
 #include <atomic>
@@ -389,7 +389,7 @@ class QuickHostTest : public HostTest {
  protected:
   QuickHostTest() { plugin_.answers_are_quick = true; }
 
-  /// Where the plugin is asked for hints.
+  /// The thread on which the plugin is asked for hints.
   std::thread::id ThreadOfHints() {
     std::thread::id thread;
     plugin_.hints = [&](const auto&) {
@@ -399,7 +399,7 @@ class QuickHostTest : public HostTest {
     HintsFor("a");
     return thread;
   }
-  /// Where it is asked for an allocation, which it has not for this pod.
+  /// The thread on which the plugin is asked for an allocation that `pod` does not have.
   std::thread::id ThreadOfAllocation(const std::string& pod) {
     std::thread::id thread;
     plugin_.failure = [&] { thread = std::this_thread::get_id(); };
@@ -409,7 +409,7 @@ class QuickHostTest : public HostTest {
   }
 };
 
-// Its thread may be at the end of its last work when the next call arrives, and not idle yet.
+// Its thread may not be idle yet, but at the end of its last work, when the next call arrives.
 TEST_F(QuickHostTest, AnIdlePluginIsAskedForHintsWhereTheCallArrives) {
   const std::thread::id of_plugin = ThreadOfAllocation("a");
   EXPECT_TRUE(Await([&] { return ThreadOfHints() != of_plugin; }));

@@ -384,7 +384,7 @@ TEST(PluginDriverStartTest, UnusableSavedStateDoesNotStopThePlugin) {
   EXPECT_TRUE(driver.Start().ok());
 }
 
-/// Has other options than most plugins, or cannot take over what was given.
+/// Has other options than most plugins, or cannot take over allocations.
 class UnwillingPlugin final : public ResourcePlugin {
  public:
   PluginOptions Options() const override { return options; }

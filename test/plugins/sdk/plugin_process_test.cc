@@ -1,4 +1,4 @@
-// A plugin as a process: killed at any moment, stopped, mistyped.
+// A plugin as a process: killed at any moment, stopped, started with wrong flags.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -25,7 +25,7 @@ using test::ChildProcess;
 using test::CpuRequest;
 using testing::HasSubstr;
 
-/// How long a killed plugin may take to be known again once it was started.
+/// The time until a killed plugin must be registered again after its start.
 constexpr std::chrono::seconds kLimit{2};
 
 class PluginProcessTest : public testing::TestWithParam<std::string> {
@@ -48,7 +48,7 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
         dir_ / "plugin.log");
   }
 
-  /// Admits pods one after another until one fails; the answers that came are in `acknowledged_`.
+  /// Admits pods one after another until one fails; acknowledged answers are in `acknowledged_`.
   void AdmitUntilItFails() {
     while (true) {
       const std::string pod = "pod" + std::to_string(next_pod_);

@@ -1,4 +1,4 @@
-// What was acknowledged is there again; what is damaged never stops the plugin.
+// Acknowledged allocations are loaded again; damage never stops the plugin.
 #include "plugins/sdk/plugin_state.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A plugin is known to every manager that comes and goes, by either path.
+// A plugin registers with every manager that comes and goes, by either path.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -28,7 +28,7 @@ using test::CountingPlugin;
 using test::CpuRequest;
 using testing::HasSubstr;
 
-/// How long a plugin may take to be known to a new manager.
+/// The time until a plugin must be registered with a new manager.
 constexpr std::chrono::seconds kLimit{2};
 
 enum class Path { kRegister, kWatched };
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, RegistrationTest, testing::Values(Path::kRegiste
                            return param_info.param == Path::kRegister ? "Register" : "Watched";
                          });
 
-/// Keeps the log lines while it lives.
+/// Keeps the log lines during its lifetime.
 class CapturedLog {
  public:
   CapturedLog() {

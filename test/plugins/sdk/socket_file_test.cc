@@ -1,4 +1,4 @@
-// Sockets appear whole, replace the dead and spare the living.
+// Sockets appear whole, and replace dead sockets but not living ones.
 #include "plugins/sdk/socket_file.h"
 
 #include <cstring>

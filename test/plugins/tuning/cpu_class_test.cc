@@ -1,4 +1,4 @@
-// Classes of CPUs as they are configured.
+// The configuration of classes of CPUs.
 #include "plugins/tuning/cpu_class.h"
 
 #include <string>

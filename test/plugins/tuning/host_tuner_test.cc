@@ -255,8 +255,8 @@ TEST_F(HostTunerTest, QuietCpusAreNotJournalledAgainWhileNothingChanges) {
   EXPECT_EQ(std::filesystem::last_write_time(journal_), written);
 }
 
-/// Whatever owners come and go, and whenever the process dies, each file has what the classes of
-/// now ask for, or what it had at first.
+/// Whatever owners come and go, and whenever the process dies, each file has its value by the
+/// present classes, or its first value.
 TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
   const std::map<std::string, std::string> former = files_.values;
   std::mt19937 dice(1);

@@ -1,4 +1,4 @@
-// What classes come to for what CPUs share.
+// The values of classes for files that CPUs share.
 #include "plugins/tuning/resolve.h"
 
 #include <map>
@@ -34,7 +34,7 @@ host::FrequencyPolicy Policy(const std::string& name, const char* cpus) {
           .preferences = {"default", "performance", "balance_performance", "power"}};
 }
 
-/// Two CPUs that change their frequency together, and two alone.
+/// Two CPUs that share a frequency policy, and two with separate ones.
 TunableMachine FourCpus() {
   return {
       .cpus = Cpus("0-3"),

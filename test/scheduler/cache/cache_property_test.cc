@@ -1,5 +1,5 @@
 // Plays random histories of a cluster against the cache: streams that lag, repeat and are cut,
-// bindings by others, answers that are lost, and a server that is restored to an earlier state.
+// bindings by others, lost answers, and a server that is restored to an earlier state.
 #include <map>
 #include <memory>
 #include <random>
@@ -33,14 +33,14 @@ struct Event {
   uint64_t version = 0;
 };
 
-/// What the API server has.
+/// The objects of the API server.
 struct Truth {
   std::map<std::string, Pod> pods;  // by UID
   std::set<std::string> nodes;
   std::map<std::string, int> capacities;  // by node
 };
 
-/// What may happen beside our own bindings.
+/// Possible events beside our own bindings.
 struct Play {
   bool foreign = false;   // others bind, capacities and nodes change
   bool restores = false;  // the server is restored to an earlier state
@@ -208,7 +208,7 @@ class Cluster {
       bindings_.push_back({.uid = pod->first, .node = node});
     }
   }
-  /// The server answers a binding, or does what it was asked and the answer is lost.
+  /// The server answers a binding, or makes it and the answer is lost.
   void Answer() {
     if (bindings_.empty()) {
       return;

@@ -1,4 +1,4 @@
-// What becomes of a binding whose answer was lost before its lease was.
+// A binding whose answer was lost before its lease.
 #include "scheduler/extender/binder.h"
 
 #include <atomic>

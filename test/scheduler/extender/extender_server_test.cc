@@ -1,4 +1,4 @@
-// The extender as kube-scheduler sees it.
+// The extender in kube-scheduler's view.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -32,7 +32,7 @@ TEST_F(ExtenderServerTest, NodesWithoutRoomAreRejectedWithAReason) {
   EXPECT_EQ(answer["Error"], "");
 }
 
-// What test/e2e/scheduler.sh recorded, as it was sent.
+// The requests that test/e2e/scheduler.sh recorded, unchanged.
 TEST_F(ExtenderServerTest, TheCallsOfARealKubeSchedulerAreAnswered) {
   const auto body_of = [](const std::string& verb) {
     std::ifstream file("test/vectors/extender/" + verb + ".json");
@@ -313,7 +313,7 @@ TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNoPod) {
   PutNode("n3", 11);
   cluster_.Put(kNodesPath, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
   const json about_n3 = {{"Pod", PodIn("b")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
-  ASSERT_TRUE(Await([&] {  // nodes and capacities come on watches of their own
+  ASSERT_TRUE(Await([&] {  // nodes and capacities come on separate watches
     return Ask("filter", about_n3)["FailedNodes"] == json{{"n3", "not enough fake"}};
   }));
   Filter("b");

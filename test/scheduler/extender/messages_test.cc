@@ -40,7 +40,7 @@ TEST(MessagesTest, WhatIsNotAQuestionIsAnError) {
   }
 }
 
-// Copies and prints of what is deeper would fill the stack.
+// Copies and prints of deeper objects would fill the stack.
 TEST(MessagesTest, NestingThatNoPodHasIsAnError) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   for (const auto& parse :

@@ -1,4 +1,4 @@
-// qrm-scheduler when the API server's data is older than it was, and when a lease or its holder is
+// qrm-scheduler when the API server's data is older than before, and when a lease or its holder is
 // gone.
 #include <algorithm>
 #include <chrono>
@@ -74,7 +74,7 @@ TEST_F(RestoredServerTest, ABindingThatARestoreUndidBeforeItWasSeenLeavesItsRoom
   PutPod("b", 8);
   StartReady();
   ASSERT_TRUE(Await([&] { return Watches() == 3; }));  // so that the next request is the binding
-  cluster_.Refuse(1, 201);  // it is accepted, and the server knows nothing of it
+  cluster_.Refuse(1, 201);                             // it is accepted, but not stored
   ASSERT_EQ(Bind("a", "n1"), "");
   EXPECT_FALSE(Fits("b", "n1"));
   EXPECT_TRUE(Await([&] { return Fits("b", "n1"); }));

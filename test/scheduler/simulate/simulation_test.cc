@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two NUMA nodes of four CPUs, none reserved but the first.
+// Two NUMA nodes of four CPUs, of which only the first is reserved.
 constexpr char kNodes[] = R"(
 nodes:
 - node:

@@ -46,7 +46,7 @@ class NumaResourceTest : public testing::Test {
   std::string Refusal(const Pod& pod, const std::string& node = "n1") {
     return RefusalOf(*cache_->Publish(), handles_, pod, node);
   }
-  /// Counts `pod` on n1 with what is decided for it.
+  /// Counts `pod` on n1 with its decision.
   Pod Bind(Pod pod) {
     cache_->SetPod(pod);
     const auto decision = cache_->Assume(pod.uid, "n1");
@@ -81,7 +81,7 @@ TEST_F(NumaResourceTest, CountsWhatItDecided) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
 }
 
-// Which device a pod gets, kubelet decides on the node.
+// Kubelet decides on the node which device a pod gets.
 TEST_F(NumaResourceTest, APodIsNotKeptOffForADeviceThatItHasNotYet) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, R"(
 machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1"

@@ -1,4 +1,4 @@
-// What is said to Katalyst's advisor, and what its answers mean.
+// The requests to Katalyst's advisor, and what its answers mean.
 #include "plugins/cpu/advisor/katalyst_words.h"
 
 #include <cstdint>

@@ -34,7 +34,7 @@ constexpr char kGuaranteed[] =
 
 class UseAdvisorTest : public testing::Test {
  protected:
-  /// Since it began, the pod has run for `used` seconds and waited for `stalled`.
+  /// Since its start, the pod has run for `used` seconds and waited for `stalled`.
   void Write(const std::string& cgroup, int used, int stalled) {
     const std::filesystem::path directory = root_ / cgroup;
     std::filesystem::create_directories(directory);

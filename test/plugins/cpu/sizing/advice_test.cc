@@ -1,4 +1,4 @@
-// What becomes of advice: it is clipped, expires, and cannot be more than a wish (P17 of a stream).
+// Advice is clipped, expires, and is never more than a wish (P17 of a stream).
 #include "plugins/cpu/sizing/advice.h"
 
 #include <algorithm>
@@ -193,7 +193,7 @@ TEST(AdviceTest, ByUseYieldsToEveryOtherAdvisor) {
               ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
 }
 
-/// A node of three pools, and what advisors say of them and of others.
+/// A node of three pools, with advice for these and for other pools.
 class AdviceStream {
  public:
   explicit AdviceStream(unsigned seed) : random_(seed) {
@@ -225,7 +225,7 @@ class AdviceStream {
     return call;
   }
 
-  /// Sizes pools as advised, a step further.
+  /// Sizes pools as advised, by one step.
   void Plan(const PoolSizes& in_force) {
     const PoolSizes before = std::exchange(advised_, NextAdvice(node_, advised_, in_force));
     node_.sizes = SizePools(WithAdvice(node_.asks, advised_), node_.capacity);
@@ -236,7 +236,7 @@ class AdviceStream {
                   (cpus > was->second && cpus <= node_.asks.at(pool).firm));
     }
   }
-  /// Until nothing changes any more.
+  /// Repeats until nothing changes any more.
   PoolSizes Rest(const PoolSizes& in_force) {
     for (int plan = 0; plan < 100; ++plan) {
       Plan(in_force);

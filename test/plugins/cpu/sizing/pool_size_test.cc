@@ -1,4 +1,4 @@
-// How large elastic pools are: the worked vectors, and every split of small machines.
+// Sizes of elastic pools: the worked vectors, and every split of small machines.
 #include "plugins/cpu/sizing/pool_size.h"
 
 #include <algorithm>
@@ -119,7 +119,7 @@ TEST(SettledPoolTest, KeepsNoMoreThanItsNewMaximum) {
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 10}}}, 16).at("X"), 6);
 }
 
-/// Every way to give pools of one priority, weight and unit their sizes.
+/// Every combination of sizes for pools of one priority, weight and unit.
 class Splits {
  public:
   Splits(const PoolAsks& asks, int capacity) : capacity_(capacity) {
