@@ -33,7 +33,6 @@ constexpr int kMoreThanANodeHas = 40;  // CPUs
 /// Of the 76 CPUs that pods can have. The others are for a pod that starts while qrmd is not
 /// running, and for a pod whose admission was cut short and that still has its CPUs: then a pod
 /// that runs without CPUs is an error, not a lack of room.
-/// CPUs is an error, not a lack of room.
 constexpr int kMostCpusTaken = 60;
 
 class CrashTest {

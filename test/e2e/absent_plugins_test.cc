@@ -115,7 +115,7 @@ TEST_F(AbsentPluginsTest, NoPodIsRejectedForABuiltInPluginThatIsDisabled) {
   EXPECT_FALSE(CpuSet::Parse(Cpus("after"))->Intersects(*CpuSet::Parse(cpus)))
       << "no CPUs are placed, and exclusive CPUs stay so";
   EXPECT_EQ(Cpus("before"), cpus) << "it keeps what it has";
-  EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("away")) << "what it gave is on record";
+  EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("away")) << "its allocations are on record";
   EXPECT_THAT(*node_->Qrmctl({"status"}),
               AllOf(HasSubstr("yes, degraded"), HasSubstr("the plugin of cpu is away: ")));
 }

@@ -14,10 +14,10 @@
 namespace qrm::test {
 namespace {
 
-/// A pod's UID, or its namespace and name in one; and the container's name.
+/// A pod's UID, or its namespace and name in one text; and the container's name.
 using Key = std::pair<std::string, std::string>;
 
-/// What qrmd says about one container.
+/// qrmd's values for one container.
 struct Reported {
   std::string runtime_id;
   CpuSet cpus;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Causes what each alert of charts/qrm is about on running nodes, and undoes it; plays to promtool, by the rules as they
-# are, what qrmd served before, meanwhile and after. Ends with 77 (skipped) where there is no promtool, or the disk of a
-# state cannot be filled.
+# Causes the condition of each alert of charts/qrm on running nodes, and ends it; plays qrmd's metrics of before,
+# meanwhile and after to promtool with the unchanged rules. Ends with 77 (skipped) where there is no promtool, or the
+# disk of a state cannot be filled.
 #   test/e2e/alerts.sh BUILD_DIR
 set -euo pipefail
 
@@ -38,7 +38,7 @@ scrape() {
   sed '1,/^\r*$/d' <&4 | tr -d '\r'
   exec 4>&-
 }
-# Until a line of what is served matches each of the arguments; that is in $work/served then.
+# Until each of the arguments matches a line of the metrics, which are in $work/served then.
 until_served() {
   local line
   for line in "$@"; do
@@ -49,7 +49,7 @@ until_served() {
     fail "qrmd does not serve $line: $(cat "$work/served") $(tail -5 "$work/log")"
   done
 }
-# Keeps what is served now as one more minute of the act $2 (1 before, 2 meanwhile, 3 after) of the alert $1.
+# Keeps the present metrics as one more minute of the act $2 (1 before, 2 meanwhile, 3 after) of the alert $1.
 keep() {
   local minute
   minute=$(find "$frames" -name "$1.$2.*" | wc -l)
@@ -66,7 +66,7 @@ stop_qrmd() {
   kill "$qrmd"
   wait "$qrmd" || true
 }
-# The nic plugin, with its NIC on NUMA node $1 of a machine that has more of them than the node.
+# The nic plugin, with its NIC on NUMA node $1 of a machine with more nodes than this one.
 start_nic() {
   cat >"$work/nic.yaml" <<END
 machine: "synthetic:package:10 [numa] core:1 pu:1"
@@ -172,7 +172,7 @@ until_served 'qrm_runtime_mode\{mode="nri"\} 1' 'qrm_ready 1'
 keep QrmObserverMode 3
 keep QrmNotReady 3
 
-# Those of the pod-resources API have kubelet's names, so that its rules hold for them; promtool objects to some.
+# Metrics of the pod-resources API have kubelet's names, which kubelet's rules need; promtool objects to some.
 grep -v pod_resources_endpoint_ "$work/served" | promtool check metrics
 
 # kubelet's CPU manager.
@@ -216,7 +216,7 @@ until_served 'qrm_disk_failing 0' 'qrm_ready 1'
 keep QrmDiskFailing 3
 for ((j = 1; j <= i; ++j)); do remove "full$j"; done
 
-# A plugin that is killed, while a pod that has something of it goes.
+# A plugin that is killed, while a pod with its allocation ends.
 start_nic 0
 until_served 'qrm_plugin_live\{resource="NIC"\} 1'
 keep QrmPluginAway 1
@@ -373,7 +373,7 @@ series() {
     function add(name) { values[name] = values[name] " " (name in now ? now[name] "+0x" (times - 1) : "_x" times) }
     END { for (name in last) add(name); for (name in values) printf "      - {series: \x27%s\x27, values: \x27%s\x27}\n", name, values[name] }'
 }
-# How long one of $2 that were kept of act $1 lasts.
+# How long one of the $2 samples of act $1 lasts.
 minutes() {
   case $1 in
     1) echo 5 ;;
@@ -391,7 +391,7 @@ ends() {
   done
 }
 
-# What promtool plays.
+# promtool's input series.
 scenes() {
   echo "rule_files: [$rules]"
   echo "evaluation_interval: 1m"

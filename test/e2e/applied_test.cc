@@ -1,4 +1,4 @@
-// Whether running containers have the values that they are promised, on a simulated runtime.
+// Whether running containers have their promised values, on a simulated runtime.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -135,7 +135,7 @@ std::string PodOfTwo(const PodSpec& spec) {
   return pod.SerializeAsString();
 }
 
-/// A plugin that keeps the state loop waiting: it answers no question for hints before it is let.
+/// A plugin that keeps the state loop waiting: it answers requests for hints only when released.
 class SlowPlugin {
  public:
   explicit SlowPlugin(const std::string& socket) {
@@ -183,7 +183,7 @@ TEST_F(AppliedTest, SidecarWithoutUpdatesIsNotDrift) {
         {.name = "slow", .uid = "slow", .labels = {{kRoleLabel, "slow"}}, .container = {}});
   });
   ASSERT_TRUE(Await([&] { return slow.waiting(); }));
-  // Either one begins now, or one was under way, which ends behind this admission as well.
+  // A reconcile begins now, or was under way and ends after this admission as well.
   Await([&] { return slow.reconciled(); }, std::chrono::seconds(2));
   PodSpec helper = pod;
   helper.container.name = "helper";

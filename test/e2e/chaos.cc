@@ -43,7 +43,7 @@ constexpr std::size_t kPlugins = 2;  // memory inside qrmd, cpu in a process
 /// A pod whose removal the runtime kept to itself is found by the next list.
 constexpr std::chrono::seconds kSoonFree{15};
 
-/// The first CPU is for those who share; owners get the others, one each.
+/// The first CPU is for pods that share; owners get one exclusive CPU each.
 class Chaos {
  public:
   explicit Chaos(uint32_t seed)
@@ -54,14 +54,14 @@ class Chaos {
     QRM_RETURN_IF_ERROR(node_.Start(1));
     return StartPlugin();
   }
-  /// Faults, pods that come and go beside them, and what must hold when all is up again.
+  /// Faults, pods that come and go beside them, and the checks when all is up again.
   Status Round();
   Status Stop() {
     QRM_RETURN_IF_ERROR(kubelet_.RemovePodsBut({}));
     return node_.Stop();
   }
   std::string Summary() const;
-  /// What qrmd said last.
+  /// The end of qrmd's log.
   std::string LogEnd() const;
 
  private:
@@ -140,9 +140,9 @@ void Chaos::ArmKiller() {
   killers_.push_back(std::make_unique<Killer>(pid, after));
 }
 
-/// Starts what was killed, and has kubelet take away what it knows nothing of.
+/// Starts what was killed, and has kubelet remove pods that it does not know.
 Status Chaos::Repair() {
-  killers_.clear();  // those that did not strike yet are called off
+  killers_.clear();  // pending kills are called off
   if (!Await([this] { return kubelet_.ListContainers().ok(); }, std::chrono::seconds(30))) {
     return Errorf(StatusCode::kUnavailable, "containerd does not answer; see containerd.log");
   }
@@ -161,7 +161,7 @@ Status Chaos::Repair() {
   return kubelet_.RemovePodsBut(uids);
 }
 
-/// What fails is left as it is: kubelet would try again.
+/// Failures are ignored: kubelet would try again.
 void Chaos::Disturbed() {
   for (int acts = 4 + Draw(8); acts > 0; --acts) {
     const int what = Draw(10);
@@ -174,7 +174,7 @@ void Chaos::Disturbed() {
   }
 }
 
-/// A containerd that was killed finds parts of its own files, and is asked again as kubelet does.
+/// A containerd that was killed finds some of its former files, and is asked again as kubelet does.
 bool IsOfQrmd(const Status& refusal) {
   return MessageOf(refusal).find("cannot admit") != std::string::npos;
 }
@@ -225,7 +225,7 @@ std::map<std::string, Chaos::Pod>::iterator Chaos::DrawPod() {
   return std::next(pods_.begin(), Draw(static_cast<int>(pods_.size())));
 }
 
-// Where the runtime does not do it now, kubelet does it when all is up again.
+// If the runtime does not do it now, kubelet does it when all is up again.
 Status Chaos::Remove() {
   if (pods_.empty()) {
     return OkStatus();
@@ -299,7 +299,7 @@ Status Chaos::ExpectOwners() {
   return OkStatus();
 }
 
-/// Nothing is on record but the pods that there are.
+/// Only existing pods are on record.
 Status Chaos::ExpectRecords() {
   QRM_ASSIGN_OR_RETURN(const v1::ListPodsResponse records, node_.ListPods());
   for (const v1::Pod& pod : records.pods()) {

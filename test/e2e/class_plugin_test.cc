@@ -1,5 +1,5 @@
-// A type of classes that is a process of its own (plugins/examples/open_files), through a real
-// qrmd: with real processes as containers of a runtime that is played.
+// A type of classes in a separate process (plugins/examples/open_files), through a real qrmd: real
+// processes are the containers of a simulated runtime.
 #include <filesystem>
 #include <fstream>
 #include <memory>

@@ -188,7 +188,7 @@ TEST_F(ClassTest, AChangeOfClassReachesAWriterUnderWay) {
   std::cout << "24 MiB: " << Seconds(writes.back()) << " s with a change after 2 s; at most "
             << MostInOneSecond(writes) << " MiB in a second\n";
   EXPECT_NEAR(Seconds(writes.back()), 4.0, 0.5);
-  // The kernel lets 8.75 MiB through in some second of a writer that has 8 MiB/s from its start.
+  // In some seconds the kernel lets 8.75 MiB through for a writer with 8 MiB/s from its start.
   EXPECT_LE(MostInOneSecond(writes), 8.0 * 1.1);
 }
 

@@ -1,4 +1,4 @@
-// What a compute driver gives, in the kernel before a program's first instruction: beside a real
+// A compute driver's CPUs are in the kernel before a program's first instruction: beside a real
 // containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <csignal>
@@ -87,7 +87,7 @@ class ComputeContainerTest : public testing::Test {
                                                std::move(script));
     ASSERT_TRUE(IsOk(node_.WaitForPlugins(2)));
   }
-  /// What the program has said once it knows its CPUs.
+  /// The program's output once it knows its CPUs.
   std::vector<std::string> LogOf(const RunningPod& pod) {
     std::vector<std::string> lines;
     EXPECT_TRUE(Await([&] {
@@ -169,7 +169,7 @@ TEST_F(ComputeContainerTest, AContainerRunsInThePoolBesideTheExclusiveCpu) {
   EXPECT_THAT(LogOf(*web), Contains(StartsWith("cpus 0-1 mems 0 ")));
   const auto shared = RunShared();
   ASSERT_TRUE(IsOk(shared.status()));
-  EXPECT_EQ(AllowedCpus(PidOf(*shared)), "0") << "the other CPU is the first one's own";
+  EXPECT_EQ(AllowedCpus(PidOf(*shared)), "0") << "the other CPU is exclusive";
   EXPECT_THAT(node_.Qrmctl({"pods"}).value_or(""), testing::HasSubstr("1* +0"));
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 class DriverKillTest : public testing::Test, protected DriverNode {
  protected:
-  /// While it lives, programs that are started die at that write of their own; none at -1.
+  /// While it exists, programs that are started die at that write of their own; none at -1.
   class Death {
    public:
     Death(const std::string& bin, int write) {
@@ -130,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Each, CallTest, testing::Values("admit", "add", "remove
 
 TEST_F(DriverKillTest, OfTheDaemonAtAnyOfItsWritesGivesEachCpuToOneAndLosesNone) {
   constexpr int kWrites = 20;  // a start takes 8, an admission 6, a removal about as many
-  // A commit takes two, one after the other: one of them is met, however many the start took.
+  // A commit takes two writes, one after the other: the kill meets one of them, however many writes
+  // the start took.
   const int step = std::getenv("QRM_DRIVER_KILLS") != nullptr ? 1 : 2;
   StartDriver(GiveLast);
   int died_at_work = 0;

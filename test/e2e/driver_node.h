@@ -68,7 +68,7 @@ inline std::string Deterministic(const google::protobuf::Message& message) {
   return bytes;
 }
 
-/// A node whose driver answers what `admit` says.
+/// A node whose driver answers by `admit`.
 class DriverNode {
  public:
   using Admit = std::function<Status(const AdmitRequest&, AdmitResponse&)>;

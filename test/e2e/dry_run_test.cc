@@ -91,7 +91,7 @@ class DryRunTest : public testing::Test {
     std::ofstream(manifest_) << manifest;
     return node_->Qrmctl({"admit", "--dry-run", "-f", manifest_, "-o", format});
   }
-  /// What was decided about the pod's container, by a dry run or by `explain`.
+  /// The decision about the pod's container, by a dry run or by `explain`.
   static Json DecisionIn(const StatusOr<std::string>& output) {
     EXPECT_TRUE(output.ok()) << output.status();
     const Json document = Json::parse(output.value_or("{}"), nullptr, false);

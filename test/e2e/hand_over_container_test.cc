@@ -35,7 +35,7 @@ class HandOverContainerTest : public testing::Test {
   Node node_{QrmdBesideContainerd("hand-over", {.builtin_plugins = "cpu"})};
 };
 
-// So many that the runtime needs longer for their updates than for making the owner.
+// So many that the runtime needs longer for their updates than for creating the owner.
 constexpr int kShared = 32;
 
 TEST_F(HandOverContainerTest, AContainersCpusAreExclusiveFromItsCreationOn) {

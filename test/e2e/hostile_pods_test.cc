@@ -1,4 +1,5 @@
-// Pods whose labels and annotations attack the node: it goes on placing others, and does not grow.
+// Pods whose labels and annotations attack the node: it continues to place others, and does not
+// grow.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -42,7 +43,7 @@ constexpr char kCpu[] = "katalyst.kubewharf.io/cpu_enhancement";
 constexpr char kMemory[] = "katalyst.kubewharf.io/memory_enhancement";
 constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kExclusive[] = R"({"numa_binding": "true", "numa_exclusive": "true"})";
-/// As much as Kubernetes takes in annotations.
+/// The size that Kubernetes accepts in annotations.
 constexpr std::size_t kMuch = 250'000;
 constexpr milliseconds kSoon{100};
 
@@ -110,8 +111,8 @@ class HostilePodsTest : public testing::Test {
     return std::exchange(waits_, {});
   }
 
-  const TempDir dir_ = TempDir::InMemory();  // how long others sync their disks is not measured
-  // All are more patient than by default: how long pods wait is measured, also on a busy machine.
+  const TempDir dir_ = TempDir::InMemory();  // syncs of other disks are not measured
+  // All deadlines are longer than by default: the wait of pods is measured, also on a busy machine.
   SimulatedRuntime runtime_{dir_.path(), std::chrono::seconds(60)};
   Node node_;
   std::atomic<int> honest_ = 0;
@@ -318,10 +319,10 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
   static constexpr int kHonest = kAttackers * (kPods / kAttackers / kHonestEvery);
   static constexpr int kRounds = 3;
 
-  // In real time as those who attack it: what else the machine does is not measured.
+  // In real time as the attackers: other work of the machine is not measured.
   ManyHostilePodsTest() : HostilePodsTest("0") {}
 
-  /// How long each honest pod has waited, without the time in which the machine stood still.
+  /// The wait of each honest pod, without the time in which the machine was stalled.
   std::vector<milliseconds> Waited() {
     std::vector<milliseconds> waited;
     for (const auto& [begin, end] : TakeWaits()) {
@@ -353,7 +354,7 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
       EXPECT_TRUE(IsOk(runtime_.RemovePod(name)));
     }
   }
-  /// Runs all hostile pods, and what comes beside them.
+  /// Runs all hostile pods, and the honest pods beside them.
   void AttackAll() {
     std::vector<std::future<void>> attackers;
     attackers.reserve(kAttackers);
@@ -375,8 +376,7 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
 TEST_F(ManyHostilePodsTest, KeepNoPodWaitingAndFillNothing) {
   const Use before = Measure();
   std::vector<milliseconds> took;
-  // What an attack does to others it does each time; what the machine's other work does, it does
-  // not.
+  // An attack has its effect each time; the machine's other work does not.
   for (int round = 0; round < kRounds && (took.empty() || took.back() > kSoon); ++round) {
     AttackAll();
     took = Waited();

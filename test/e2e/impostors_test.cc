@@ -1,5 +1,5 @@
-// Those who play a plugin, kubelet or an administrator without being one: they get nothing, and
-// pods are placed as before.
+// Processes that pretend to be a plugin, kubelet or an administrator: they get nothing, and pods
+// are placed as before.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +45,7 @@ class ImpostorsTest : public testing::Test {
     kubelet_.SetToken(kToken);
   }
   void SetUp() override { ASSERT_TRUE(IsOk(node_.Start(1))); }
-  /// A plugin registers after those that came before it: then qrmd has seen these.
+  /// A plugin registers after the earlier sockets: then qrmd has seen these.
   void LetAnotherRegister() {
     honest_ = std::make_unique<ScriptedPlugin>(
         plugins_ + "/zz.sock", PluginScript{.identity = IdentityFor("example.com/honest")});
@@ -60,7 +60,7 @@ class ImpostorsTest : public testing::Test {
     }
     return names;
   }
-  /// The median of several, for others may keep the machine busy.
+  /// The median of several, since other work may keep the machine busy.
   void ExpectPodsAreAdmittedSoon() {
     int soon = 0;
     constexpr int kPods = 5;
@@ -73,7 +73,7 @@ class ImpostorsTest : public testing::Test {
     EXPECT_GT(soon, kPods / 2);
   }
 
-  /// A qrmctl that others can run, and the way to the socket.
+  /// A qrmctl that other users can run, and access to the socket's path.
   void LetOthersIn() const {
     ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
     ASSERT_EQ(::chmod((dir_ / "node").c_str(), 0755), 0);
@@ -82,7 +82,7 @@ class ImpostorsTest : public testing::Test {
         std::filesystem::canonical("/proc/self/exe").parent_path() / "qrmctl", qrmctl);
     ASSERT_EQ(::chmod(qrmctl.c_str(), 0755), 0);
   }
-  /// What it says when it fails for `user`; empty when it does not.
+  /// The error for `user`; empty when it succeeds.
   std::string QrmctlAs(int user, const std::vector<std::string>& words) const {
     const std::string id = std::to_string(user);
     std::vector<std::string> command = {"/usr/bin/setpriv", "--reuid=" + id, "--regid=" + id,

@@ -30,7 +30,7 @@ Status NoDisk(const std::string& what) {
                 std::generic_category().message(errno));
 }
 
-// Only what may run after a fork. Every write's time goes into `pipe`.
+// Only async-signal-safe calls, since it runs after a fork. Every write's time goes into `pipe`.
 [[noreturn]] void Write(const char* procs, const char* disk, std::size_t count, int pipe) {
   const int joined = ::open(procs, O_WRONLY);
   const int file = ::open(disk, O_WRONLY | O_DIRECT);

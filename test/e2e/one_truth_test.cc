@@ -77,7 +77,7 @@ class OneTruthTest : public testing::Test {
   static std::string ResourceOf(const std::string& plugin) {
     return plugin == "nic" ? "NIC" : plugin;
   }
-  /// As after a lost disk: the plugin begins with nothing.
+  /// As after a lost disk: the plugin starts without a state.
   void LoseStateOf(const std::string& plugin) {
     node_->KillPlugin(plugin);
     for (const auto& entry : fs::directory_iterator(dir_ / "node/state")) {
@@ -87,7 +87,7 @@ class OneTruthTest : public testing::Test {
     }
     ASSERT_TRUE(IsOk(StartPlugin(plugin)));
   }
-  /// Beside itself, as of now.
+  /// Copies the present state beside itself.
   void KeepStateOfCpuPlugin() {
     node_->KillPlugin("cpu");
     for (const std::string& end : kDatabase) {
@@ -163,8 +163,8 @@ TEST_F(OneTruthTest, ResyncRestoresExactlyTheAllocationsOfAPluginThatLostItsStat
   EXPECT_FALSE(runtime_.RunPod(Pod("more", 1, 1)).ok()) << "one CPU is left, for the default pool";
 }
 
-// Its state is as it was before pods went and others came, as when the power takes back what waited
-// for no disk.
+// Its state is from before pods went and others came, as when a power loss takes writes that were
+// not synced.
 TEST_F(OneTruthTest, ResyncRestoresTheLatestGrantsThatAPluginLostWithThePower) {
   Start("");
   ASSERT_TRUE(IsOk(StartPlugin("cpu")));
@@ -286,7 +286,7 @@ TEST_F(OneTruthTest, RunningContainersKeepTheirCpusWhenTheCheckpointIsLost) {
   EXPECT_FALSE(CpusOf("c").Intersects(a | b));
 }
 
-// Of the whole process, counted by the kernel's tracer.
+// System calls of the whole process, counted by strace.
 TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
   constexpr char kStrace[] = "/usr/bin/strace";
   if (!fs::exists(kStrace)) {
@@ -356,7 +356,7 @@ TEST_F(OneTruthTest, AdmissionsGoOnWhileASlowPluginIsRelievedOfManyOrphans) {
   const ScriptedPlugin plugin(dir_ / "node/plugins/slow.sock", script);
   EXPECT_TRUE(Await([&] { return asked > 0; }));
   constexpr int kPods = 10;
-  int soon = 0;  // of most, for others may keep the machine busy
+  int soon = 0;  // for most pods, since other work may keep the machine busy
   for (int number = 0; number < kPods; ++number) {
     EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("pod" + std::to_string(number), 0, 0, ""))));
     soon += runtime_.last_creation() < milliseconds(150) ? 1 : 0;

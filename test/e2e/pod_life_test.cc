@@ -1,4 +1,5 @@
-// When the place of a pod or container is free again, and who gets it, on a simulated runtime.
+// When the allocations of a pod or container are free again, and which pod gets them, on a
+// simulated runtime.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -53,10 +54,10 @@ PodSpec Pod(const std::string& name, int cpus, const std::string& uid = "") {
       .name = name, .uid = uid.empty() ? "uid-" + name : uid, .container = Container("main", cpus)};
 }
 
-/// A node of five CPUs, of which containers get their own; CPU 0 is reserved.
+/// A node of five CPUs, which containers get exclusively; CPU 0 is reserved.
 class PodLifeTest : public testing::Test {
  protected:
-  /// The place of an ended pod is kept for `ended_after`.
+  /// The allocations of an ended pod are kept for `ended_after`.
   void Start(const std::string& ended_after, const std::string& builtin_plugins = "cpu") {
     std::ofstream(dir_ / "qrmd.yaml") << kMachine << "topology-policy: none\nplugins:\n  cpu:\n"
                                       << "    reserved-cpus: \"0\"\n    static: true\n";

@@ -1,4 +1,4 @@
-// SIGHUP, which operators send to daemons that have read their configuration; and without it.
+// Reload by SIGHUP and without it.
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -102,7 +102,7 @@ class ReloadClassesTest : public ReloadTest {
   std::string Classes() const { return node_->Qrmctl({"classes"}).value_or(""); }
 };
 
-/// With the cpu plugin inside, and a pool of its keys.
+/// With the built-in cpu plugin, and a pool of its keys.
 class ReloadPluginsTest : public ReloadTest {
  protected:
   static constexpr char kWeb[] = "web: {cpus: \"3\", roles: [web]}";
@@ -125,7 +125,7 @@ class ReloadPluginsTest : public ReloadTest {
   }
 };
 
-/// Where a ConfigMap is mounted: the file is a link into a directory behind a link that is swapped.
+/// A mounted ConfigMap: the file is a link into a directory behind a link that is swapped.
 class ReloadMountTest : public ReloadPluginsTest {
  protected:
   void SetUp() override {
@@ -286,7 +286,7 @@ TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(IsOk(node_->GetStatus().status()));
 }
 
-// A disk or a file that takes its time.
+// A slow disk or file.
 TEST_F(ReloadTest, FileThatIsSlowToReadHoldsNoContainerUp) {
   const std::string fifo = dir_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

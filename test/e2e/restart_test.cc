@@ -1,4 +1,4 @@
-// What outlives the end of qrmd and of plugin processes, on a simulated runtime.
+// State that outlives the end of qrmd and of plugin processes, on a simulated runtime.
 #include <chrono>
 #include <csignal>
 #include <cstdint>

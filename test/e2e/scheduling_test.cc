@@ -107,8 +107,8 @@ class SchedulingTest : public testing::Test {
     return threads;
   }
 
-  /// Threads take their priority when they run for the first time, which is not yet when qrmd
-  /// serves.
+  /// Threads get their priority when they run for the first time, which may be after qrmd's
+  /// readiness.
   bool ComeToHave(const std::function<int(pid_t)>& value_of, int value) const {
     return Await([&] { return Threads(value_of)[value] == kOnTheWay; });
   }

@@ -210,7 +210,7 @@ Status SimulatedRuntime::Resize(const std::string& pod_name, const ContainerSpec
   return nri_.Call("UpdateContainer", request.SerializeAsString()).status();
 }
 
-// What fails is undone, as by the runtime.
+// A failure is undone, as by the runtime.
 Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSandbox& pod,
                                         Entry entry) {
   entry.asked = std::chrono::steady_clock::now();
@@ -260,7 +260,7 @@ ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() {
       }
       nri::Container now;
       *now.mutable_linux()->mutable_resources()->mutable_cpu() = CpusetsOf(entry);
-      // Messages one after another are one message, where the later one counts.
+      // Consecutive messages are one message, where the later one counts.
       inventory.containers.push_back(bytes_of(entry.container, entry.serialized) +
                                      now.SerializeAsString());
     }
@@ -313,7 +313,7 @@ nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
   return cpusets;
 }
 
-// A runtime only logs what becomes of these.
+// A runtime only logs the result of these.
 Status SimulatedRuntime::Tell(nri::Event event, const nri::PodSandbox& pod,
                               const nri::Container& container) {
   const Status told = nri_.StateChange(event, pod, container, patience_);

@@ -32,8 +32,8 @@ namespace qrm::test {
 /// Threads: any; one for each pod.
 class SimulatedRuntime {
  public:
-  /// The two sockets are made in `directory`. Cuts qrmd off that has not answered within
-  /// `patience`, by default that of containerd.
+  /// The two sockets are made in `directory`. Disconnects qrmd if it has not answered within
+  /// `patience`, by default containerd's timeout.
   explicit SimulatedRuntime(const std::string& directory,
                             std::chrono::milliseconds patience = std::chrono::seconds(2));
 
@@ -59,13 +59,13 @@ class SimulatedRuntime {
   Status ResizeUnseen(const std::string& pod_name, const ContainerSpec& container);
   /// The container runs to its end; the pod lives on.
   Status EndContainer(const std::string& pod_name, const std::string& container);
-  /// The pod's containers end for good, as those of a job; its stopped sandbox stays.
+  /// The pod's containers end for good, as in a job; its stopped sandbox stays.
   Status FinishPod(const std::string& name);
   Status RemovePod(const std::string& name);
   /// The runtime reports a sandbox for `spec`, which another plugin then rejects: no further event
   /// follows.
   Status RefuseSandbox(const PodSpec& spec);
-  /// From when to when qrmd answered the latest CreateContainer of the pod.
+  /// The begin and the end of qrmd's answer to the latest CreateContainer of the pod.
   std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>
   CreationOf(const std::string& pod_name) const;
   /// How long qrmd took to answer the latest CreateContainer of all pods.
@@ -83,18 +83,18 @@ class SimulatedRuntime {
   /// cpusets of containers, do not return to them by themselves, and none can be set that has one.
   void SetOffline(const CpuSet& cpus);
 
-  /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
+  /// The present values of the pod's first container, in the proposal's form: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}, "rdt_class": ...},
-  /// without what is empty.
+  /// without empty ones.
   nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
-  /// What qrmd called over NRI of its own accord: nothing, or old runtimes deadlock.
+  /// qrmd's unsolicited calls over NRI: none, since old runtimes deadlock.
   std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }
   /// UpdateContainerResources calls so far.
   std::size_t updates() const { return cri_.update_count(); }
-  /// The values that updates set on the pod's latest container of that name.
+  /// The values of updates of the pod's latest container of that name.
   ::runtime::v1::LinuxContainerResources Updated(const std::string& pod_name,
                                                  const std::string& container) const;
-  /// CRI calls are carried out at once, and answered that late from now on.
+  /// CRI calls are carried out at once, and answered so much later from now on.
   void DelayAnswers(std::chrono::milliseconds delay) { cri_.SetDelay(delay); }
   /// ListContainers calls so far.
   int lists() const { return cri_.lists(); }
@@ -122,7 +122,7 @@ class SimulatedRuntime {
     std::vector<Entry> entries;  ///< its containers, also those that have ended, by age
   };
 
-  /// What is asked over CRI.
+  /// The requests over CRI.
   StatusOr<std::string> RunSandbox(const ::runtime::v1::PodSandboxConfig& config);
   StatusOr<std::string> MakeContainer(const std::string& sandbox_id,
                                       const ::runtime::v1::ContainerConfig& config);

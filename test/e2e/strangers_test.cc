@@ -75,8 +75,8 @@ class StrangersTest : public testing::Test {
     }));
     ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod0"))));  // kubelet has reported all its pods by then
   }
-  /// True when so many creations in a row were answered at once before `held` was. On a machine
-  /// that is busy with other things, the first ones may not do.
+  /// True when so many creations in a row were answered at once before `held` was. On a busy
+  /// machine, the first ones may not be.
   template <typename T>
   bool AdmitsOthersSoonBeside(const std::future<T>& held) {
     int in_a_row = 0;
@@ -91,7 +91,7 @@ class StrangersTest : public testing::Test {
     }
     return in_a_row == kAdmissions && !IsReady(held);
   }
-  /// How qrmd placed the slow pod; empty while it has not.
+  /// How qrmd placed the slow pod; empty until then.
   std::string PlaceOfSlow() const { return node_.Qrmctl({"explain", "slow"}).value_or(""); }
 
   const TempDir dir_;

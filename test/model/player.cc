@@ -115,7 +115,7 @@ Status Player::EndFaults() {
   return OkStatus();
 }
 
-// During a fault, differences would be the fault's own.
+// Ends the present faults, so that the checks do not find their effects.
 Status Player::BringBack() {
   if (read_only_for_ > 0) {
     read_only_for_ = 0;

@@ -1,4 +1,4 @@
-// What plugins that are not there mean for admissions.
+// Admissions while plugins are not running.
 #include <string>
 #include <vector>
 

@@ -148,7 +148,7 @@ TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
 }
 
-// A plugin of others knows the name, and what one of it is.
+// An external plugin knows the resource's name and unit.
 TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch_millicpu", 4000}};

@@ -67,14 +67,14 @@ class DriverModel {
                                            options_);
   }
 
-  /// One pod comes, comes again or goes. Errors: what is wrong then.
+  /// One pod comes, comes again or goes. Errors: a wrong decision.
   Status Step() {
     const std::string name = fmt::format("pod-{}", Pick(random_, 0, 9));
     QRM_RETURN_IF_ERROR(Pick(random_, 0, 1) == 0 ? Admit(name) : Remove(name));
     return Check();
   }
 
-  /// All pods go. Errors: what is not free then.
+  /// All pods go. Errors: CPUs that are not free then.
   Status Empty() {
     for (int tries = 0; tries < 100 && !pods_.empty(); ++tries) {
       const auto all = pods_;
@@ -228,7 +228,7 @@ class DriverModel {
 
   Status ExpectKept(const std::string& name, const Pod& pod, const Given& kept,
                     const Answer& answer) {
-    if (!answer.status.ok()) {  // it is wrong still, or wrong where this time it should be near
+    if (!answer.status.ok()) {  // still a wrong answer, or not near although it should be
       return OkStatus();
     }
     const CpuSet uses = kept.own.cpus | kept.SharedOf(ledger_.Free());
@@ -244,14 +244,14 @@ class DriverModel {
     const std::string uid = "uid-" + name;
     const Status removed = RunOn(state_, [&] {
       for (const std::string driver : {"one", "two"}) {
-        releaser_.Replay(sdk::DriverResource(driver));  // its patience is over
+        releaser_.Replay(sdk::DriverResource(driver));  // its time is over
       }
       return releaser_.RemovePods({uid});
     });
     QRM_RETURN_IF_ERROR(removed);
     Settle(state_);
     Settle(state_);  // plugins are notified after the driver
-    // A removal that was due is taken with any other.
+    // A removal that is due is finished together with any other.
     std::erase_if(pods_, [&](const auto& entry) {
       const auto& [other, pod] = entry;
       RandomDriver* const driver = DriverOf(pod);
@@ -271,7 +271,7 @@ class DriverModel {
     return OkStatus();
   }
 
-  /// What is on record, and what the cpu plugin has, is what the ledger says.
+  /// The records and the cpu plugin agree with the ledger.
   Status Check() {
     CpuSet withheld;
     std::set<std::string> recorded;

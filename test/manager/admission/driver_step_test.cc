@@ -40,7 +40,7 @@ class DriverStepTest : public AdmitterTest {
     change(driver);
     plugins_.Set(kFast, driver);
   }
-  /// How often it was said that the removal has come about.
+  /// How often the removal was reported as due.
   int RemoveWeb() {
     int done = 0;
     EXPECT_TRUE(
@@ -201,7 +201,7 @@ TEST_F(DriverStepTest, AnAdmissionThatNeedsTheRoomWaitsForTheDriver) {
     EXPECT_FALSE(releaser_.FinishRemovals());
   });
   Settle(state_);
-  EXPECT_EQ(done, 1) << "the answer of before is of no use any more";
+  EXPECT_EQ(done, 1) << "the former answer does not count any more";
 }
 
 TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAgainOnceItsDriverHasTakenTheRemoval) {

@@ -208,7 +208,7 @@ class WholeCoresNode {
     plugins_.Add("cpu", *cpu_);
   }
 
-  /// Empty: it would be admitted.
+  /// Empty: the container would be admitted.
   std::string Foretell(const ContainerDemand& demand) {
     return dry_run_.Run({demand}, DeadlineAfter(std::chrono::seconds(10))).message;
   }

@@ -55,7 +55,7 @@ class DryRunsTest : public testing::Test {
     runs_->Ask(pod, [answer](const Answer& report) { answer->set_value(report); });
     return answer->get_future();
   }
-  /// Keeps the plugin from giving its first answer until Release.
+  /// Delays the plugin's first answer until Release.
   void Hold() {
     plugins_.on_call = [this, first = true](const std::string&) mutable {
       if (std::exchange(first, false)) {
@@ -64,7 +64,7 @@ class DryRunsTest : public testing::Test {
       }
     };
   }
-  /// Asks, and returns when the plugin has been.
+  /// Asks, and returns when the plugin was called.
   std::future<Answer> AskAndWaitForThePlugin() {
     auto answer = Ask();
     asked_.get_future().wait();
@@ -142,7 +142,7 @@ TEST_F(DryRunsTest, HoldsUpNoAdmissionWhileAPluginKeepsItWaiting) {
   EXPECT_EQ(report.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   Release();
   EXPECT_TRUE(report.get().ok());
-  test::Settle(state);  // the decision is noted behind the answer
+  test::Settle(state);  // the decision is recorded after the answer
 }
 
 TEST_F(DryRunsTest, AnswersForTheLargestPodInAMessageThatIsTaken) {

@@ -1,4 +1,4 @@
-// What becomes of a plugin's records and place when it is forgotten.
+// The records and the entry of a plugin that is forgotten.
 #include "manager/admission/forget_plugin.h"
 
 #include <gmock/gmock.h>

@@ -126,7 +126,7 @@ TEST_F(LeftAloneTest, KeepsTheAllocationsOfAPodThatWasPlacedBefore) {
   ASSERT_TRUE(Admit(second, MayOptOut()).ok());
   EXPECT_EQ(snapshot_ = state_.Load(), snapshot_);
   EXPECT_EQ(snapshot_->FindPod(first.pod.uid)->meta, first.pod)
-      << "its plugins know it as what it was";
+      << "its plugins still know its former allocation";
 }
 
 }  // namespace

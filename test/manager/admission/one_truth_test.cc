@@ -73,7 +73,7 @@ TEST_F(AdmitterTest, AsksNoPluginForWhatARunningContainerCouldNotChange) {
   EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is recreated";
 }
 
-// One that ran before the plugin of "nic", which gives a variable, was there.
+// A container that ran before the plugin of "nic", which gives a variable, had registered.
 ContainerDemand RunsWithoutNic() {
   ContainerDemand demand = Demand();
   demand.requests.Edit()["nic"] = 1;

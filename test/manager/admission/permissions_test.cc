@@ -34,7 +34,7 @@ StatusOr<Permissions> Read(const std::string& rules) {
   return permissions;
 }
 
-/// One namespace may have everything, one nothing at all; others, and kube-system, what is usual.
+/// One namespace may have everything, one nothing; others, and kube-system, have the defaults.
 constexpr char kRules[] = R"(
   - {namespaces: ["list*"], allow: [everything]}
   - {namespaces: [closed]})";
@@ -123,7 +123,7 @@ const FeatureCase kFeatures[] = {
 
 class FeatureTest : public testing::TestWithParam<FeatureCase> {
  protected:
-  /// Why a pod of `pod_namespace` does not get it; empty when it does.
+  /// The reason why a pod of `pod_namespace` does not get it; empty when it does.
   std::string Refusal(const std::string& pod_namespace, const std::string& owner = "",
                       const std::string& priority_class = "") const {
     const FeatureCase& param = GetParam();
@@ -160,7 +160,7 @@ TEST_P(FeatureTest, IsRejectedToOthersUnlessItIsUsualWhateverTheyForge) {
 
 TEST_P(FeatureTest, IsRejectedByTheFirstRuleThatNamesTheNamespace) {
   const std::string want = Sentence("rule 2 of permissions (namespaces closed)", "closed");
-  // dedicated_cores comes before what refines it.
+  // dedicated_cores comes before annotations that refine it.
   EXPECT_EQ(Refusal("closed"),
             GetParam().name == "NumaNodes"
                 ? "rule 2 of permissions (namespaces closed) does not allow own-cpus to namespace "

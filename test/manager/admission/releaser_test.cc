@@ -29,7 +29,7 @@ class ReleaserTest : public testing::Test {
       ASSERT_TRUE(state_.Commit(change).ok());
     });
   }
-  /// What is still posted uses the releaser.
+  /// Work that is still posted uses the releaser.
   void TearDown() override { test::Settle(state_); }
   void SetAway() {
     test::PluginScript away;
@@ -86,7 +86,7 @@ TEST_F(ReleaserTest, FinishesRemovalsForAnAdmissionThatNeedsTheRoom) {
     EXPECT_FALSE(releaser_.FinishRemovals());
   });
   test::Settle(state_);
-  EXPECT_EQ(plugins_.calls().size(), 2U) << "the answer of before is of no use any more";
+  EXPECT_EQ(plugins_.calls().size(), 2U) << "the former answer does not count any more";
   EXPECT_EQ(done, 1);
 }
 

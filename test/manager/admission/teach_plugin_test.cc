@@ -53,7 +53,7 @@ std::vector<std::string> Pods(const sdk::Grants& grants) {
   return uids;
 }
 
-/// After the loss of a log the checkpoint is older than the plugin's state: what pods had that are
+/// After the loss of a log the checkpoint is older than the plugin's state: CPUs of pods that are
 /// gone since may belong to others.
 TEST(TeachPluginTest, ResyncsNothingOfPodsThatTheRuntimeDoesNotHave) {
   const auto state = std::make_shared<const checkpoint::NodeState>(
@@ -108,7 +108,7 @@ TEST(TeachPluginTest, ResyncsNothingBeforeTheRuntimeHasReportedAllContainers) {
   EXPECT_TRUE(client->is_taught());
 }
 
-// A plugin that holds CPUs 0-1 for a pod that is gone.
+// A plugin with CPUs 0-1 for a pod that is gone.
 class TeachPluginWithOrphanTest : public testing::Test {
  protected:
   TeachPluginWithOrphanTest() {

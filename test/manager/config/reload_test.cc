@@ -53,8 +53,8 @@ class ReloadTest : public testing::Test {
   Reload reload_{Read("builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n"),
                  [this] { return ReadConfig(path_, {}); }};
   Status takes_;
-  std::vector<std::string> asked_;    // the keys of cpu, each time that plugins were to take theirs
-  std::vector<std::string> plugins_;  // that they are for
+  std::vector<std::string> asked_;    // the cpu keys of each call that passes keys to plugins
+  std::vector<std::string> plugins_;  // of the call
 };
 
 TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {

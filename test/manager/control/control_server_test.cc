@@ -81,11 +81,11 @@ TEST_F(ControlServerTest, SocketIsForItsOwnerOnly) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-/// Whether user `uid` gets an answer from the socket at `path`, and not the end of the connection.
+/// Whether user `uid` gets an answer from the socket at `path`, instead of a closed connection.
 bool IsServed(const std::string& path, uid_t uid) {
   bool served = false;
   std::thread([&] {
-    // The system call takes the rights of this thread alone; the library's function those of all.
+    // The system call changes this thread only; the library's function changes all threads.
     if (syscall(SYS_setresuid, uid, uid, uid) != 0) {
       return;
     }

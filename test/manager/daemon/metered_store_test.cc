@@ -1,4 +1,4 @@
-// What an operator's dashboard sees of the checkpoint.
+// The checkpoint's metrics.
 #include "manager/daemon/metered_store.h"
 
 #include <filesystem>

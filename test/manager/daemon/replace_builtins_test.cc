@@ -18,7 +18,7 @@ namespace {
 using test::CountingPlugin;
 using testing::HasSubstr;
 
-/// Cannot take over what was given.
+/// Cannot take over allocations.
 class RefusingPlugin final : public sdk::ResourcePlugin {
  public:
   Status Restore(const sdk::Grants& /*grants*/) override {
@@ -53,7 +53,7 @@ class ReplaceBuiltinsTest : public testing::Test {
     });
     return value;
   }
-  /// One plugin of each resource; `memory` is the second's.
+  /// One plugin of each resource; `memory` is the second one.
   static std::vector<BuiltinPlugin> Fresh(std::unique_ptr<sdk::ResourcePlugin> memory) {
     std::vector<BuiltinPlugin> fresh;
     fresh.push_back({.resource = "cpu", .plugin = std::make_unique<CountingPlugin>()});

@@ -1,4 +1,4 @@
-// Specs without their transports: how they are read, kept and preferred.
+// Specs, separate from their transports: how they are read, kept and preferred.
 #include "manager/demand/exact_source.h"
 
 #include <functional>
@@ -267,7 +267,7 @@ TEST_F(SpecCacheLookupTest, DropsRequestsWhoseDeadlineHasPassed) {
   AfterLooking("a", std::chrono::hours(-1));
   AfterLooking("a");
   cache_.SetSettled();
-  EXPECT_EQ(told_, 1) << "those who came before a settling that never comes would fill the memory";
+  EXPECT_EQ(told_, 1) << "requests before a lookup that never ends would fill the memory";
 }
 
 /// Knows the given specs, at once or when asked, and looks as long as configured.
@@ -311,7 +311,7 @@ class FakeSpecSource final : public SpecSource {
 
 class ExactSourceTest : public testing::Test {
  protected:
-  /// Asks, and runs the I/O loop for as long as it has something to do now.
+  /// Asks, and runs the I/O loop as long as it has work.
   std::string Find(const std::string& container = "main", const std::string& uid = "uid") {
     RuntimePod pod = pod_;
     pod.uid = uid;
@@ -414,7 +414,7 @@ TEST_F(ExactSourceTest, EstimatesWhenNoSourceAnswersInTime) {
   std::string from;
   hasty.Find(pod_, created, DeadlineAfter(std::chrono::hours(1)),
              [&](const auto& demand) { from = demand->source; });
-  EXPECT_EQ(from, "") << "not on the thread that asks";
+  EXPECT_EQ(from, "") << "not on the caller's thread";
   io_.run();
   EXPECT_EQ(from, "estimate");
   pods_api_.EndLooking(Known(2));

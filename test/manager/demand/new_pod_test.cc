@@ -1,4 +1,4 @@
-// A manifest as the demands that an admission of its pod would start from.
+// A manifest becomes the demands with which an admission of its pod would begin.
 #include "manager/demand/new_pod.h"
 
 #include <gmock/gmock.h>

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const ContainerKey kKey{"uid-web", "main"};
 
-// Eight CPUs on two nodes; 0 is reserved, 1 in a pool of its own.
+// Eight CPUs on two nodes; 0 is reserved, 1 in a separate pool.
 class DriverOfferTest : public testing::Test {
  protected:
   DriverOfferTest() {

@@ -1,4 +1,4 @@
-// Where kubelet says that a pod's devices are, over a real socket.
+// Kubelet's NUMA nodes of a pod's devices, over a real socket.
 #include "manager/kubelet/device_nodes_source.h"
 
 #include <functional>
@@ -88,7 +88,7 @@ class DeviceNodesSourceTest : public testing::Test {
     return order_;
   }
 
-  /// The answer to the question about `demand`, which is asked here.
+  /// Asks about `demand`, and returns the answer.
   ContainerDemand AnswerTo(const ContainerDemand& demand) {
     inner_.demands.insert_or_assign(demand.container, demand);
     Ask(demand.container);

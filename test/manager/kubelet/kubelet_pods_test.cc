@@ -1,4 +1,4 @@
-// Kubelet's list over real TLS, with a certificate of its own.
+// Kubelet's list over real TLS, with a self-signed certificate.
 #include "manager/kubelet/kubelet_pods.h"
 
 #include <fstream>
@@ -135,7 +135,7 @@ TEST_F(KubeletPodsTest, AsksWithATokenThatMayReadPodsOnly) {
   KubeletPods pods(options);
   EXPECT_NE(Ask(pods, "uid"), nullptr);
   Ask(pods, "other");
-  EXPECT_EQ(kubelet_.answered(), 3) << "one of them to learn what the token may";
+  EXPECT_EQ(kubelet_.answered(), 3) << "one of them checks the token's permissions";
 }
 
 TEST_F(KubeletPodsTest, DoesNotAskWithATokenThatMayAnything) {

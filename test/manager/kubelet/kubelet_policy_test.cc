@@ -93,7 +93,7 @@ TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
   EXPECT_THAT(watch.conflicts(), IsEmpty());
 }
 
-/// A file that is gone from its directory and still seen, as through a mount of it alone.
+/// A file that is removed from its directory but still visible, as through a mount of the file.
 class ReplacedFile {
  public:
   ReplacedFile(const std::string& seen_as, const std::string& text)

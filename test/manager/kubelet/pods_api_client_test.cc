@@ -1,4 +1,5 @@
-// The Pods API over a real socket: with a kubelet that is there, absent, late, restarting, lying.
+// The Pods API over a real socket: with a kubelet that runs, is absent, late or restarting, or
+// lies.
 #include "manager/kubelet/pods_api_client.h"
 
 #include <future>

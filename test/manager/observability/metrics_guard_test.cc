@@ -98,7 +98,7 @@ class MetricsGuardTest : public testing::Test {
     options.review_ca_file = dir_ / "tls.crt";
     return options;
   }
-  /// What one reads who believes the certificate in the file `trusted`.
+  /// What a client reads that trusts the certificate in the file `trusted`.
   StatusOr<std::string> Read(const std::string& token, const std::string& trusted = "tls.crt") {
     return ReadAt(std::to_string(server_.metrics_port()) + "/metrics", token, trusted);
   }

@@ -1,4 +1,4 @@
-// The pod-resources socket, asked as its clients ask.
+// The pod-resources socket, with its clients' calls.
 #include "manager/podresources/pod_resources_server.h"
 
 #include <atomic>
@@ -227,7 +227,7 @@ TEST_F(PodResourcesServerTest, AllocatableFailsWhileNoPluginHasEverAnswered) {
   EXPECT_EQ(metrics_.pod_resources.v1.errors_get_allocatable.Value(), 1);
 }
 
-/// A plugin in a process of its own that knows devices by name.
+/// A plugin in a separate process that knows devices by name.
 class PodResourcesPlacementTest : public PodResourcesServerTest {
  protected:
   PodResourcesPlacementTest() {

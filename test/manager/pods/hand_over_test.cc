@@ -25,7 +25,7 @@ const ContainerKey kOwner{"uid-web", "main"};
 // directory that represents cgroups.
 class HandOverTest : public testing::Test {
  protected:
-  /// `cpus` are what it took.
+  /// `cpus` are the CPUs that it took.
   void Run(const std::string& pod, const std::string& cpus, const AllocationByResource& has = {}) {
     cgroups_.Make(pod, cpus);
     live_.AddPod("uid-" + pod, "sandbox-" + pod);
@@ -110,7 +110,7 @@ TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
   EXPECT_EQ(CpusOf("moves"), "4-7");
 }
 
-// By its record it is elsewhere, since the owner came while the runtime was on its way.
+// By its record it is on other CPUs, since the owner came while the runtime was writing.
 TEST_F(HandOverTest, AContainerWithAPendingUpdateLeavesTheCpusOnceItIsWritten) {
   RunOwner("2-3");
   RunShared("grows", "4-7");
@@ -138,7 +138,7 @@ TEST_F(HandOverTest, AnUpdateThatIsNotWrittenDelaysNoContainerForLong) {
   RunShared("fails", "2-7");
   updates_.Note({"uid-fails", "main"}, CpuSet::Range(1, 7));
   ASSERT_TRUE(IsOk(MakeRoom()));
-  EXPECT_EQ(CpusOf("fails"), "4-7") << "it leaves what it has";
+  EXPECT_EQ(CpusOf("fails"), "4-7") << "it leaves its CPUs";
 }
 
 TEST_F(HandOverTest, UpdatesThatGiveOtherCpusAreNotWaitedFor) {

@@ -21,7 +21,7 @@ RuntimePod Stopped(const std::string& name) {
   return pod;
 }
 
-// A node with a pod whose container was created and is not known to have started.
+// A node with a pod whose container was created but may not have started.
 class InventoryTest : public test::PodEventsFixture {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ TEST_F(InventoryTest, FindsAContainerThatStartedUnheard) {
   const RuntimeList runs{{Pod("web")}, {Container("web", "id1")}};
   EXPECT_EQ(inventory_.OnListed(runs), ListVerdict::kCertain);
   EXPECT_TRUE(HasStarted());
-  EXPECT_EQ(Reconciles(), before + 1) << "what was decided since its creation can be applied";
+  EXPECT_EQ(Reconciles(), before + 1) << "decisions since its creation can be applied";
   EXPECT_EQ(inventory_.OnListed(runs), ListVerdict::kCertain);
   EXPECT_EQ(Reconciles(), before + 1) << "no news";
 }
@@ -115,7 +115,7 @@ TEST_F(InventoryTest, PlacesAContainerThatNriLeavesOutAgainAndSeesItsEnd) {
   EXPECT_FALSE(Known("late"));
 }
 
-// As where cri-socket is that of another runtime.
+// As with a cri-socket of another runtime.
 TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriReported) {
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
   const RuntimeList others{{Pod("other")}, {Container("other", "id9")}};

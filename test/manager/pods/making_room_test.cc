@@ -22,7 +22,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Container main of pod web runs on CPUs 0-3, which it shares; that of pod own gets 0-1 for itself.
+// Container main of pod web runs on the shared CPUs 0-3; the one of pod own gets 0-1 exclusively.
 class MakingRoomTest : public test::PodEventsFixture {
  protected:
   explicit MakingRoomTest(const DeferralOptions& deferral) : PodEventsFixture(deferral) {}
@@ -37,7 +37,7 @@ class MakingRoomTest : public test::PodEventsFixture {
     Reconcile();
     ASSERT_THAT(Told(), IsEmpty());
   }
-  /// What is held back keeps the reconciler's timers, whose loop goes first.
+  /// Deferred updates keep the reconciler's timers, whose loop goes first.
   void TearDown() override {
     while (runtime_.waiting() > 0) {
       runtime_.Answer();
@@ -51,7 +51,7 @@ class MakingRoomTest : public test::PodEventsFixture {
     return container;
   }
   static RuntimeContainer Owner() { return Container("own", "id3"); }
-  /// The plugin gives `web` its shared CPUs, and the next container that is made `own` alone.
+  /// The plugin gives `web` its shared CPUs, and the next container gets `own` exclusively.
   void Give(const std::string& web, const std::string& own = "0-1") {
     test::PluginScript script;
     script.gives = AllocationByResource{{"cpu", test::OwnCpus(own)}};
@@ -81,7 +81,7 @@ class MakingRoomTest : public test::PodEventsFixture {
     reconciler_.TriggerChanges();
     Reconcile();
   }
-  /// Lets the reconciler do all that it does at once.
+  /// Lets the reconciler do all its pending work.
   void Reconcile() {
     constexpr int kHandOvers = 40;  // between its two loops
     for (int i = 0; i < kHandOvers; ++i) {
@@ -92,7 +92,7 @@ class MakingRoomTest : public test::PodEventsFixture {
   }
   std::string Kernel() const { return cgroups_.CpusOf("web"); }
   std::string Recorded() { return state_.Load()->Find(Key("web"))->allocations.at("cpu")->value; }
-  /// What the runtime was sent so far.
+  /// The updates that the runtime got so far.
   std::vector<std::string> Told() const {
     std::vector<std::string> told;
     for (const ContainerUpdate& update : runtime_.updates()) {

@@ -36,7 +36,7 @@ TEST_F(PodEventsAsideTest, ObservedContainersAreAdmittedOnceAndPinned) {
   EXPECT_EQ(Reconciles(), 1U) << "nothing is new";
 }
 
-// containerd takes an update of a container that it is just starting, and applies nothing.
+// containerd accepts an update of a container that it is just starting, and applies nothing.
 TEST_F(PodEventsAsideTest, ObservedContainerIsPlacedAtItsCreationAndPinnedAtItsStart) {
   Observe({{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kCreated)}, {}});
   EXPECT_TRUE(Known("web"));

@@ -1,4 +1,4 @@
-// The runtime's events on a node without disk, runtime or real plugins.
+// The runtime's events on a node without a disk, a runtime or real plugins.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,7 @@ inline ContainerKey Key(const std::string& pod) {
   return {"uid-" + pod, "main"};
 }
 
-// Counts what an audit finds.
+// Counts the findings of an audit.
 class CountingAuditListener final : public manager::AuditListener {
  public:
   manager::ListVerdict OnListed(const manager::RuntimeList& /*list*/) override {
@@ -98,7 +98,7 @@ class PodEventsFixture : public testing::Test {
   /// With a reconciler that works while another thread runs `reconcile_io_`.
   explicit PodEventsFixture(const manager::DeferralOptions& deferral)
       : source_(estimate_), deferral_(deferral) {}
-  /// What is still posted uses the parts below it.
+  /// Work that is still posted uses the parts below it.
   void TearDown() override { Settle(state_); }
 
   void Serve(bool live, bool exclusive = false) {

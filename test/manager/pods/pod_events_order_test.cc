@@ -24,7 +24,7 @@ using testing::SizeIs;
 
 class PodEventsOrderTest : public test::PodEventsFixture {
  protected:
-  /// What is logged while `work` runs.
+  /// The log lines that `work` writes.
   template <typename Work>
   std::vector<std::string> Logged(Work work) {
     std::vector<std::string> lines;

@@ -43,7 +43,7 @@ class SpecSource final : public DemandSource {
   }
   void Prefetch(const RuntimePod& pod) override { prefetched.push_back(pod.uid); }
 
-  /// Answers those that asked for slow pods.
+  /// Answers the pending requests for slow pods.
   void Release() {
     for (const auto& answer : std::exchange(waiting, {})) {
       answer();

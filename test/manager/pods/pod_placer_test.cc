@@ -159,7 +159,7 @@ TEST_F(PodPlacerTest, ContainersThatRunWaitForThePluginsOfBeforeTheStart) {
   PodPlacer patient(parts_, std::chrono::seconds(10), std::chrono::hours(1));
   patient.Adopt({Pod("web")}, {Container("web", "id2")});
   test::Settle(state_);
-  EXPECT_FALSE(Known("web")) << "what cpu gives now would bind memory to its nodes";
+  EXPECT_FALSE(Known("web")) << "cpu's answer now would bind memory to its nodes";
 
   memory.registered_by = RegisteredBy::kWatcher;
   memory.live = true;
@@ -243,7 +243,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPluginLeavesExclusiveCpusOnRecord) {
       CpuSet::Parse(runtime_.updates()[0].resources.cpuset_cpus)->Intersects(CpuSet{0, 1}));
 }
 
-// A container runs on CPUs 0-3 that it shares; the next one has 0-1 for itself.
+// A container runs on the shared CPUs 0-3; the next one has 0-1 exclusively.
 class HandingOverTest : public PodPlacerTest {
  protected:
   void SetUp() override {

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A container that has something of two plugins, of which "lane" wants to prepare it.
+// A container with allocations of two plugins, of which "lane" wants to prepare its own.
 class PreStartTest : public testing::Test {
  protected:
   PreStartTest() {

@@ -96,7 +96,7 @@ class ResizesTest : protected HasSpecs, public test::PodEventsFixture {
     Update(Pod("web"), Container("web", "id1"), requested);
     test::Settle(state_);
   }
-  /// What each whole reconcile does.
+  /// What each full reconcile does.
   void Reconcile(PodPlacer& placer) {
     test::RunOn(state_, [&] { placer.CompareAllRequests(); });
     test::Settle(state_);

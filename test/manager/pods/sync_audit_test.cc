@@ -29,7 +29,7 @@ class SyncAuditTest : public testing::Test {
     change.put_containers.push_back({{.uid = uid}, "main", {}});
     state_.Apply(change);
   }
-  /// Lists within a time that is long for the periods of this test, and short for a test.
+  /// Lists within a time that is long for the periods of this test, and short for the test.
   int ListsSoFar() {
     io_.restart();
     io_.run_for(milliseconds(50));

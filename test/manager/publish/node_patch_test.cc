@@ -32,7 +32,7 @@ TEST(ExtendedResourcesTest, AreThosePluginsAskForUnderNamesThatPodsCanRequest) {
   EXPECT_THAT(ExtendedResourcesOf(offered), ElementsAre(Pair("example.com/dongle", "2")));
 }
 
-/// Types blockio, with classes of any and of limited number, and lanes of a plugin for pods.
+/// Types blockio, with classes of unlimited and of limited number, and lanes of a plugin for pods.
 OfferedTypes Types() {
   auto rules = std::make_shared<ClassTypeRules>();
   rules->classes["fast"] = {.capacity = 4, .namespaces = {"db"}};

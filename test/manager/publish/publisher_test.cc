@@ -39,7 +39,7 @@ class PublisherTest : public testing::Test {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}},
                          {"status", {{"capacity", {{"cpu", "8"}}}}}});
     server_.Put(kTopologiesPath, {{"metadata", {{"name", "other"}}}});
-    server_.Delete(kTopologiesPath, "other");  // there is such a kind
+    server_.Delete(kTopologiesPath, "other");  // the kind exists
     Offer(4);
   }
 

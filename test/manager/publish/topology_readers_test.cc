@@ -1,5 +1,5 @@
-// What others make of the published topology: resource-topology-exporter, which computes the same
-// from pod-resources, and the scheduler plugin NodeResourceTopologyMatch.
+// Readers of the published topology: resource-topology-exporter, which computes the same from
+// pod-resources, and the scheduler plugin NodeResourceTopologyMatch.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -145,7 +145,7 @@ TEST(TopologyReadersTest, TheExporterWouldPublishTheSame) {
 
 using Amounts = std::map<std::string, double>;
 
-/// A container as its pod's spec has it, and what of that is served.
+/// A container by its pod's spec, and how much of that is allocated.
 struct SpecContainer {
   ContainerType type = ContainerType::kMain;
   Amounts limits;
@@ -196,7 +196,7 @@ const Amounts kCoreAndFpga = {{"cpu", 4}, {"memory", 2 << 20}, {"veryfast.io/fpg
 const Amounts kCpusAndFpga = {{"cpu", 4}, {"veryfast.io/fpga", 1}};
 const Amounts kNone = {{"cpu", 0}};
 
-// Named as in scheduler-plugins' exclusive_test.go; the others are answers of its code.
+// Named as in scheduler-plugins' exclusive_test.go; the other rows are answers of its code.
 const CountCase kCountCases[] = {
     {"NoContainers", "BestEffort", {}, false},
     {"SingleContainerGuNoDevs", "Guaranteed", {{.limits = kCore, .requests = kCore}}, true},

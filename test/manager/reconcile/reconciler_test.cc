@@ -191,7 +191,7 @@ TEST_F(ReconcilerTest, ReleasesWhatIsHeldForUnknownContainers) {
   CpuHolds("0-3", {{{"uid-web", "ghost"}, {{"cpu", Pool("0-3")}}},
                    {{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
   RunOnce();
-  // One call after the other, behind what the loop has to do meanwhile.
+  // One call after another, after the loop's other work.
   ASSERT_TRUE(test::Await([&] { return plugins_.calls().size() >= 3; }));
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/ghost"));
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-gone"));

@@ -62,7 +62,7 @@ class RandomNode {
     state_ = std::make_shared<const NodeState>(state_->With(std::move(change)));
   }
 
-  /// Of both, or of one of them alone, which may fail.
+  /// The answers of both or only one of them, which may fail.
   AllocationsByPlugin Answers() {
     AllocationsByPlugin answers;
     for (auto& [plugin, held] : held_) {
@@ -80,7 +80,7 @@ class RandomNode {
 
  private:
   std::string Pod() { return std::to_string(Draw(20)); }
-  // Some of them are no good.
+  // Some of them are invalid.
   ResourceAllocation Allocation() {
     return test::SharedCpus("0-" + std::to_string(Draw(9)), Draw(3));
   }

@@ -1,4 +1,4 @@
-// What plugins and checkpoint disagree about ends as the checkpoint has it.
+// Where plugins and checkpoint disagree, the checkpoint wins.
 #include "manager/reconcile/settler.h"
 
 #include <gmock/gmock.h>

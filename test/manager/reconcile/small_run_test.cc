@@ -1,4 +1,4 @@
-// Runs of the reconciler that ask only for what plugins changed.
+// Runs of the reconciler that ask only for plugins' changes.
 #include <chrono>
 #include <future>
 #include <string>
@@ -35,7 +35,7 @@ class SmallRunTest : public ReconcilerTest {
     });
     return over.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
-  /// Until the plugins were called so often, and the run has ended.
+  /// Waits until the plugins were called so often, and the run has ended.
   void AwaitCalls(std::size_t count) {
     ASSERT_TRUE(test::Await([&] { return plugins_.calls().size() >= count; }));
     test::Settle(state_);

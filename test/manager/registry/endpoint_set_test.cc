@@ -293,7 +293,7 @@ TEST_F(EndpointSetTest, HintForNodeThatDoesNotExistBreaksTheProtocol) {
 }
 
 TEST_F(EndpointSetTest, PluginStaysSuspectUntilItAnswersTheSameCallWell) {
-  auto node = std::make_shared<std::atomic<int>>(7);  // the machine lacks it
+  auto node = std::make_shared<std::atomic<int>>(7);  // the machine does not have it
   PluginScript script;
   script.hints = [node](const pb::ResourceRequest& request, pb::ResourceHintsResponse& response) {
     return HintsOn(*node).hints(request, response);

@@ -1,4 +1,4 @@
-// Plugins as processes of their own, killed while the registry uses them.
+// Plugins as separate processes, killed while the registry uses them.
 #include <chrono>
 #include <memory>
 #include <string>

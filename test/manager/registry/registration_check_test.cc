@@ -1,4 +1,4 @@
-// What a plugin may say of itself at registration.
+// A plugin's claims at registration.
 #include "manager/registry/registration_check.h"
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Leaves a socket's file at `path`, as a plugin does that was killed.
+/// Leaves a socket's file at `path`, as a killed plugin does.
 void MakeSocketFile(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   QRM_CHECK(fd >= 0);
@@ -96,7 +96,7 @@ TEST(RegistrationCheckTest, AGroupWritableDirectoryIsRejected) {
               HasSubstr("group " + std::to_string(::getegid()) + " may write there (mode 2770)"));
 }
 
-// It was put there before the directory was closed.
+// It was put there before the directory's permissions were restricted.
 TEST(RegistrationCheckTest, ASocketOfAnotherUserThanRootIsRejected) {
   const test::TempDir dir;
   MakeSocketFile(dir / "cpu.sock");

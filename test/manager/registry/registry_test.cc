@@ -314,7 +314,7 @@ TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
   const ScriptedPlugin plugin(Watched("cpu.sock"), script);
   asked.get_future().wait();
   std::filesystem::remove(Watched("cpu.sock"));
-  // The walk that finds this one sees that the other has gone.
+  // The scan that finds this one notices that the other has gone.
   const ScriptedPlugin later(Watched("memory.sock"), ScriptFor("memory"));
   ASSERT_TRUE(Await([&] { return IsLive("memory"); }));
   release.set_value();
@@ -397,8 +397,8 @@ TEST_F(RegistryTest, HiddenSocketsAreIgnored) {
 
 TEST_F(RegistryTest, SocketThatIsBoundBeforeItListensIsRegistered) {
   Start();
-  // A plugin's socket file exists from bind on; this one never listens and is then replaced by one
-  // that does.
+  // A plugin's socket file exists from bind on; this one never listens and is then replaced by a
+  // socket with a listener.
   BindAndLeave(Watched("cpu.sock"));
   const ScriptedPlugin plugin(dir_ / "ready.sock", ScriptFor("cpu"));
   std::filesystem::rename(dir_ / "ready.sock", Watched("cpu.sock"));

@@ -33,7 +33,7 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::Optional;
 
-/// Answers NotifyChanged and remembers who asked.
+/// Answers NotifyChanged and remembers the callers.
 class PeerRecorder final : public v1::Control::CallbackService {
  public:
   grpc::ServerUnaryReactor* NotifyChanged(grpc::CallbackServerContext* context,
@@ -48,7 +48,7 @@ class PeerRecorder final : public v1::Control::CallbackService {
     return reactor;
   }
 
-  /// Answers with much.
+  /// Gives long answers.
   grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
                                         const v1::SetLogLevelRequest*,
                                         v1::SetLogLevelResponse* response) override {
@@ -73,7 +73,7 @@ class PeerRecorder final : public v1::Control::CallbackService {
 grpc::Status Notify(const std::string& path, grpc::ClientContext& context,
                     const std::string& text) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own each time
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new connection each time
   const auto channel =
       grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
@@ -303,7 +303,7 @@ TEST_F(UnixServerTest, ASilentConnectionStays) {
   const int halfway = test::ConnectRaw(path_);
   const std::string begun = test::BegunHeaders();
   ASSERT_TRUE(test::SendAll(halfway, begun));
-  AwaitEnd(halfway);  // those who wait for headers were looked at
+  AwaitEnd(halfway);  // connections that wait for headers were checked
   char byte = 0;
   EXPECT_EQ(recv(silent, &byte, 1, MSG_DONTWAIT), 1) << "the server's greeting";
   std::array<char, 4096> rest{};

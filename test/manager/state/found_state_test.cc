@@ -1,4 +1,4 @@
-// What a start learns from the state that it finds.
+// What a start reads from an existing state.
 #include "manager/state/found_state.h"
 
 #include <gmock/gmock.h>

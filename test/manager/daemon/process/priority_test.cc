@@ -94,7 +94,7 @@ TEST(PriorityTest, ThreadThatComputesWithoutAPauseLosesRealTimeAndKeepsItsNicene
 TEST(PriorityTest, WithoutPermissionReportsTheRemedyAndChangesNothing) {
   std::thread([] {
     constexpr unsigned kNobody = 65534;
-    // The system call takes the rights of this thread alone; the library's function those of all.
+    // The system call changes this thread only; the library's function changes all threads.
     if (::syscall(SYS_setresuid, kNobody, kNobody, kNobody) != 0) {
       GTEST_SKIP() << "only root can change the user";
     }

@@ -60,7 +60,7 @@ TEST_F(ServiceManagerTest, IsNotNotifiedByADaemonThatHangs) {
   io_.run_one();
   io_.run_one();
   manager.Ending();
-  EXPECT_EQ(Receive(), "STOPPING=1") << "no sign of life stands before it";
+  EXPECT_EQ(Receive(), "STOPPING=1") << "no sign of life comes before it";
 }
 
 TEST_F(ServiceManagerTest, FeedsNoWatchdogOfAnotherProcess) {

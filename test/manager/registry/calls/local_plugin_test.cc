@@ -1,4 +1,4 @@
-// A plugin inside the process answers as one behind a socket does, and no later than it may.
+// A plugin inside the process answers as a plugin behind a socket does, and within its deadline.
 #include "manager/registry/calls/local_plugin.h"
 
 #include <future>
@@ -32,7 +32,7 @@ using testing::HasSubstr;
 constexpr std::chrono::milliseconds kShort{20};
 constexpr std::chrono::seconds kLong{10};
 
-/// How the call that `C` describes went.
+/// The outcome of the call that `C` describes.
 template <typename C>
 CallResult<typename C::Answer> ResultOf(PluginClient& plugin, const typename C::Request& request,
                                         Deadline deadline = DeadlineAfter(kLong)) {
@@ -196,7 +196,7 @@ class LocalAndRemoteTest : public LocalPluginTest {
   }
   void TearDown() override { in_flight_->StopAndWait(); }
 
-  /// The one answer that both give to the call that `C` describes.
+  /// The answer of both to the call that `C` describes; it must be the same.
   template <typename C>
   StatusOr<typename C::Answer> Both(const typename C::Request& request) {
     const auto local = ResultOf<C>(*local_, request);

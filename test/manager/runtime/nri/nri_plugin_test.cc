@@ -1,4 +1,4 @@
-// What a creation is answered with.
+// The answers to creations.
 #include "manager/runtime/nri/nri_plugin.h"
 
 #include <string>
