@@ -1,4 +1,4 @@
-// What a plugin behind a socket costs its manager: one admission, and one reconcile of all
+// The cost of a plugin behind a socket for its manager: one admission, and one reconcile of all
 // containers.
 #include <functional>
 #include <future>
@@ -91,7 +91,7 @@ void Require(benchmark::State& state, bool ok) {
   }
 }
 
-/// The floor of every call: gRPC alone.
+/// The floor of every call: only gRPC.
 void BM_RoundTrip(benchmark::State& state) {
   Served served;
   for (auto _ : state) {

@@ -1,5 +1,5 @@
-// How fast the plugins decide by themselves: hints and allocations beside few and many containers,
-// on machines of few and many NUMA nodes, and what a change of many pools costs.
+// The speed of the plugins themselves: hints and allocations beside few and many containers, on
+// machines of few and many NUMA nodes, and the cost of a change of many pools.
 //   plugins_bench [--smoke]
 #include <chrono>
 #include <cstdlib>
@@ -64,7 +64,7 @@ ContainerRequest RequestOf(int pod, const std::string& role, const std::string& 
           .native_qos_class = "Burstable"};
 }
 
-/// One plugin, and what it gave.
+/// One plugin, and its allocations.
 struct Node {
   std::unique_ptr<sdk::ResourcePlugin> plugin;
   sdk::Grants grants;
@@ -106,7 +106,7 @@ Node MakeMemoryNode(int nodes) {
   return {.plugin = *std::move(plugin)};
 }
 
-/// A third own what they have, the others share pools.
+/// A third of the containers have exclusive CPUs, the others share pools.
 void Fill(Node& node, const std::string& resource, int containers, double amount) {
   for (int i = 0; i < containers; ++i) {
     node.Admit(RequestOf(i, i % 3 == 0 ? "own" : fmt::format("p{}", i % kPools), resource, amount));
@@ -122,7 +122,7 @@ double MicrosecondsOf(const Work& work) {
       .count();
 }
 
-/// The median of hints and allocation of one more container, which then goes.
+/// The median of hints and allocation of one more container, which is then removed.
 double Placing(Node& node, const ContainerRequest& request, int rounds) {
   std::vector<double> samples;
   for (int i = 0; i < rounds; ++i) {

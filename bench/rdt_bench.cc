@@ -1,4 +1,4 @@
-// How long a running process of many threads takes to change its class, on the double of resctrl.
+// The time to change the class of a running process of many threads, on the double of resctrl.
 //   rdt_bench [--smoke]
 #include <chrono>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that programs are built so that an overwritten stack, table of addresses or buffer ends them.
+# Checks that programs are built so that an overwritten stack, table of addresses or buffer aborts them.
 #   check_hardening.sh PROGRAM...
 set -euo pipefail
 
@@ -19,7 +19,7 @@ for program in "$@"; do
   expect "$program" "tables that are read-only after the start (RELRO)" 'GNU_RELRO' "$elf"
   expect "$program" "symbols that are bound at the start (BIND_NOW)" 'FLAGS.*NOW' "$elf"
   expect "$program" "a stack that is not executable" 'GNU_STACK.* RW +0x' "$elf"
-  # What the checks of the compiler and of the libraries call.
+  # The functions that the checks of the compiler and of the libraries call.
   called=$(readelf -W --dyn-syms "$program")
   expect "$program" "guards of its stack (-fstack-protector-strong)" '__stack_chk_fail' "$called"
   all+=$called

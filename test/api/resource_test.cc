@@ -1,4 +1,4 @@
-// Which names may name a resource.
+// Valid names of resources.
 #include "api/resource.h"
 
 #include <string>

@@ -36,7 +36,7 @@ DecisionTrace Sample(const std::string& name) {
           .json = R"({"result":"admitted"})"};
 }
 
-/// Waits for the disk before more are queued than the log keeps there.
+/// Waits for the disk before more entries are queued than the log keeps there.
 void Add(DecisionLog& log, const DecisionTrace& trace) {
   log.Add(trace, [json = trace.json] { return json; });
   if (log.added() % DecisionLog::kMostQueued == 0) {
@@ -161,8 +161,8 @@ struct Planted {
 
 class PlantedDecisionLogTest : public testing::TestWithParam<Planted> {};
 
-// Not in memory: the end of a directory is at 2^63 on a disk, and reading backwards from there took
-// all memory.
+// Not in memory: the end of a directory is at 2^63 on a disk, and reading backwards from there used
+// up all memory.
 TEST_P(PlantedDecisionLogTest, IsMovedAsideAndDecisionsAreKept) {
   for (const std::string name : {"decisions.jsonl", "decisions.older.jsonl"}) {
     const TempDir dir;
@@ -212,7 +212,7 @@ DecisionTrace Refused(const std::string& name, const std::string& why, int secon
   return trace;
 }
 
-/// Fills the log so often that nothing is left of what was in it.
+/// Fills the log so often that none of its former entries is left.
 void Flood(DecisionLog& log, const std::string& prefix) {
   for (std::size_t i = 0; i < 3 * DecisionLog::kKept; ++i) {
     Add(log, Sample(prefix + std::to_string(i)));
@@ -262,7 +262,7 @@ TEST(DecisionLogTest, StaysWithinItsBytesWithAnyPodsOnTheNode) {
   EXPECT_LE(fs::file_size(dir / "decisions.older.jsonl"), DecisionLog::kMostBytes);
 }
 
-// A pod that kubelet tries again, each minute for days.
+// A pod that kubelet tries again each minute for days.
 TEST(DecisionLogTest, RejectionsForOneReasonDriveNoOtherOut) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path());

@@ -1,4 +1,4 @@
-// What NodeState's transitions promise: whole records, shared with the states before, in order.
+// The guarantees of NodeState's transitions: whole records, shared with former states, in order.
 #include "checkpoint/node_state.h"
 
 #include <algorithm>
@@ -201,7 +201,7 @@ TEST(NodeStateTest, KnowsOwnersOfCpusAndBoundMemoryWithoutAWalk) {
   EXPECT_FALSE(state.bound_memory().empty());
 }
 
-/// How many of the pod's containers have the class at once, as they start one after the other.
+/// The number of the pod's containers with the class at once, as they start one after the other.
 uint64_t HoldersOf(const PodRecord& pod, const ClassName& name) {
   uint64_t beside = 0;
   uint64_t in_turn = 0;

@@ -122,7 +122,7 @@ TEST(PeerJsonTest, RejectsWhatIsNotAPeersFile) {
   }
 }
 
-/// An entry that is well summed and says nothing usable.
+/// An entry with a right checksum and without a usable value.
 std::string FileWithInfo(const std::string& info) {
   std::string file = R"({"Data":{"PodResourceEntries":[{"PodUID":"a","ContainerName":"c",)"
                      R"("ResourceName":"cpu","AllocationInfo":")" +

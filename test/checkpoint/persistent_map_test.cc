@@ -33,7 +33,7 @@ Model Contents(const Map& map) {
   return contents;
 }
 
-/// A map, what it is to hold, and random edits of both.
+/// A map, its expected content, and random edits of both.
 struct Pair {
   Map map;
   Model model;

@@ -1,4 +1,4 @@
-// What the store promises about its disk: nothing acknowledged is lost, nothing odd stops a start.
+// The store's guarantees: nothing acknowledged is lost, and no damage stops a start.
 #include "checkpoint/store.h"
 
 #include <cmath>
@@ -152,7 +152,7 @@ void Overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
-/// What a person with a sqlite3 shell does to the file.
+/// An edit of the file with the sqlite3 shell.
 void RunSql(const std::string& sql, const std::string& path) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
@@ -165,7 +165,7 @@ std::string ContentOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// What a later release would leave: one more column, and its version in the header and in a row.
+/// A database of a later release: one more column, and its version in the header and in a row.
 void MakeNewer(const std::string& path) {
   RunSql("ALTER TABLE container ADD COLUMN colour TEXT", path);
   RunSql("UPDATE schema_version SET version=99", path);

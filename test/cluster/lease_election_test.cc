@@ -78,7 +78,7 @@ TEST_F(LeaseElectionTest, TheFirstOneMakesTheLeaseAndLeads) {
   EXPECT_EQ(Spec()["leaseDurationSeconds"], 1);
   EXPECT_EQ(Spec()["leaseTransitions"], 0);
   EXPECT_EQ(begun_, 1);
-  EXPECT_FALSE(told_before_) << "what has to be done first is done first";
+  EXPECT_FALSE(told_before_) << "preparations come first";
 }
 
 TEST_F(LeaseElectionTest, AnotherWaitsWhileItIsRenewed) {

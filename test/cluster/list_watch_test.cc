@@ -31,7 +31,7 @@ json Thing(const std::string& name, int value) {
   return {{"metadata", {{"name", name}}}, {"value", value}};
 }
 
-/// What the listener believes that there is.
+/// The objects that exist in the listener's view.
 class Mirror final : public ObjectListener {
  public:
   using Values = std::map<std::string, int>;

@@ -138,7 +138,7 @@ class CrashTest {
     return OkStatus();
   }
 
-  /// Until it is gone, or has survived all it was to do: then it is killed at rest.
+  /// Runs until qrmd is gone, or has survived all its work: then it is killed at rest.
   void ChurnUntilItDies() {
     bool connected = true;
     for (int i = 0; i < 60 && connected; ++i) {

@@ -63,7 +63,7 @@ Status DamagedNode::Start() {
 
 StatusOr<std::string> DamagedNode::DamageCheckpoint(int round) {
   QRM_RETURN_IF_ERROR(Replace());  // so that the log holds the latest commits
-  // An update under way is found by reading cgroups, of which this runtime has none.
+  // A pending update is found by reading cgroups, which this runtime does not have.
   QRM_RETURN_IF_ERROR(node_.Reconcile());
   const Pins before = OwnersRunning();
   node_.KillDaemon();
@@ -136,7 +136,7 @@ Status DamagedNode::AddPod(const std::string& role) {
   return OkStatus();
 }
 
-// Of either kind, as long as there are more than at the start.
+// Adds pods of either kind, as long as there are more than at the start.
 Status DamagedNode::RemoveOldest() {
   for (StringMap* pods : {&owners_, &sharers_}) {
     while (pods->size() > (pods == &owners_ ? kOwners : kSharers)) {
@@ -268,7 +268,7 @@ Status DamagedNode::ExpectAgreement() {
   return ExpectOwners();
 }
 
-// What was moved aside would fill the disk in two thousand rounds.
+// Files that were moved aside would fill the disk in two thousand rounds.
 void DamagedNode::TidyUp() const {
   for (const auto& [inode, name] : FilesOfState()) {
     if (name.find(".aside-") != std::string::npos) {

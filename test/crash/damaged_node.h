@@ -1,4 +1,4 @@
-// A node whose databases are damaged while it does not look, and what it must still do then.
+// A node whose databases are damaged between two runs, and what it must still do then.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class DamagedNode {
   Status Start();
   /// Both in the `round`-th way; return what was done. Errors: what does not hold.
   StatusOr<std::string> DamageCheckpoint(int round);
-  /// Of the cpu or the memory plugin, in turn: both must be processes.
+  /// Damages the cpu or the memory plugin, in turn: both must be processes.
   StatusOr<std::string> DamagePlugin(int round);
 
   /// What qrmd said last.

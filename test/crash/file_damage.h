@@ -8,7 +8,7 @@
 
 namespace qrm::test {
 
-/// What was done.
+/// The kind of the damage.
 struct DamageReport {
   std::string what;
   bool forbidden = false;  ///< nothing can be committed until Undo

@@ -85,7 +85,7 @@ std::map<std::string, std::size_t> DatabasesIn(const std::string& directory) {
   return files;
 }
 
-/// What a release after this one would leave: a column more, and its version twice.
+/// A database of a later release: one more column, and its version twice.
 void MakeNewer(const std::string& path) {
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);

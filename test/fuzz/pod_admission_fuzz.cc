@@ -156,7 +156,7 @@ class Input {
     rest_.remove_prefix(empty() ? 0 : 1);
     return number;
   }
-  /// Each byte is a character, and UTF-8 what they make, for messages have no other text.
+  /// Each byte is a character, and the result is UTF-8, since messages have no other text.
   std::string Text() {
     std::string text;
     for (std::size_t left = Number(); left > 0 && !empty(); --left) {
@@ -246,7 +246,7 @@ struct Node {
   const std::string books = plugins.Books();
 };
 
-/// Short, and nothing that moves a terminal's cursor.
+/// Checks that the text is short, and does not move a terminal's cursor.
 void CheckSentence(const std::string& sentence) {
   QRM_CHECK(!sentence.empty() && sentence.size() <= kLongestSentence);
   QRM_CHECK(Escaped(sentence) == sentence);
@@ -262,7 +262,7 @@ void AdmitAll(Node& node, const std::vector<ContainerDemand>& demands) {
   }
 }
 
-/// What is kept of the decisions fits, and is a document.
+/// Checks that the recorded decisions fit, and are documents.
 void CheckDecisions(const std::vector<checkpoint::DecisionTrace>& decisions) {
   for (const checkpoint::DecisionTrace& decision : decisions) {
     const std::string& json = decision.json;
@@ -283,7 +283,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   if (!pod.ok()) {
     return 0;
   }
-  Node node;  // for each pod: to read one decision costs as much as to read all that there are
+  Node node;  // for each pod: reading one decision costs as much as reading all
   test::RunOn(node.state, [&] { AdmitAll(node, pod->admissions); });
   test::Settle(node.state);  // traces of rejections are kept after the answer
   CheckDecisions(node.decisions.log.Read());

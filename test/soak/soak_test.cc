@@ -1,5 +1,5 @@
-// Pods that come and go for half an hour: what qrmd and its plugins take, and how soon they answer,
-// must stop growing.
+// Pods that come and go for half an hour: the resources and the answer times of qrmd and its
+// plugins must stop growing.
 //   test_soak [--minutes=N] [--minute-seconds=N] [--pods-per-second=N]
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ struct Options {
   std::string configs = "test/soak";
 };
 
-/// One column of the report: what it is called, and how much it may still grow.
+/// One column of the report: its name, and how much it may still grow.
 struct Column {
   const char* name;
   Tolerance tolerance;
@@ -192,7 +192,7 @@ class Soak {
   int refused_ = 0;
 };
 
-/// Prints what each column did once things had settled; true when all are flat.
+/// Prints the growth of each column once things had settled; true when all are flat.
 bool Report(const Options& options, const std::vector<Row>& rows) {
   const int first = std::min(options.settled_from, options.minutes);
   std::cout << fmt::format(

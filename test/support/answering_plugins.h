@@ -1,5 +1,5 @@
-// Plugins that answer, fail and go away as a test says, and that remember in which order they were
-// called.
+// Plugins that answer, fail and disconnect as a test says, and that remember the order of their
+// calls.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace qrm::test {
 
-/// How one plugin behaves; the default gives what `gives` says, on any node, and lets it go.
+/// The behaviour of one plugin; by default it gives `gives`, on any node, and releases it.
 struct PluginScript {
   PluginOptions options{.with_topology_alignment = true, .need_reconcile = true};
   manager::RegisteredBy registered_by = manager::RegisteredBy::kBuiltIn;

@@ -1,4 +1,4 @@
-// A program under test as a process of its own.
+// A program under test in a separate process.
 #pragma once
 
 #include <fstream>

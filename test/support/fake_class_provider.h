@@ -1,4 +1,4 @@
-// A type of classes that a test sets, and that remembers what it was asked.
+// A type of classes that a test sets, and that remembers its calls.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class FakeClassProvider final : public sdk::ClassProvider {
     const MutexLock lock(mutex_);
     return has_[runtime_id];
   }
-  /// What was asked that may change something, in order.
+  /// The calls that may change something, in order.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;

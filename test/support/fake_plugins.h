@@ -1,4 +1,4 @@
-// Plugins that answer what a test has put in, without processes or sockets.
+// Plugins with a test's answers, without processes or sockets.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class FakePlugins final : public manager::Plugins {
   std::vector<manager::PluginInfo> infos;
   std::map<std::string, StatusOr<Pools>> pools;
 
-  /// What the plugins named there answer to GetAllocatable; others offer nothing.
+  /// The plugins' answers to GetAllocatable, by name; others offer nothing.
   void SetAllocatable(Allocatable allocatable) {
     const MutexLock lock(mutex_);
     allocatable_ = std::move(allocatable);
@@ -57,7 +57,7 @@ class FakePlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     pools_hang_ = true;
   }
-  /// Answers those who wait, with `answer`.
+  /// Answers the waiting calls with `answer`.
   void ReleasePools(const StatusOr<Pools>& answer) {
     for (const std::shared_ptr<calls::Call>& call : TakeWaitingPools()) {
       const auto answer_it = [&answer](const auto&) { return answer; };

@@ -34,7 +34,7 @@ class FakeRuntime final : public manager::ContainerRuntime {
     return nullptr;
   }
 
-  /// What it lists; to be set before it is asked.
+  /// The containers that it lists; set them before the first call.
   void SetContainers(std::vector<manager::RuntimePod> pods,
                      std::vector<manager::RuntimeContainer> containers) {
     pods_ = std::move(pods);

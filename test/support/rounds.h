@@ -1,4 +1,4 @@
-// How often tests repeat what a sanitizer makes slow.
+// How often tests repeat work that a sanitizer makes slow.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A CRI runtime service on a real socket, as a script plays it.
+// A CRI runtime service on a real socket, with a script's behaviour.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace qrm::test {
 
-/// Who makes the pods that CRI calls ask for. Each may wait.
+/// Makes the pods that CRI calls ask for. Each call may wait.
 struct CriPodMaker {
   using Id = StatusOr<std::string>;
 
@@ -64,7 +64,7 @@ class ScriptedCri {
   /// Every update so far, in the order they came.
   std::vector<Update> updates() const;
   std::size_t update_count() const;
-  /// Those of one container, each with the number of all updates that came before it.
+  /// The updates of one container, each with the number of all updates before it.
   std::vector<std::pair<std::size_t, Update>> UpdatesOf(const std::string& container_id) const;
   /// The next updates fail with this; an OK status ends that.
   void FailUpdates(const Status& status);

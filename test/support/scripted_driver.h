@@ -11,8 +11,7 @@
 
 namespace qrm::test {
 
-/// What the driver answers; set before it serves. A handler may block: each call has a thread of
-/// its own.
+/// The driver's answers; set before it serves. A handler may block: each call has its own thread.
 struct DriverScript {
   template <typename Request, typename Response>
   using Handler = std::function<Status(const Request&, Response&)>;

@@ -1,4 +1,4 @@
-// Kubelet's Pods API on a real socket, as a script plays it.
+// Kubelet's Pods API on a real socket, with a script's behaviour.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace qrm::test {
 /// A pod's message with one container `main`; edit it with its protobuf, or send other bytes.
 std::string PodMessage(const std::string& uid, const std::string& name, const std::string& cpus);
 
-/// Sends watchers what a test asks for, wrong messages included. A new watcher first gets all that
-/// was put, then INITIAL_SYNC_COMPLETE.
+/// Sends watchers what a test asks for, wrong messages included. A new watcher first gets all
+/// present pods, then INITIAL_SYNC_COMPLETE.
 ///
 /// Threads: any.
 class ScriptedKubelet {

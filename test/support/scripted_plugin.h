@@ -14,8 +14,7 @@
 
 namespace qrm::test {
 
-/// What the plugin answers; set before it serves. A handler may block: each runs on a thread of its
-/// own call.
+/// The plugin's answers; set before it serves. A handler may block: each call has its own thread.
 struct PluginScript {
   template <typename Request, typename Response>
   using Handler = std::function<Status(const Request&, Response&)>;
@@ -39,7 +38,7 @@ struct PluginScript {
           resourceplugin::v1alpha1::GetResourcesAllocationResponse>
       reconcile;
   Handler<v1::GetPoolsRequest, v1::GetPoolsResponse> get_pools;
-  /// Who it says it is in the watched directory; the type is set already.
+  /// Its identity in the watched directory; the type is set already.
   pluginregistration::PluginInfo identity;
 };
 

@@ -23,7 +23,7 @@ using google::protobuf::internal::WireFormatLite;
 
 constexpr std::size_t kGoBuffer = 4096;
 
-/// Of pods or containers: a message of ttrpc has at most 4 MiB.
+/// Objects per message: a message of ttrpc has at most 4 MiB.
 constexpr std::size_t kMostInAChunk = 2000;
 constexpr uint32_t kPlugin = 1;
 constexpr uint32_t kRuntime = 2;

@@ -1,5 +1,5 @@
-// The container runtime's end of an NRI connection, as a script plays it: a peer written apart from
-// the code it tests.
+// The container runtime's end of an NRI connection, with a script's behaviour: a peer written
+// separately from the code under test.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,7 @@ class ScriptedRuntime {
   std::vector<nri::SynchronizeResponse> synchronize_responses() const;
   /// What the plugin called except its registration: no runtime wants that.
   std::vector<std::string> unsolicited() const;
-  /// What Go's reader would have choked on; empty when nothing.
+  /// The error of Go's reader; empty when there is none.
   std::string violation() const;
 
   /// Calls the plugin. Errors: the plugin's own; kDeadlineExceeded after `timeout`, and the plugin
@@ -91,15 +91,15 @@ class ScriptedRuntime {
     std::vector<std::string> pods;
     std::vector<std::string> containers;
   };
-  /// Every synchronization asks `take` in place of the options, on a thread of this object.
+  /// Every synchronization calls `take` instead of the options, on a thread of this object.
   void SetInventory(std::function<Inventory()> take);
   /// Sends bytes as they are.
   void SendRaw(std::string_view bytes);
-  /// Cuts the plugin off.
+  /// Disconnects the plugin.
   void Disconnect();
 
  private:
-  /// A call that waits for its answer, and is woken by no other's: many clients are to cost the
+  /// A call that waits for its answer, and is woken by no other answer: many clients must cost the
   /// node no more than one.
   struct Waiting {
     CondVar changed;

@@ -1,4 +1,4 @@
-// A small file system of a test's own, to be full or read-only.
+// A small file system for one test, to be full or read-only.
 #pragma once
 
 #include <string>

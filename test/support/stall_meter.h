@@ -34,7 +34,7 @@ class StallMeter {
   StallMeter(const StallMeter&) = delete;
   StallMeter& operator=(const StallMeter&) = delete;
 
-  /// How long any CPU stood still between `begin` and `end`; where several did at once, once.
+  /// How long any CPU was stalled between `begin` and `end`; stalls at the same time count once.
   std::chrono::nanoseconds Within(Time begin, Time end) const {
     std::vector<std::pair<Time, Time>> stalls;
     {

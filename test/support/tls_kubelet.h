@@ -1,4 +1,4 @@
-// Kubelet's HTTPS port, as a script plays it.
+// Kubelet's HTTPS port, with a script's behaviour.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class TlsKubelet {
   const std::string& certificate() const;
 
   void SetToken(const std::string& token);
-  /// The token may everything from now on, but no container has a log.
+  /// The token is allowed everything from now on, but no container has a log.
   void AllowAll();
   /// As with `enableDebuggingHandlers: false`: logs get 405 from now on.
   void DisableDebugging();

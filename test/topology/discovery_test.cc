@@ -1,4 +1,4 @@
-// What discovery makes of odd machines and of bad input.
+// Discovery of odd machines and of bad input.
 #include "topology/discovery.h"
 
 #include <cstddef>

@@ -106,7 +106,7 @@ TEST(MemoryFlowPartsTest, GrowsAsFarAsThereIsRoom) {
   EXPECT_EQ(flow.PartsOf(holder), (NodeBytes{{0, 8}}));
 }
 
-/// Hall's condition by its words: for each union of nodes, what must be there against what is.
+/// Hall's condition literally: for each union of nodes, the promised memory against the existing.
 class Unions {
  public:
   Unions(int nodes, NodeBytes capacity) : nodes_(nodes), capacity_(std::move(capacity)) {}

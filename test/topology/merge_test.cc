@@ -1,4 +1,4 @@
-// What a merge says about itself, and the numeric rule by example.
+// The reasons of a merge, and the numeric rule by example.
 #include "topology/merge.h"
 
 #include <string>

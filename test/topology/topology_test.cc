@@ -1,4 +1,4 @@
-// What a Machine answers about the parts it was made of.
+// A Machine's answers about its parts.
 #include <utility>
 
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ std::string StaticSection(const Json& row, int reserved_count) {
   return text + "}";
 }
 
-/// What kubelet's state says, and the plugin in the same state.
+/// The CPUs of kubelet's state, and the plugin in the same state.
 struct CpuCase {
   std::string config;
   CpuSet shared;

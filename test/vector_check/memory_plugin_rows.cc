@@ -252,7 +252,7 @@ PluginOutcome CheckPolicy(const Json& row) {
   KubeletMemory got = HeldBy(**plugin, test.names);
   TakeTotals(stated, got);
   if (!stated.nodes.empty() && !SameMemory(got.nodes, stated.nodes)) {
-    // The row's amounts do not follow from what it says that containers hold.
+    // The row's amounts contradict its allocations.
     return {.difference = CheckPolicyByFunction(row), .through_plugin = false};
   }
   const std::string op = row.at("op");
@@ -331,7 +331,7 @@ PluginOutcome CheckGroupRule(const Json& row) {
                   row.at("violates").get<bool>() ? "violates" : "keeps")};
 }
 
-/// The manager asks for a whole pod what this adds up to.
+/// The manager asks for this sum for a whole pod.
 PluginOutcome CheckPodRequest(const Json& row) {
   std::vector<ContainerAmounts> containers;
   const auto add = [&containers](ContainerType type, const Json& container) {

@@ -1,5 +1,5 @@
-// What the reference compute driver sets on a real machine, this one or that of scripts/vm.sh: its
-// kernel's interrupts, idle latency and cgroups.
+// The settings of the reference compute driver on a real machine, this one or that of
+// scripts/vm.sh: its kernel's interrupts, idle latency and cgroups.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -110,7 +110,7 @@ uint32_t Gateway() {
   return 0;
 }
 
-/// Has a disk and a network device work, in a thread of its own, until it goes.
+/// Has a disk and a network device work, in a separate thread, until it goes.
 class Work {
  public:
   explicit Work(const std::string& file) : thread_([this, file] { Run(file); }) {}
@@ -254,7 +254,7 @@ class QuietCpuTest : public KnobsTest {
     }
     return names;
   }
-  /// By how many interrupts `cpu` is disturbed while the disk and the network work.
+  /// The number of interrupts of `cpu` while the disk and the network work.
   int64_t Rise(int cpu) const {
     const int64_t before = OnCpu(ReadCounts(), cpu);
     EXPECT_TRUE(work_->Go(kTimes));
@@ -376,7 +376,7 @@ TEST_F(PartitionTest, AContainerThatIsNotBalancedIsIsolatedUntilItIsGone) {
 TEST_F(PartitionTest, OneThatTheKernelCallsInvalidIsCaughtAndUndone) {
   const auto knobs = host::HostKnobs::Open(files_, dir_ / "other.json");
   ASSERT_TRUE(IsOk(knobs.status()));
-  // Of CPUs that the cgroup above has not for itself.
+  // CPUs that are not exclusive to the cgroup above.
   const host::Claim partition = PartitionClaims(kCgroup, {cpu()}).back();
   const auto held = (*knobs)->Hold("a", {partition});
   EXPECT_THAT(MessageOf(held.status()),

@@ -1,5 +1,4 @@
-// Where containers and their memory are on a machine with several NUMA nodes, as its kernel shows
-// it.
+// The CPUs and the memory of containers on a machine with several NUMA nodes, by its kernel.
 #include <fstream>
 #include <iostream>
 #include <string>

@@ -1,4 +1,4 @@
-// Containers whose cgroups are partitions of their own, beside a real runtime.
+// Containers whose cgroups are partitions, beside a real runtime.
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -47,7 +47,7 @@ class ContainerPartitionTest : public MachineTest {
                         {"cci.qrm.io/spec", "{cores: '*2', attributes: no-balance}"}};
     return spec;
   }
-  /// False for what the emulated machine was too slow for.
+  /// False if the emulated machine was too slow.
   static bool IsDecided(const Status& status) {
     return MessageOf(status).find("DeadlineExceeded") == std::string::npos;
   }
@@ -69,7 +69,7 @@ class ContainerPartitionTest : public MachineTest {
                          kubelet_.AddContainer(pod, pod.spec.container, pod.containers++));
     return OkStatus();
   }
-  /// Whether Linux 6.7 or later makes partitions of cgroups below others that are none.
+  /// Whether Linux 6.7 or later makes partitions of cgroups below others that are not partitions.
   static bool MayBe() {
     for (const auto& entry : std::filesystem::directory_iterator("/sys/fs/cgroup")) {
       if (std::filesystem::exists(entry.path() / "cpuset.cpus.exclusive")) {

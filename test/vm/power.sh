@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Cuts the power of the machine of scripts/vm.sh in the middle of admissions, starts it again, then restarts it in order:
-# what was acknowledged is where it was, each time.
+# Cuts the power of the machine of scripts/vm.sh in the middle of admissions, starts it again, then restarts it in
+# order. Acknowledged allocations are the same each time.
 #   test/vm/power.sh PROBE TESTS
 #
 # It runs QEMU itself, and is skipped where QEMU is missing or in that machine.

@@ -42,7 +42,7 @@ class PowerTest : public MachineTest {
       ASSERT_TRUE(IsOk(node_->StartPlugin("cpu", "cpu", config)));
     }
   }
-  // The containers go on until the machine ends.
+  // The containers run until the machine ends.
   void TearDown() override {}
 
   void Acknowledge(const RunningPod& pod) {

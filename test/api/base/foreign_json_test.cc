@@ -1,4 +1,4 @@
-// JSON of others: what is read of it, and what is too much.
+// Foreign JSON: what is read of it, and its limits.
 #include "api/base/foreign_json.h"
 
 #include <string>

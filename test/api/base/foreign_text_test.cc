@@ -1,4 +1,4 @@
-// Text of others: what is escaped, and where it is cut.
+// Foreign text: what is escaped, and where it is cut.
 #include "api/base/foreign_text.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(ForeignTextTest, CutsAtAWholeCharacterAndReportsTheLength) {
   EXPECT_EQ(Cut("abcd", 3), "abc... (4 bytes)");
   EXPECT_EQ(Cut("ab€", 4), "ab... (5 bytes)");
   EXPECT_EQ(Cut("\x80\x80\x80\x80\x80\x80\x80\x80", 6).size(), 2 + sizeof("... (8 bytes)") - 1)
-      << "continuations without a beginning are no character";
+      << "continuations without a beginning are not a character";
 }
 
 TEST(ForeignTextTest, QuotesTwoHundredBytes) {

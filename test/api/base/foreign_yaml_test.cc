@@ -1,4 +1,4 @@
-// YAML within bounds: what aliases may do, and what is too much.
+// YAML within bounds: the uses of aliases, and the limits.
 #include "api/base/foreign_yaml.h"
 
 #include <string>
@@ -21,7 +21,7 @@ std::string ErrorOf(const std::string& text, const YamlBounds& bounds = {}) {
   return MessageOf(status);
 }
 
-/// Lists of which each has the one before it eight times.
+/// Lists that each contain the previous one eight times.
 std::string Laughs(int levels) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < levels; ++i) {

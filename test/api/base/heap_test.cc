@@ -21,7 +21,7 @@
 namespace qrm::heap_test {
 namespace {
 
-/// Resident, and no file's. Units: KiB.
+/// Resident memory, without files. Units: KiB.
 long Anonymous() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -74,7 +74,7 @@ TEST(HeapTest, IsOneForAllThreadsButThoseThatWantOneApart) {
   EXPECT_NE(first, second);
 }
 
-// A program that does not link it would only be slow.
+// A program without this allocator would only be slow.
 TEST(HeapTest, IsThatOfTheProgramsThatKeepContainers) {
   ASSERT_EQ(::setenv("MALLOC_CONF", "confirm_conf:true", 1), 0);
   for (const std::string program :

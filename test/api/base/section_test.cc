@@ -1,4 +1,4 @@
-// A wrong configuration is answered with file, line, key, value and what is allowed.
+// Errors about a wrong configuration name file, line, key, value and allowed values.
 #include "api/base/section.h"
 
 #include <gmock/gmock.h>

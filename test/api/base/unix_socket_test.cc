@@ -1,4 +1,4 @@
-// Who listens at a path.
+// The states of a socket's path: listening, dead, absent.
 #include "api/base/unix_socket.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// The wrapper's own promises: values, transactions, migrations, and who else may hold the file.
+// The wrapper's guarantees: values, transactions, migrations, and other holders of the file.
 #include "checkpoint/sqlite/sqlite_db.h"
 
 #include <cstdint>

@@ -145,7 +145,7 @@ func waitsForANumaNode(name string) error {
 	return fmt.Errorf("it is %+v", pod)
 }
 
-// isOnOneNumaNode fails the test unless the container owns CPUs of one of the nodes.
+// isOnOneNumaNode fails the test unless the container has exclusive CPUs of one of the nodes.
 func isOnOneNumaNode(t *testing.T, name string, nodes map[int]bool) {
 	t.Helper()
 	awaitAgreement(t)

@@ -1,4 +1,5 @@
-// Package hostile attacks qrmd's sockets, ports and admissions, and watches what the others feel of it.
+// Package hostile attacks qrmd's sockets, ports and admissions, and measures the effect on other
+// clients.
 package hostile
 
 import (
@@ -33,10 +34,10 @@ const (
 	rounds            = 3 // of peace and attack, so that what else the machine does falls on both
 	// Below that, a percentile says more about the machine's other work than about ours.
 	meaningfulSamples = 1000
-	// How many admissions come between two of a hostile pod.
+	// The number of admissions between two of a hostile pod.
 	hostileEvery = 10
 	probeTimeout = time.Second // kubelet's default
-	// What qrmd says of an admission that its deadline ended.
+	// qrmd's error about an admission that its deadline ended.
 	unanswered = "no decision within"
 )
 
@@ -142,7 +143,7 @@ func runAs(t *testing.T, n *node.Node, test, role string, user uint32) (end func
 		}
 		ended = true
 		io.WriteString(input, "\n")
-		if role == attackRole { // it has nothing to say, and may get no time to end
+		if role == attackRole { // it prints nothing, and may get no time to end
 			command.Process.Kill()
 		}
 		err := command.Wait()
@@ -245,7 +246,8 @@ type seen struct {
 	peak    int64
 }
 
-// watch admits a pod every now and then. Under attack, hostile pods come between, and kubelet probes.
+// watch admits a pod every now and then. Under attack, hostile pods and kubelet's probes come
+// between.
 func watch(t *testing.T, n *node.Node, of mode, length time.Duration, attacked bool) (seen seen) {
 	t.Helper()
 	used := processorTime(t, n.Pid())
@@ -298,7 +300,7 @@ func expectDecisions(t *testing.T, ended time.Duration, bare []time.Duration) {
 	t.Logf("the machine stood still: an admission got no decision in %v, a bare hand-over took %v", ended, slowest)
 }
 
-// both is what took how long in peace and under attack.
+// both has the times in peace and under attack.
 type both struct{ peace, attack []time.Duration }
 
 // compare gives a percentile in peace and under attack, and prints it.

@@ -79,8 +79,8 @@ func Start(t *testing.T, config string) *Node {
 	return start(t, config, nil)
 }
 
-// StartMeasured is Start with a runtime in real time, where the test may: what it measures is qrmd, and not how long it waits
-// for a CPU itself.
+// StartMeasured is Start with a runtime in real time, where the test may: it measures qrmd, without
+// its own wait for a CPU.
 func StartMeasured(t *testing.T, config string) *Node {
 	t.Helper()
 	realTime := []string{"chrt", "--rr", "1"}

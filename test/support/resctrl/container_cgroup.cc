@@ -68,7 +68,7 @@ pid_t ContainerCgroup::Run(const std::function<void()>& work) {
   QRM_CHECK(child >= 0);
   children_.push_back(child);
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no test leaves one behind that is killed itself
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed test leaves no process behind
     if (::getppid() != parent) {
       ::_exit(0);
     }

@@ -64,7 +64,7 @@ class ResctrlModel final : public FileTree {
   int MakeDirectory(const std::string& path) override;
   int RemoveDirectory(const std::string& path) override;
 
-  /// What an unmount leaves: no groups, all masks whole, all threads in the root group.
+  /// The state after an unmount: no groups, all masks whole, all threads in the root group.
   void Reset();
   /// Called before each command that changes something, with its path, on the file system's thread:
   /// here others can come between two calls. It may call this object.

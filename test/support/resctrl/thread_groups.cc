@@ -54,7 +54,7 @@ bool IsNumberedUpTo(pid_t thread, pid_t other) {
                          : thread - other > kMoreThanInTwoTicks;
 }
 
-/// The process that made it, or, of a thread, its process; and when. Source: proc(5).
+/// The parent of a process, or the process of a thread; and its start time. Source: proc(5).
 std::optional<Birth> BirthOf(pid_t thread) {
   std::ifstream status(fmt::format("/proc/{}/status", thread));
   Birth birth;

@@ -1,4 +1,4 @@
-// Which resctrl group each thread of this machine is in, for a kernel that does not know.
+// The resctrl group of each thread of this machine, for a kernel without resctrl.
 #pragma once
 
 #include <chrono>
@@ -53,7 +53,7 @@ class ThreadGroups {
     pid_t last = 0;  ///< a thread up to this number counts as begun before its creator was moved
   };
 
-  /// Threads that were numbered by now may be forks that were under way when their creators moved.
+  /// Threads up to this number may be pending forks when their creators moved.
   void CountForksUnderWay() QRM_REQUIRES(mutex_);
   void FindNew() QRM_REQUIRES(mutex_);
   Entry* Adopt(pid_t thread) QRM_REQUIRES(mutex_);
@@ -61,7 +61,7 @@ class ThreadGroups {
   Mutex mutex_;
   std::set<std::string> watched_ QRM_GUARDED_BY(mutex_);
   std::map<pid_t, Entry> entries_ QRM_GUARDED_BY(mutex_);
-  /// Threads that were moved not long ago, and until when their forks can still come from before.
+  /// Recently moved threads, and until when their forks can still come from before.
   std::map<pid_t, std::chrono::steady_clock::time_point> under_way_ QRM_GUARDED_BY(mutex_);
 };
 

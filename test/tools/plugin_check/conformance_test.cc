@@ -1,4 +1,4 @@
-// The conformance test against plugins that keep the protocol, and plugins that break it.
+// The conformance test against plugins that follow the protocol, and plugins that break it.
 #include <memory>
 #include <set>
 #include <sstream>

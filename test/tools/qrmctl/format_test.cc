@@ -1,4 +1,4 @@
-// Tables, sheets and numbers as people read them; documents as machines do.
+// Tables, sheets and numbers for people; documents for machines.
 #include <cstdint>
 #include <limits>
 #include <sstream>

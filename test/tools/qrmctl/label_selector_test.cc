@@ -1,4 +1,4 @@
-// Which labels a selector means.
+// The labels that a selector matches.
 #include "tools/qrmctl/label_selector.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Pods as people and kubectl write them, and what is wrong with some.
+// Pods as users and kubectl write them, and errors in some.
 #include "tools/qrmctl/pod_file.h"
 
 #include <sstream>

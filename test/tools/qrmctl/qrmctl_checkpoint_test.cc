@@ -54,7 +54,7 @@ TEST_F(QrmctlCheckpointTest, VerifyFailsForADamagedCheckpoint) {
 TEST_F(QrmctlCheckpointTest, VerifyWithoutRightsSaysSoAndWhatToDo) {
   constexpr uid_t kNobody = 65534;
   if (::geteuid() != 0) {
-    GTEST_SKIP() << "needs root, to have no rights for a while";
+    GTEST_SKIP() << "needs root, to drop its rights for a while";
   }
   ASSERT_EQ(::seteuid(kNobody), 0);
   const int code = RunOn(state_, {"verify"});

@@ -1,4 +1,4 @@
-// qrmctl on a control server with a node of its own.
+// qrmctl on a control server with a sample node.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ namespace qrm::manager::cli {
 
 class Typed {
  protected:
-  /// Of the words as they are; the exit code.
+  /// Runs the words unchanged; returns the exit code.
   int RunAsTyped(const Args& args) {
     out_.str("");
     err_.str("");

@@ -51,7 +51,7 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
   void StartScheduler() {
     Start({});
     url_ = "http://127.0.0.1:" + std::to_string(server_->port());
-    // Until its lists have come, it says so.
+    // It reports that its lists have not come yet.
     ASSERT_TRUE(test::Await([&] { return Why({"shop/db"}) == kDone; })) << err();
   }
 
