@@ -43,7 +43,7 @@ constexpr int kNodesOfASize = 2;
 constexpr std::size_t kResidents = 100;
 /// Rounds until qrmd's logs have their full length, and a sync has no new size to record.
 constexpr std::size_t kWarmUp = 300;
-/// Lines that differ in an admission's bytes.
+/// Looks at the bytes of an admission.
 constexpr int kLooks = 9;
 
 struct Program {
@@ -117,7 +117,7 @@ class BusyNode {
     });
   }
 
-  /// The number of such nodes, since a real node has its caches for itself.
+  /// Several admissions, since a real node has its caches for itself.
   void TakeTurn() {
     node_.Run([this] {
       for (int i = 0; i < kATurn; ++i) {

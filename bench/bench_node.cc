@@ -77,7 +77,7 @@ T Must(StatusOr<T> value) {
   return *std::move(value);
 }
 
-/// Counts the committed containers.
+/// Counts the commits.
 class CountingStore final : public checkpoint::Store {
  public:
   CountingStore(std::unique_ptr<checkpoint::Store> store, std::atomic<std::size_t>& commits)

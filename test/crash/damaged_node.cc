@@ -136,7 +136,7 @@ Status DamagedNode::AddPod(const std::string& role) {
   return OkStatus();
 }
 
-// Adds pods of either kind, as long as there are more than at the start.
+// Removes pods of either kind, as long as there are more than at the start.
 Status DamagedNode::RemoveOldest() {
   for (StringMap* pods : {&owners_, &sharers_}) {
     while (pods->size() > (pods == &owners_ ? kOwners : kSharers)) {

@@ -176,8 +176,8 @@ TEST_P(DiskTest, ReadOnlyDiskStopsAdmissionsOnly) {
   ExpectAllIsWellAgain();
 }
 
-/// A larger request, as after an in-place resize, is admitted when the container is recreated, and
-/// once more when the disk takes it.
+/// A larger request, as after an in-place resize, is made when the container is recreated, and once
+/// more when the disk takes it.
 TEST_P(DiskTest, ContainerIsRecreatedWithWhatItHasWhenTheDiskRejectsMore) {
   Start();
   if (IsSkipped() || HasFatalFailure()) {

@@ -8,7 +8,7 @@
 
 namespace qrm::test {
 
-/// The kind of the damage.
+/// The damage that was done.
 struct DamageReport {
   std::string what;
   bool forbidden = false;  ///< nothing can be committed until Undo

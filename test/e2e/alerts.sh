@@ -172,7 +172,8 @@ until_served 'qrm_runtime_mode\{mode="nri"\} 1' 'qrm_ready 1'
 keep QrmObserverMode 3
 keep QrmNotReady 3
 
-# Metrics of the pod-resources API have kubelet's names, which kubelet's rules need; promtool objects to some.
+# Metrics of the pod-resources API have kubelet's names, so that rules for kubelet apply to them; promtool objects to
+# some.
 grep -v pod_resources_endpoint_ "$work/served" | promtool check metrics
 
 # kubelet's CPU manager.

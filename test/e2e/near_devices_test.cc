@@ -33,7 +33,7 @@ plugins:
         place: {numa: one, near: ["nvidia.com/*"], threads: one-per-core, require: [near]}
 )";
 
-/// A pod with a label that its GPU is on node 0.
+/// A pod that claims in an annotation that its GPU is on node 0.
 PodSpec EnginePod(const std::string& name) {
   return {.name = name,
           .uid = "uid-" + name,

@@ -260,7 +260,7 @@ ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() {
       }
       nri::Container now;
       *now.mutable_linux()->mutable_resources()->mutable_cpu() = CpusetsOf(entry);
-      // Consecutive messages are one message, where the later one counts.
+      // Concatenated messages are one message, where the later value counts.
       inventory.containers.push_back(bytes_of(entry.container, entry.serialized) +
                                      now.SerializeAsString());
     }

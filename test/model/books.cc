@@ -277,7 +277,7 @@ bool Books::HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const {
                      });
 }
 
-// A runtime that is listed reports that a sandbox exists, not that it has stopped.
+// The runtime's lists show that a sandbox exists, not that it has stopped.
 void Books::NoteRestart(Time now) {
   for (auto& [uid, end] : ended_) {
     end = {.at = now, .heard = Heard::kNo};

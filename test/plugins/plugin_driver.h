@@ -38,7 +38,7 @@ class Drive {
     return allocation;
   }
 
-  /// The test itself keeps the grants of calls to `plugin()`.
+  /// Records a grant that the test got directly from `plugin()`.
   void Keep(const ContainerRequest& request, const StatusOr<ResourceAllocation>& given) {
     ASSERT_TRUE(given.ok()) << given.status();
     grants_[request.key] = {.request = request, .allocation = *given};

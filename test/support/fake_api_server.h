@@ -42,7 +42,7 @@ class FakeApiServer {
   void ForgetHistory();
   /// Sends watches the current version, and nothing else.
   void SendBookmarks();
-  /// The state of that version, as after a restore of etcd; watches are cut.
+  /// Restores the state of that version, as after a restore of etcd; watches are cut.
   void RestoreTo(uint64_t version);
   uint64_t version() const;
   /// Streams come in pieces of a few bytes.

@@ -21,7 +21,7 @@
 namespace qrm::heap_test {
 namespace {
 
-/// Resident memory, without files. Units: KiB.
+/// Resident memory that is not of files. Units: KiB.
 long Anonymous() {
   std::ifstream file("/proc/self/status");
   std::string word;

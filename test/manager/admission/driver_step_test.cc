@@ -40,7 +40,7 @@ class DriverStepTest : public AdmitterTest {
     change(driver);
     plugins_.Set(kFast, driver);
   }
-  /// How often the removal was reported as due.
+  /// How often the removal was reported as done.
   int RemoveWeb() {
     int done = 0;
     EXPECT_TRUE(

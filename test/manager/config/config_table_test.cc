@@ -17,7 +17,7 @@ namespace {
 using config::ConfigKey;
 using config::Section;
 
-/// The present values of a configuration, as `key: value` lines.
+/// The values of a configuration by key, in the form of its file.
 std::map<std::string, std::string> ShownBy(const std::vector<ConfigKey>& keys) {
   std::map<std::string, std::string> shown;
   for (const ConfigKey& key : keys) {

@@ -53,7 +53,7 @@ class ReplaceBuiltinsTest : public testing::Test {
     });
     return value;
   }
-  /// One plugin of each resource; `memory` is the second one.
+  /// One plugin of each resource; `memory` is the second resource's.
   static std::vector<BuiltinPlugin> Fresh(std::unique_ptr<sdk::ResourcePlugin> memory) {
     std::vector<BuiltinPlugin> fresh;
     fresh.push_back({.resource = "cpu", .plugin = std::make_unique<CountingPlugin>()});

@@ -30,7 +30,8 @@ TEST(RuntimeModeTest, ObserverMakesItReadyButDegraded) {
 
 TEST(RuntimeModeTest, NeitherMakesItNotReadyForBothReasons) {
   RuntimeStatus status;
-  AddRuntimeMode({.problem = "no socket"}, {.active = true, .problem = "connection refused"}, status);
+  AddRuntimeMode({.problem = "no socket"}, {.active = true, .problem = "connection refused"},
+                 status);
   EXPECT_EQ(status.mode, RuntimeMode::kNone);
   EXPECT_THAT(status.not_ready_reasons,
               ElementsAre(HasSubstr("no socket"), HasSubstr("connection refused")));

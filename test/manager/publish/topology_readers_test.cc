@@ -145,7 +145,7 @@ TEST(TopologyReadersTest, TheExporterWouldPublishTheSame) {
 
 using Amounts = std::map<std::string, double>;
 
-/// A container by its pod's spec, and how much of that is allocated.
+/// A container by its pod's spec, and the source of its requests.
 struct SpecContainer {
   ContainerType type = ContainerType::kMain;
   Amounts limits;

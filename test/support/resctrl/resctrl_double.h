@@ -26,7 +26,7 @@ namespace qrm::test {
 class ResctrlDouble {
  public:
   /// Called before each command that changes something, with its path: here others can come between
-  /// two calls. It runs in the serving process, on a copy of its data at creation.
+  /// two calls. It runs in the serving process, on the data from before its fork.
   using Before = std::function<void(ResctrlModel& model, const std::string& path)>;
 
   /// Errors: kFailedPrecondition where the machine has no FUSE, or this is not root.

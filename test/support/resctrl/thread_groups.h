@@ -53,7 +53,7 @@ class ThreadGroups {
     pid_t last = 0;  ///< a thread up to this number counts as begun before its creator was moved
   };
 
-  /// Threads up to this number may be pending forks when their creators moved.
+  /// Threads with present numbers may be forks that were under way when their creators moved.
   void CountForksUnderWay() QRM_REQUIRES(mutex_);
   void FindNew() QRM_REQUIRES(mutex_);
   Entry* Adopt(pid_t thread) QRM_REQUIRES(mutex_);
