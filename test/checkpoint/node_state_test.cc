@@ -28,7 +28,7 @@ std::vector<std::string> Uids(const NodeState& state) {
   return uids;
 }
 
-TEST(NodeStateTest, FindsWhatWasPut) {
+TEST(NodeStateTest, FindsAddedEntries) {
   const NodeState state = NodeState().With(PutSample("a"));
 
   ASSERT_NE(state.Find({"a", "main"}), nullptr);

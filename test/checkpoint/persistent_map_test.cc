@@ -54,7 +54,7 @@ struct Pair {
   }
 };
 
-TEST(PersistentMapTest, HoldsWhatWasPutAndNotErasedAndSoDoItsFormerCopies) {
+TEST(PersistentMapTest, HoldsAddedEntriesUntilErasedAndSoDoFormerCopies) {
   std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same each time
   Pair now;
   std::vector<Pair> former;

@@ -48,7 +48,7 @@ TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
-TEST(StoreTest, GivesBackWhatWasCommitted) {
+TEST(StoreTest, GivesBackCommittedRecords) {
   const TempDir dir = TempDir::InMemory();
   {
     const OpenedStore opened = OpenStore(dir.path());

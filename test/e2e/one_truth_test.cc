@@ -196,7 +196,7 @@ TEST_F(OneTruthTest, BandwidthThatALostStateForgotIsNotGivenTwice) {
   EXPECT_FALSE(runtime_.RunPod(Pod("c", 1)).ok()) << "both Mbit/s are given";
 }
 
-TEST_F(OneTruthTest, BuiltInPluginsKnowWhatTheyGaveAfterKill9) {
+TEST_F(OneTruthTest, BuiltInPluginsKnowTheirAllocationsAfterKill9) {
   Start("cpu,memory");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 3, 3))));
   node_->KillDaemon();

@@ -373,7 +373,7 @@ TEST_F(PartitionTest, AContainerThatIsNotBalancedIsIsolatedUntilItIsGone) {
   EXPECT_EQ(Read("sys/fs/cgroup/qrm-knobs/cpuset.cpus.exclusive"), "");
 }
 
-TEST_F(PartitionTest, OneThatTheKernelCallsInvalidIsCaughtAndUndone) {
+TEST_F(PartitionTest, APartitionThatTheKernelCallsInvalidIsDetectedAndUndone) {
   const auto knobs = host::HostKnobs::Open(files_, dir_ / "other.json");
   ASSERT_TRUE(IsOk(knobs.status()));
   // CPUs that are not exclusive to the cgroup above.

@@ -99,7 +99,7 @@ TEST_F(OfflineTest, RunningContainersFollowThemThereAndBack) {
   EXPECT_TRUE(Await([&] { return LastProblem().empty(); }, kPatience)) << LastProblem();
 }
 
-TEST_F(OfflineTest, NewContainersAreNotGivenWhatIsGone) {
+TEST_F(OfflineTest, NewContainersGetNoOfflineCpus) {
   SetOffline(2);
   SetOffline(12);
   const auto owner = RunGuaranteed("owner", 1);

@@ -58,7 +58,7 @@ TEST(SectionTest, RejectsUnknownKeyWithLocationAndKnownOnes) {
       "pools");
 }
 
-TEST(SectionTest, AcceptsKeysThatAreReadElsewhere) {
+TEST(SectionTest, AcceptsKeysOfOtherSections) {
   const Section section = Read("a: 1\nb: 2\n").Without({"b"});
   EXPECT_TRUE(section.AllowKeys({"a"}).ok());
   EXPECT_THAT(MessageOf(section.AllowKeys({"c"})), HasSubstr("the keys here are c, b"));

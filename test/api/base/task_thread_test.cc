@@ -47,14 +47,14 @@ TEST(TaskThreadTest, TasksOfManyPostersRunOnOneThread) {
   EXPECT_EQ(ids.size(), 1U);
 }
 
-TEST(TaskThreadTest, RunsWhatIsDispatchedAtOnceWhereTheCallerIsWhileItIsIdle) {
+TEST(TaskThreadTest, RunsTasksAtOnceOnTheCallersThreadWhileItIsIdle) {
   std::thread::id ran;
   TaskThread thread;
   thread.Dispatch([&] { ran = std::this_thread::get_id(); });
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
-TEST(TaskThreadTest, RunsWhatIsDispatchedAfterWhatIsUnderWay) {
+TEST(TaskThreadTest, RunsTasksAfterTheCurrentTask) {
   std::vector<int> ran;
   std::promise<void> go;
   TaskThread thread;
@@ -87,7 +87,7 @@ TEST(TaskThreadTest, RunsOneTaskAtATimeFromAnyDispatcher) {
   EXPECT_EQ(unguarded, 4000);
 }
 
-TEST(TaskThreadTest, EndRunsWhatWasPosted) {
+TEST(TaskThreadTest, EndRunsPostedTasks) {
   int count = 0;
   {
     TaskThread thread;

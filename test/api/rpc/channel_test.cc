@@ -34,7 +34,7 @@ class Packer final : public v1::Control::Service {
   std::string accepted_;
 };
 
-TEST(UnixChannelTest, AnAnswerThatIsPackedAllTheSameIsNotUnpacked) {
+TEST(UnixChannelTest, AnUnexpectedCompressedAnswerIsNotUnpacked) {
   KeepGrpcCallbackThreads();
   const test::TempDir dir;
   Packer packer;

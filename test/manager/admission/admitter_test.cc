@@ -428,7 +428,7 @@ TEST_F(AdmitterTest, ExplainsTheOtherPluginsHintsAndTheFailedStepsTimeWhenOneGiv
   EXPECT_EQ(trace["steps"][0]["step"], "hints");
 }
 
-TEST_F(AdmitterTest, CountsWhatItDecided) {
+TEST_F(AdmitterTest, CountsDecisions) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_EQ(events_.size(), 2u);

@@ -79,7 +79,7 @@ TEST_F(DriverStepTest, ARepeatedRequestAsksNoDriver) {
   EXPECT_THAT(plugins_.calls(), ElementsAre());
 }
 
-TEST_F(DriverStepTest, AContainerWithoutDriverIsPlacedAsEver) {
+TEST_F(DriverStepTest, AContainerWithoutDriverIsPlacedByTheCpuPlugin) {
   ASSERT_TRUE(IsOk(Admit(Demand(), options_).status()));
   EXPECT_THAT(plugins_.calls(),
               ElementsAre("hints cpu", "hints memory", "allocate cpu", "allocate memory"));

@@ -36,7 +36,7 @@ TEST_F(AdmitterTest, RestoresTheFormerAllocationInPluginsWhenTheDiskRejectsALarg
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
 }
 
-TEST_F(AdmitterTest, LeavesARunningContainerWhatItHasWhenAnotherPluginFails) {
+TEST_F(AdmitterTest, ARunningContainerKeepsItsAllocationsWhenAnotherPluginFails) {
   PluginScript full;
   full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
   plugins_.Set("memory", full);
@@ -93,7 +93,7 @@ TEST_F(AdmitterTest, ClaimsNothingThatARunningContainerWasMadeWithout) {
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("nic"));
 }
 
-TEST_F(AdmitterTest, KeepsForAContainerThatIsYetToComeWhatItWillBeMadeWith) {
+TEST_F(AdmitterTest, KeepsTheValuesOfAContainerThatIsNotCreatedYet) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   ContainerDemand demand = RunsWithoutNic();
   ContainerDemand next = RunsWithoutNic();
@@ -123,7 +123,7 @@ TEST_F(AdmitterTest, GivesARecreatedContainerWhatItRanWithout) {
   EXPECT_FALSE(Lacks(*Record(RunsWithoutNic()), "nic", {}));
 }
 
-TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {
+TEST_F(AdmitterTest, ReleasesWhatARunningContainerCannotHave) {
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-99")));
   EXPECT_FALSE(Admit(Demand(), {}, Admitter::Moment::kAfterTheFact).ok());
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));

@@ -135,7 +135,7 @@ TEST_F(WholePodTest, LeavesATraceOfEachContainerThatWasPlacedBeforeOneWasNot) {
   EXPECT_EQ(decisions[2].key.container, "logger");
 }
 
-TEST_F(WholePodTest, ReleasesOnlyWhatItGotWhenThePodHasOtherContainers) {
+TEST_F(WholePodTest, ReleasesOnlyItsAllocationsWhenThePodHasOtherContainers) {
   ASSERT_TRUE(Admit(Demand("web", "older")).ok());
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "cannot write: disk full; free space"));
   EXPECT_THAT(Rejection(WholePod("setup")), HasSubstr("disk full"));

@@ -163,7 +163,7 @@ TEST_F(PluginClassesTest, ATypeWhosePluginHasNotRegisteredIsListedWithoutClasses
   EXPECT_EQ(classes_.Resolve("fast").status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(PluginClassesTest, AnOfferWithoutAClassInUseIsRejectedWhole) {
+TEST_F(PluginClassesTest, AnOfferWithoutAClassInUseIsRejectedAsAWhole) {
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
   lanes_.type.classes.pop_back();
   EXPECT_THAT(MessageOf(classes_.Refresh({"none"})), HasSubstr("class none is in use"));

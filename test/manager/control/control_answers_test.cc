@@ -169,7 +169,7 @@ TEST(ControlAnswersTest, AnUnknownPodIsNotFoundByName) {
   EXPECT_THAT(MessageOf(answer.status()), HasSubstr("cannot show pod web"));
 }
 
-TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
+TEST(ControlAnswersTest, ContainersShowTheirAllocationsInStartOrder) {
   const auto pod = SamplePod("web");
   const NodeState state =
       NodeState()

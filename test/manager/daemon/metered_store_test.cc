@@ -17,7 +17,7 @@ namespace {
 using test::PutSample;
 using test::TempDir;
 
-TEST(MeteredStoreTest, CountsWhatWasRepairedAtStartAndSince) {
+TEST(MeteredStoreTest, CountsRepairsAtStartAndSince) {
   const TempDir dir = TempDir::InMemory();
   std::ofstream(dir / "checkpoint.db") << "another program's";
   Metrics metrics;

@@ -67,7 +67,7 @@ class ReplaceBuiltinsTest : public testing::Test {
   LocalPlugins running_;
 };
 
-TEST_F(ReplaceBuiltinsTest, AllServeFromThenOnWithWhatWasGiven) {
+TEST_F(ReplaceBuiltinsTest, AllServeFromThenOnWithTheFormerAllocations) {
   ASSERT_EQ(Allocate("cpu", "a"), "0");
   ASSERT_EQ(Allocate("memory", "a"), "0");
   ASSERT_TRUE(ReplaceBuiltins(Fresh(std::make_unique<CountingPlugin>()), running_).ok());

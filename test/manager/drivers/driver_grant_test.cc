@@ -25,11 +25,11 @@ class DriverGrantTest : public testing::Test {
   const DriverOffer offer_{.available = CpuSet::Range(2, 7), .shared = CpuSet::Range(2, 7)};
 };
 
-TEST_F(DriverGrantTest, TakesWhatWasOffered) {
+TEST_F(DriverGrantTest, AcceptsOfferedCpus) {
   EXPECT_TRUE(IsOk(Check({.parts = {{.cpus = {2, 5}}}})));
 }
 
-TEST_F(DriverGrantTest, RejectsWhatWasNot) {
+TEST_F(DriverGrantTest, RejectsOtherCpus) {
   EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {1, 2}}}})), HasSubstr("1 were not offered"));
   EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2}, .idle = {0}}}})),
               HasSubstr("0 were not offered"));

@@ -47,7 +47,7 @@ TEST_F(DriverOfferTest, IsWhatTheDefaultPoolCouldGiveAway) {
   EXPECT_EQ(ToString(offer.reserved), "0");
 }
 
-TEST_F(DriverOfferTest, LeavesOutWhatIsReservedInAPoolThatMayUseIt) {
+TEST_F(DriverOfferTest, LeavesOutReservedCpusInAPoolThatMayUseThem) {
   account_.pools[1].cpus = CpuSet::Range(0, 7);
   EXPECT_EQ(ToString(Offer(NodeState()).available), "1-7");
 }

@@ -77,7 +77,7 @@ TEST_F(PageDocumentTest, APluginIsLiveSuspectOrNotRunningWithItsSentence) {
   EXPECT_EQ(plugins[2]["problem"], "its socket is gone; start it");
 }
 
-TEST_F(PageDocumentTest, APoolThatWasResizedNamesWhatIsConfigured) {
+TEST_F(PageDocumentTest, APoolThatWasResizedShowsTheConfiguredSize) {
   status_.pools = {{.resource = "cpu", .pool = "online", .configured = {0, 1}, .cpus = {0}},
                    {.resource = "cpu", .pool = "offline", .configured = {2}, .cpus = {2}}};
   const json pools = Document()["pools"];

@@ -197,7 +197,7 @@ TEST_F(PodResourcesServerTest, CallsAskNoPluginWhileTheAnswersAreFresh) {
   EXPECT_EQ(plugins_.allocatable_calls(), calls);
 }
 
-TEST_F(PodResourcesServerTest, OneFailingPluginCostsItsOwnResourcesOnly) {
+TEST_F(PodResourcesServerTest, AFailingPluginCostsOnlyItsResources) {
   plugins_.infos.push_back({.resource = "nic", .live = true});
   plugins_.SetAllocatable({{"cpu", std::map<std::string, AllocatableResource>{{"cpu", {}}}},
                            {"nic", Errorf(StatusCode::kUnavailable, "away")}});
@@ -314,7 +314,7 @@ TEST_F(PodResourcesPlacementTest, PluginThatIsNotRunningIsNotAskedAboutEveryCont
   EXPECT_THAT(plugins_.placement_calls(), SizeIs(1));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsItsOwnResourcesOnly) {
+TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsOnlyItsResources) {
   plugins_.infos.push_back(
       {.resource = "disk", .registered_by = RegisteredBy::kRegister, .live = true});
   plugins_.HangPlacement("disk");

@@ -73,7 +73,7 @@ TEST_F(HandOverTest, MarksContainersThatLeave) {
   EXPECT_THAT(live_.DeferredKeys(), ElementsAre(ContainerKey{"uid-shared", "main"}));
 }
 
-TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
+TEST_F(HandOverTest, AContainerThatHasNotStartedYetLeavesTheCpus) {
   RunOwner("2-3");
   RunShared("made", "0-7");
   live_.Add({"uid-made", "main"}, {.id = "made", .pod_id = "sandbox-made", .cgroups_path = "made"});
@@ -96,7 +96,7 @@ TEST_F(HandOverTest, NoCgroupIsReadOfContainersThatAreOnOtherCpusByTheirRecords)
   EXPECT_EQ(reads_, 0);
 }
 
-TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
+TEST_F(HandOverTest, AContainerThatTheRuntimeHasNotMovedYetLeavesTheCpus) {
   RunOwner("2-3");
   RunShared("moves", "2-7");
   Change change;
@@ -150,7 +150,7 @@ TEST_F(HandOverTest, UpdatesThatGiveOtherCpusAreNotWaitedFor) {
   EXPECT_EQ(reads_, 0);
 }
 
-TEST_F(HandOverTest, OneThatOwnsTheSameCpusInTurnKeepsThem) {
+TEST_F(HandOverTest, AnOwnerOfTheSameCpusInTurnKeepsThem) {
   RunOwner("2-3");
   Run("init", "2-3", {{"cpu", test::OwnCpus("2-3")}});
   ASSERT_TRUE(IsOk(MakeRoom()));
@@ -187,14 +187,14 @@ TEST_F(HandOverTest, AContainerWithNoCpuLeftGoesToCpusThatAreNotExclusive) {
   EXPECT_EQ(CpusOf("displaced"), "4-7");
 }
 
-TEST_F(HandOverTest, OneThatHasNowhereToGoIsNamed) {
+TEST_F(HandOverTest, AContainerWithoutOtherCpusIsNamed) {
   RunOwner("0-7");
   RunShared("stuck", "3");
   EXPECT_THAT(MessageOf(MakeRoom()),
               HasSubstr("container main of pod uid-stuck runs on CPUs 3, and others own all"));
 }
 
-TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
+TEST_F(HandOverTest, AContainerThatTheKernelDoesNotMoveIsNamed) {
   RunOwner("2-3");
   RunShared("stuck", "2-4");
   cgroups_.Break("stuck");

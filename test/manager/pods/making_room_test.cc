@@ -165,7 +165,7 @@ TEST_F(MakingRoomAtOnceTest, ContainersAreUpdatedOneAfterTheOther) {
 }
 
 // The runtime writes it while the state loop waits: no other event shows that it has.
-TEST_F(MakingRoomAtOnceTest, AnOwnerIsMadeAfterTheRuntimeHasWrittenWhatItWasAboutToWrite) {
+TEST_F(MakingRoomAtOnceTest, AnOwnerIsCreatedAfterTheRuntimesPendingWrite) {
   MakeOwner();
   StartOwner();
   runtime_.Hold();

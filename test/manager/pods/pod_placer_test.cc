@@ -47,14 +47,14 @@ class PodPlacerTest : public test::PodEventsFixture {
   }
 };
 
-TEST_F(PodPlacerTest, AdmissionThatLacksRoomGetsThatOfPodsThatHaveEnded) {
+TEST_F(PodPlacerTest, AdmissionWithoutRoomGetsTheAllocationsOfEndedPods) {
   events_.OnPodStopped(Pod("job"));
   Refuse(StatusCode::kResourceExhausted);
   EXPECT_TRUE(Create(Pod("next"), Container("next", "id2")).ok());
   EXPECT_FALSE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, AdmissionThatLacksRoomReleasesNoPodThatMayContinue) {
+TEST_F(PodPlacerTest, AdmissionWithoutRoomReleasesNoPodThatMayContinue) {
   Refuse(StatusCode::kResourceExhausted);
   EXPECT_FALSE(Create(Pod("next"), Container("next", "id2")).ok());
   EXPECT_TRUE(Known("job")) << "its sandbox runs";
@@ -67,7 +67,7 @@ TEST_F(PodPlacerTest, AdmissionThatFailsForAnotherReasonKeepsAllocationsOfEndedP
   EXPECT_TRUE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, RunningContainerThatLacksRoomGetsThatOfPodsThatHaveEnded) {
+TEST_F(PodPlacerTest, RunningContainerWithoutRoomGetsTheAllocationsOfEndedPods) {
   events_.OnPodStopped(Pod("job"));
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("next")}, {Container("next", "id2")});
@@ -276,7 +276,7 @@ TEST_F(HandingOverTest, OthersHaveLeftTheCpusOfAContainerWhenTheRuntimeMakesIt) 
   EXPECT_EQ(then, "2-3");
 }
 
-TEST_F(HandingOverTest, UnpinnedContainersLeaveThemToo) {
+TEST_F(HandingOverTest, UnpinnedContainersLeaveExclusiveCpusToo) {
   Refuse(StatusCode::kInvalidArgument);
   RuntimeContainer lost = Container("lost", "id4");
   lost.cgroups_path = "lost";
@@ -332,7 +332,7 @@ TEST_F(HandingOverTest, UpdateOfAContainerDoesNotBringItBackOntoCpusThatAnotherO
   EXPECT_TRUE(live_.FindDeferred({"uid-wide", "main"}, "id5").has_value());
 }
 
-TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItBeganIsBroughtWhatItHasByThen) {
+TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItsStartGetsItsPresentAllocation) {
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
   ASSERT_TRUE(live_.FindDeferred({"uid-web", "main"}, "id2").has_value());
   const std::size_t before = Reconciles();

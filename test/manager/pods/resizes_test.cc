@@ -194,7 +194,7 @@ TEST_F(ResizesTest, AContainerWithCpusAndAPoolBesideThemGrows) {
   EXPECT_EQ(Record().allocations.at("cpu")->value, "0-3");
 }
 
-TEST_F(ResizesTest, ALateSpecReportsWhatARunningContainerLacks) {
+TEST_F(ResizesTest, ALateSpecShowsWhatARunningContainerIsMissing) {
   ServeNic();
   Reconcile();
   EXPECT_FALSE(admitter_.Lacks(Record(), kNic));
@@ -236,7 +236,7 @@ TEST_F(ResizesTest, NothingIsTriedAgainByItselfWhereThatIsSwitchedOff) {
   EXPECT_EQ(Requested(), 3) << "it was resized again";
 }
 
-TEST_F(ResizesTest, APluginIsNotAskedAboutContainersThatRequestWhatTheyDid) {
+TEST_F(ResizesTest, APluginIsNotAskedAboutContainersWithUnchangedRequests) {
   Reconcile();
   Reconcile();
   Synchronize({Pod("web")}, {Container("web", "id1")});

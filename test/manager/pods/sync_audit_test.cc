@@ -150,7 +150,7 @@ TEST_F(SyncAuditTest, ListsOnceMoreWhenSomethingMayHaveEnded) {
   EXPECT_EQ(ListsSoFar(), 3);
 }
 
-TEST_F(SyncAuditTest, ListsAgainUntilWhatIsMissingIsConfirmed) {
+TEST_F(SyncAuditTest, ListsAgainUntilMissingContainersAreConfirmed) {
   Audit();
   audited_.verdict = ListVerdict::kUnconfirmed;
   audit_.LookSoon();

@@ -278,7 +278,7 @@ TEST(PlanUpdatesTest, PutsContainersThatLoseCpusBeforeThoseThatGain) {
   EXPECT_TRUE(updates[1].grows);
 }
 
-TEST(PlanUpdatesTest, GivesADeferredContainerAgainWhatItTookAfterOthersHaveGivenUpTheirs) {
+TEST(PlanUpdatesTest, GivesADeferredContainerItsCpusAgainAfterOthersHaveLeftThem) {
   const NodeState state =
       Changed(StateOf({{"a", Pool("0-3")}, {"b", Pool("0-3")}}), {{"b", Pool("0-1")}});
   const auto updates = PlanUpdates(state, Live({"a", "b"}), {}, {Key("a"), Key("gone")});

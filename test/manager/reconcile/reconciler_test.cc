@@ -66,7 +66,7 @@ TEST_F(ReconcilerTest, SendsAnUpdateAgainInEachRunWhileItFails) {
   EXPECT_EQ(runtime_.updates().size(), 3u);
 }
 
-TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
+TEST_F(ReconcilerTest, CommitsThenUpdatesThenRecordsTheAppliedValues) {
   CpuHolds("0-1");
   RunOnce();
   ASSERT_EQ(runtime_.updates().size(), 1u);
@@ -187,7 +187,7 @@ TEST_F(ReconcilerTest, TakesAContainerThatEndedMeanwhileForNoProblem) {
   EXPECT_EQ(reconciler_.GetStatus().failures, 0u);
 }
 
-TEST_F(ReconcilerTest, ReleasesWhatIsHeldForUnknownContainers) {
+TEST_F(ReconcilerTest, ReleasesAllocationsOfUnknownContainers) {
   CpuHolds("0-3", {{{"uid-web", "ghost"}, {{"cpu", Pool("0-3")}}},
                    {{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
   RunOnce();

@@ -71,7 +71,7 @@ TEST_F(SmallRunTest, AsksSoonWhenNoAdmissionWaits) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
 }
 
-TEST_F(SmallRunTest, RunThatComesBeforeAnswersForTheOneThatWasWantedSoon) {
+TEST_F(SmallRunTest, AnEarlierRunReplacesTheRequestedOne) {
   CpuChanged({}, "now-1");
   reconciler_.TriggerChangesSoon();
   reconciler_.TriggerChanges();
@@ -99,7 +99,7 @@ TEST_F(SmallRunTest, AsksPluginsThatCannotReportForEverything) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "holdings cpu", "holdings cpu"));
 }
 
-TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
+TEST_F(SmallRunTest, AppliesTheRecordToAContainerThatHasStarted) {
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = Record();
     record.allocations["cpu"] = Pool("0-2");

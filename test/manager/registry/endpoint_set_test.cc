@@ -157,7 +157,7 @@ TEST_F(EndpointSetTest, CallsRunInParallel) {
   }
 }
 
-TEST_F(EndpointSetTest, PluginThatHangsCostsItsOwnDeadlineOnly) {
+TEST_F(EndpointSetTest, PluginThatHangsCostsOnlyItsDeadline) {
   std::promise<void> release;
   PluginScript hanging;
   hanging.hints = [released = release.get_future().share()](const auto&, auto&) {

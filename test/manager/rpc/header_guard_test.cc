@@ -78,7 +78,7 @@ TEST_F(HeaderGuardTest, LongHeadersOfOneFrameEndTheConnection) {
   EXPECT_FALSE(Take(Frame({kHeaders, kEndHeaders}, HeaderGuard::kMaxBytes + 1)));
 }
 
-TEST_F(HeaderGuardTest, LongHeadersOfSeveralFramesEndTheConnectionAtTheHeadOfTheOneThatIsTooMuch) {
+TEST_F(HeaderGuardTest, LongHeadersOfSeveralFramesEndTheConnectionAtTheFirstExcessFrame) {
   EXPECT_TRUE(Take(kPreface + Frame({kHeaders, 0}, HeaderGuard::kMaxBytes)));
   EXPECT_FALSE(Take(Frame({kContinuation, 0}, 1).substr(0, 9)));
 }

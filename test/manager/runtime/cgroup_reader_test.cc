@@ -116,7 +116,7 @@ TEST_F(CgroupReaderTest, SaysNotFoundForContainerThatIsGone) {
   EXPECT_EQ(reader_.ReadByPid(42).status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(CgroupReaderTest, SaysWhatTheMachineLacks) {
+TEST_F(CgroupReaderTest, ReportsAMissingCpusetController) {
   const Status status = reader_.ReadByPath("/pod1").status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(MessageOf(status), testing::HasSubstr("no cgroup cpuset controller"));

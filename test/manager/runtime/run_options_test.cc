@@ -67,14 +67,14 @@ TEST(RunOptionsTest, ContainerWasMadeWithWhatTheRuntimeReports) {
   EXPECT_TRUE(WasMadeWith(kMadeWithAll, kDevice));
 }
 
-TEST(RunOptionsTest, ContainerLacksNoAnnotationThatIsEmpty) {
+TEST(RunOptionsTest, AnEmptyAnnotationIsNeverMissing) {
   EXPECT_TRUE(WasMadeWith({}, {.annotations = {{"nic.qrm.io/problem", ""}}}));
   EXPECT_TRUE(WasMadeWith({.annotations = {{"nic.qrm.io/problem", "has no link"}}},
                           {.annotations = {{"nic.qrm.io/problem", ""}}}));
   EXPECT_FALSE(WasMadeWith({}, {.annotations = {{"nic.qrm.io/problem", "has no link"}}}));
 }
 
-TEST_P(MadeWithTest, ContainerThatLacksAnyPartWasMadeWithout) {
+TEST_P(MadeWithTest, ContainerThatIsMissingAnyPartWasCreatedWithoutTheOptions) {
   EXPECT_FALSE(WasMadeWith(GetParam().container, kDevice));
 }
 

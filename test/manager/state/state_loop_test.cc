@@ -48,7 +48,7 @@ TEST(StateLoopTest, DropsWorkAfterItStopped) {
   EXPECT_FALSE(ran);
 }
 
-TEST(StateLoopTest, PublishesWhatItCommitted) {
+TEST(StateLoopTest, PublishesCommittedStates) {
   test::Journal journal;
   StateLoop state(test::OpenMemoryStore(journal));
   const auto before = state.Load();
@@ -142,7 +142,7 @@ TEST(StateLoopTest, PublishesNothingThatTheStoreRejected) {
   EXPECT_EQ(state.Load()->pod_count(), 0u);
 }
 
-TEST(StateLoopTest, PublishesWhatItRemembersAndSaysWhenTheDiskTakesIt) {
+TEST(StateLoopTest, PublishesStatesInMemoryAndReportsWhenTheDiskTakesThem) {
   test::Journal journal;
   int returned = 0;
   StateLoop state(test::OpenMemoryStore(journal),

@@ -108,7 +108,7 @@ TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {
   EXPECT_EQ(machine_.files.values, before_);
 }
 
-TEST_F(CciDriverTest, AKilledDriverKnowsWhatItsContainersNeed) {
+TEST_F(CciDriverTest, AKilledDriverKnowsTheAttributesOfItsContainers) {
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-idle}", 1000).status()));
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore(grants_)));

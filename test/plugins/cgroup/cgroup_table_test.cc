@@ -121,7 +121,7 @@ TEST(CgroupTableTest, SetsEveryNewLimitBeforeItLiftsAnOldOne) {
   EXPECT_THAT(cgroup.writes, ElementsAre("write_bps: 7:1 10", "write_bps: 7:0 0"));
 }
 
-TEST(CgroupTableTest, AFailureLeavesWhatWasThereBefore) {
+TEST(CgroupTableTest, AFailureRestoresTheFormerValues) {
   FakeCgroup cgroup;
   cgroup.table["write_bps"] = {{"7:0", "10"}};
   cgroup.errors["7:1 20"] = Errorf(StatusCode::kInvalidArgument, "refused");

@@ -70,7 +70,7 @@ TEST(BorrowTest, LeavesCpusThatAreOffline) {
   EXPECT_EQ(BorrowedByA(kText, {2}), "3");
 }
 
-TEST(BorrowTest, LenderKeepsSomeAndLendsWhatItWouldGiveUpFirst) {
+TEST(BorrowTest, LenderKeepsSomeCpusAndLendsTheOthersInTheOrderOfGivingUp) {
   constexpr const char* kText =
       "pools: {{a: {{cpus: 0}}, b: {{cpus: 3-6, lend: {{to: a, keep: {}}}}}}}";
   EXPECT_EQ(BorrowedByA(fmt::format(kText, 0)), "3-6");
@@ -79,7 +79,7 @@ TEST(BorrowTest, LenderKeepsSomeAndLendsWhatItWouldGiveUpFirst) {
   EXPECT_EQ(BorrowedByA(fmt::format(kText, 9)), "");
 }
 
-TEST(BorrowTest, WhatIsBorrowedIsNotLentOn) {
+TEST(BorrowTest, BorrowedCpusAreNotLentOn) {
   EXPECT_EQ(BorrowedByA("pools: {a: {cpus: 0}, b: {cpus: 1, lend: {to: a}},\n"
                         "        c: {cpus: 2-3, lend: {to: b}}}"),
             "1");
@@ -192,7 +192,7 @@ TEST_F(BorrowingTest, NoContainerMovesAtARestart) {
   }
 }
 
-TEST_F(BorrowingTest, OwnersLeaveWhatIsNotBorrowedAfterARestartWhileOtherCpusAreIdle) {
+TEST_F(BorrowingTest, OwnersAvoidFormerlyBorrowedCpusAfterARestartWhileOtherCpusAreIdle) {
   Drive before = Start(
       "roles: {db: {numa: any}}\n"
       "pools: {web: {size: {max: 60}, roles: [web], borrow: {idle: numa}}, default: {size: {min: "

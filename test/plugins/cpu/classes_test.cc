@@ -170,7 +170,7 @@ TEST_F(ClassesTest, APluginThatIsOnlyAskedTunesNothing) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "cpu_classes.knobs.json"));
 }
 
-TEST_F(ClassesTest, WhatIsSharedWithADriversCpusIsTunedByIt) {
+TEST_F(ClassesTest, FilesSharedWithADriversCpusAreTunedByTheDriver) {
   test::WriteSysfsFile(PolicyOf(4) / "affected_cpus", "4 6");
   std::filesystem::remove_all(PolicyOf(6));
   sdk::Grants grants;

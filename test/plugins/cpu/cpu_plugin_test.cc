@@ -398,7 +398,7 @@ TEST(CpuPluginTest, RepeatedRequestKeepsItsNodePreferred) {
             (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
 }
 
-TEST(CpuPluginTest, OffersWhatIsNotReserved) {
+TEST(CpuPluginTest, OffersResourcesThatAreNotReserved) {
   const AllocatableResource resource = Make(kThreeRoles)->Allocatable();
   EXPECT_EQ(resource.capacity, 80);
   EXPECT_EQ(resource.allocatable, 76);

@@ -242,7 +242,7 @@ TEST_F(ElasticTest, CannotBeSetByHand) {
   }
 }
 
-TEST_F(ElasticTest, OwnersGetWhatIsIdleAndNoPoolsCpus) {
+TEST_F(ElasticTest, OwnersGetIdleCpusAndNoPoolsCpus) {
   Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
   Admit(drive, "web", "online", 40);
   const auto own = drive.Admit(Request("db", "db", "cpu", 10));
@@ -283,7 +283,7 @@ TEST_F(ElasticTest, WhatAPoolHasBeyondItsRequestsYieldsToOwnersAtOnce) {
   EXPECT_EQ(Size(drive, "batch"), 4);
 }
 
-TEST_F(ElasticTest, WhatIsRequestedIsServedBeforeAnyPoolHasMore) {
+TEST_F(ElasticTest, RequestsAreServedBeforeAnyPoolGetsMore) {
   Drive drive = Start(
       "pools: {batch: {size: {per: limit}, priority: 1, roles: [batch]},\n"
       "        web: {size: {}, roles: [web]}, default: {size: {min: 2}}}\n");

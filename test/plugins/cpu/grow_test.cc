@@ -75,7 +75,7 @@ TEST_F(GrowTest, TakesOverTheCpusOfItsPodsInitContainers) {
   EXPECT_EQ(admit("pod", "again", ContainerType::kInit, 40), main) << "its sandbox was replaced";
 }
 
-TEST_F(GrowTest, GivesUpWhatItGrewByAndKeepsTheCpusOfItsFirstStart) {
+TEST_F(GrowTest, GivesUpTheAddedCpusAndKeepsTheCpusOfItsFirstStart) {
   const CpuSet first = Has("a", "any", 3);
   Has("a", "any", 8);
   const CpuSet after = Has("a", "any", 5);
@@ -150,7 +150,7 @@ TEST_F(GrowTest, AContainerWithAPoolBesideItsCpusGrowsAndShrinks) {
   EXPECT_EQ(own(1.5), first);
 }
 
-TEST_F(GrowTest, StaysOnItsNodeAndKeepsWhatItHasWhereThatIsFull) {
+TEST_F(GrowTest, StaysOnItsNodeAndKeepsItsCpusWhereTheNodeIsFull) {
   const CpuSet before = Has("a", "one", 8);
   ASSERT_EQ(before & TwoNodes().CpusOf({0}), before);
   const CpuSet after = Has("a", "one", 20);

@@ -304,7 +304,7 @@ classes: {roomy: {qos: {cpu-quota: burst-half}}}
   EXPECT_EQ(drive.Of("e").class_defaults, (StringMap{{"cpu-quota", "burst-half"}}));
 }
 
-TEST_F(InstancesTest, RequestsComeBeforeWhatIsBeyond) {
+TEST_F(InstancesTest, RequestsComeBeforeSizesBeyondRequests) {
   Drive drive = Start(R"(
 pools: {db: {size: {min: 1, per: limit}, roles: [db], instances: {by: pod}}}
 )");

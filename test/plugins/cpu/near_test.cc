@@ -98,7 +98,7 @@ TEST_F(NearTest, WishGoesElsewhereWhereItsNodeIsFullAndLeavesThatFirst) {
   EXPECT_FALSE(Pool(drive, "p").Intersects(TwoNodes().CpusOf({0})));
 }
 
-TEST_F(NearTest, GivesUpWhatIsFarFirstAlsoWhereThatIsMost) {
+TEST_F(NearTest, GivesUpFarCpusFirstEvenIfTheyAreTheMost) {
   Drive drive = StartNear("");
   Admit(drive, "q", "q", 20);
   ASSERT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "q"))), "1");

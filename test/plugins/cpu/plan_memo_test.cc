@@ -76,7 +76,7 @@ pools: {web: {size: {}, roles: [web]}, default: {size: {min: 2}}}
   EXPECT_TRUE(HasPlace(drive, request));
 }
 
-TEST_F(PlanMemoTest, FindsWhatIsPlannedForTheSameWhileTheSameCpusAreOffline) {
+TEST_F(PlanMemoTest, FindsThePlanForTheSameRequestWhileTheSameCpusAreOffline) {
   PlanMemo memo;
   const Newcomer newcomer = {.key = {"uid", "c"}, .guest = {.pool = "web"}};
   memo.Keep(newcomer, {1}, PoolMap{{"web", {2}}});

@@ -108,7 +108,7 @@ TEST(SelectorTest, APriorityThatIsNotKnownIsInNoBounds) {
   EXPECT_TRUE(Matches({.priority = *any}, request));
 }
 
-TEST(SelectorTest, ARoleThatThePodLacksIsInNoGlob) {
+TEST(SelectorTest, AMissingRoleMatchesNoGlob) {
   EXPECT_FALSE(Matches({.role = TextSet({"*"})}, Request("p", "", "cpu", 1)));
   EXPECT_TRUE(Matches({.role = TextSet({"!online"})}, Request("p", "", "cpu", 1)));
 }

@@ -133,7 +133,7 @@ TEST_F(IrqbalanceTest, TheAbstractSocketOfAnOldOneIsFound) {
   EXPECT_EQ(balancer.told(), "2");
 }
 
-TEST_F(IrqbalanceTest, OneThatIsGoneHasNothingToPutBack) {
+TEST_F(IrqbalanceTest, ABalancerThatIsGoneHasNothingToRestore) {
   {
     const IrqbalanceDouble balancer(dir_.path());
     Start();
@@ -146,7 +146,7 @@ TEST_F(IrqbalanceTest, OneThatIsGoneHasNothingToPutBack) {
 }
 
 // The program dies when it answers a client that is gone.
-TEST_F(IrqbalanceTest, OneThatIsBusyIsNotWaitedForAndLives) {
+TEST_F(IrqbalanceTest, ABusyBalancerIsNotWaitedForAndLives) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   balancer.Hang();
@@ -157,7 +157,7 @@ TEST_F(IrqbalanceTest, OneThatIsBusyIsNotWaitedForAndLives) {
   EXPECT_FALSE(balancer.is_dead());
 }
 
-TEST_F(IrqbalanceTest, ADriverThatEndsWaitsForWhatItAsked) {
+TEST_F(IrqbalanceTest, ADriverThatEndsWaitsForItsRequests) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   balancer.Hang();

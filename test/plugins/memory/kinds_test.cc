@@ -126,7 +126,7 @@ TEST(MemoryKindsTest, SpreadsOverNodesOfItsKind) {
   EXPECT_EQ(given->amount_by_node, (std::map<uint64_t, uint64_t>{{2, 6 * kGiB}, {3, 6 * kGiB}}));
 }
 
-TEST(MemoryKindsTest, WhatItHoldsIsTakenFromItsKindOnly) {
+TEST(MemoryKindsTest, AllocationsAreTakenFromTheirKindOnly) {
   Drive drive(Make(kWishes));
   ASSERT_EQ(drive.Admit(Ask("one", "only", 6))->value, "2");
   EXPECT_EQ(drive.Admit(Ask("two", "any", 64))->value, "0") << "that node's own memory is all free";
@@ -158,7 +158,7 @@ TEST(MemoryKindsTest, KeepsItsMemoryThroughARestart) {
   EXPECT_EQ(after.Admit(Ask("next", "only", 8))->value, "3");
 }
 
-TEST(MemoryKindsTest, OneThatRunsIsLeftWhereItIs) {
+TEST(MemoryKindsTest, ARunningContainerIsNotMoved) {
   const auto plugin = Make(kWishes);
   ContainerRequest request = Ask("pod", "fast", 4);
   request.runs_near = {1};

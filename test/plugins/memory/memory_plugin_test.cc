@@ -89,7 +89,7 @@ TEST(MemoryExampleTest, ThirdExampleSharesNodeWithTheRole) {
   EXPECT_EQ(drive.Admit(Request("pod2", "numa-enhancement", "memory", 20 * kGiB))->value, "1");
 }
 
-TEST(MemoryPluginTest, BooksWhatIsGivenAndTakenBack) {
+TEST(MemoryPluginTest, CountsAllocationsAndReleases) {
   Drive drive(Make(kThreeRoles));
   const std::string before = drive.plugin().ExportState({});
   ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "memory", 1e9)).ok());
@@ -185,7 +185,7 @@ TEST(MemoryPluginTest, TakesTheWiderHintThatTheManagerChose) {
   EXPECT_EQ(pod->value, "0-1");
 }
 
-TEST(MemoryPluginTest, WiderContainerMakesWayForOneThatNeedsItsNode) {
+TEST(MemoryPluginTest, WiderContainerMakesRoomForAContainerThatNeedsItsNode) {
   Drive drive(
       Make("roles: {wide: {numa: fewest, share-numa-with: ['*']}, "
            "near: {share-numa-with: ['*']}}"));
@@ -236,7 +236,7 @@ TEST(MemoryPluginTest, ContainerThatMayMoveKeepsItsNodesAmongThoseThatItGrowsOnt
   EXPECT_EQ(drive.Admit(Request("pod3", "fewest", "memory", 12 * kGiB))->value, "0,2");
 }
 
-TEST(MemoryPluginTest, ContainerThatMayNotMoveKeepsWhatItHasWhereItsNodeIsFull) {
+TEST(MemoryPluginTest, ContainerThatMayNotMoveKeepsItsMemoryWhereItsNodeIsFull) {
   Drive drive(Make(kMoves));
   ASSERT_EQ(drive.Admit(Request("pod1", "stays", "memory", 100e9))->value, "0");
   ASSERT_EQ(drive.Admit(Request("pod2", "stays", "memory", 120e9))->value, "0");
@@ -424,7 +424,7 @@ TEST(MemoryRestartTest, CountsNodeThatShrankBelowItsAllocationsAsFull) {
   EXPECT_EQ(after.Admit(Request("pod2", "numa-enhancement", "memory", 1e9))->value, "1");
 }
 
-TEST(MemoryPluginTest, OffersWhatIsNotReserved) {
+TEST(MemoryPluginTest, OffersResourcesThatAreNotReserved) {
   const AllocatableResource resource = Make(kThreeRoles)->Allocatable();
   EXPECT_EQ(resource.capacity, 237706936320.0 + 237806551040.0);
   EXPECT_EQ(resource.allocatable_by_node.at(0), 237182648320.0);

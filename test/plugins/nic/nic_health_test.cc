@@ -176,7 +176,7 @@ TEST_F(NicHealthTest, ConfiguredSpeedAndNodeWinOverTheKernels) {
   EXPECT_EQ(plugin->Allocatable().capacity_by_node, (std::map<int, double>{{0, 300}, {1, 1000}}));
 }
 
-TEST_F(NicHealthTest, ForgetsNoNicOfTheMachineThatLosesItsAddress) {
+TEST_F(NicHealthTest, KeepsANicOfTheMachineThatLosesItsAddress) {
   MachineParts parts = ExampleMachine().parts();
   parts.nics = {{.name = "a", .node = 0}, {.name = "b", .node = 1}};
   const InterfaceFacts bare = {.up = true, .has_link = true};

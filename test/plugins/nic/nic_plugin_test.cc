@@ -253,7 +253,7 @@ TEST(NicBandwidthTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
   EXPECT_TRUE(drive.Admit(Request("pod3", "", "NIC", 850)).ok());
 }
 
-TEST(NicBandwidthTest, ExportsWhatIsAllocatedInBothDirections) {
+TEST(NicBandwidthTest, ExportsAllocationsInBothDirections) {
   Drive drive(Make(kBandwidth));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 600)).ok());
   const std::string state = drive.plugin().ExportState(drive.grants());

@@ -119,7 +119,7 @@ TEST_F(ComputePluginTest, WhatTheDriverDoesNotGiveBackStays) {
   EXPECT_TRUE(host_->grants().empty());
 }
 
-TEST_F(ComputePluginTest, RemovingWhatIsNotKnownSucceeds) {
+TEST_F(ComputePluginTest, RemovingUnknownContainersSucceeds) {
   EXPECT_TRUE(IsOk(ComputePlugin::Remove(*host_, {.key = {"never", "main"}})));
   EXPECT_TRUE(driver_.removed.empty());
 }

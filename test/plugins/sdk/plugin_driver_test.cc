@@ -365,7 +365,7 @@ TEST_F(PluginDriverTest, PoolsThatCannotBeKeptAreAsBefore) {
   EXPECT_EQ(plugin_.online, (CpuSet{1}));
 }
 
-TEST(PluginDriverStartTest, GivesThePluginBackWhatWasKept) {
+TEST(PluginDriverStartTest, GivesThePluginItsSavedState) {
   const ContainerRequest request = CpuRequest("a", "main", 1);
   Disk disk{.stored = {.grants = {{request.key, {request, PinCpus({3})}}}, .saved = "0-3"}};
   CountingPlugin plugin;
@@ -398,7 +398,7 @@ class UnwillingPlugin final : public ResourcePlugin {
   Status restores;
 };
 
-TEST_F(PluginDriverTest, ReplacementBeginsWithWhatWasGivenAndKept) {
+TEST_F(PluginDriverTest, ReplacementBeginsWithTheGrantsAndTheSavedState) {
   CpusOf(CpuRequest("a", "main", 2));
   ASSERT_TRUE(driver_.SetPools({{"online", {5}}}).ok());
   auto next = std::make_unique<CountingPlugin>();
@@ -435,7 +435,7 @@ TEST_F(PluginDriverTest, ReplacementAsksForAReconcileAndNotifiesTheSameListeners
   EXPECT_EQ(heard, 2);
 }
 
-TEST_F(PluginDriverTest, PluginThatCannotTakeOverIsRejectedAndTheFormerGoesOn) {
+TEST_F(PluginDriverTest, PluginThatCannotTakeOverIsRejectedAndTheFormerContinues) {
   CpusOf(CpuRequest("a", "main", 2));
   UnwillingPlugin next;
   next.restores = Errorf(StatusCode::kFailedPrecondition, "cannot hold that");

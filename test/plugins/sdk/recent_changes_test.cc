@@ -22,7 +22,7 @@ TEST(RecentChangesTest, ReportsWhatWasNotedSinceThen) {
   EXPECT_THAT(changes.Since(then), Optional(ElementsAre(kB)));
 }
 
-TEST(RecentChangesTest, KnowsNoMoreWhatIsTooLongAgo) {
+TEST(RecentChangesTest, ForgetsOldChanges) {
   RecentChanges changes(2);
   const std::string then = changes.now();
   changes.Note(kA);

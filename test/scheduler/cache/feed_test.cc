@@ -66,7 +66,7 @@ TEST_F(FeedTest, ReportsWhatAListDoesNotShowAsGone) {
   EXPECT_THAT(Heard(), ElementsAre("n1=1", "n2=2", "n3=3", "n1 gone"));
 }
 
-TEST_F(FeedTest, IgnoresTheEndOfWhatItNeverKnew) {
+TEST_F(FeedTest, IgnoresTheEndOfUnknownObjects) {
   feed_.Delete("things", "a");
   feed_.Set("others", Make("a", "n1", 1));
   EXPECT_THAT(Heard(), IsEmpty());

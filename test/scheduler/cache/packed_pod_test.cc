@@ -33,7 +33,7 @@ TEST(PackedPodTest, AllButTheVersionComesBack) {
   EXPECT_EQ(Unpack(*packed), pod);
 }
 
-TEST(PackedPodTest, PodsOfAWorkloadShareWhatIsEqual) {
+TEST(PackedPodTest, PodsOfAWorkloadShareEqualParts) {
   TextPool pool;
   const PackedPodPtr one = Pack(MakePod("u1"), pool);
   const std::size_t texts = pool.size();

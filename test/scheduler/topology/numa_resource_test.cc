@@ -74,7 +74,7 @@ TEST_F(NumaResourceTest, RejectsWhatFitsTheNodeButNoNumaNode) {
   EXPECT_EQ(Refusal(Guaranteed("a", 4)), "");
 }
 
-TEST_F(NumaResourceTest, CountsWhatItDecided) {
+TEST_F(NumaResourceTest, CountsDecisions) {
   Bind(Guaranteed("a", 4));
   EXPECT_EQ(OwnCpus("a"), "4-7");
   EXPECT_EQ(Refusal(Guaranteed("b", 3)), "");

@@ -116,7 +116,7 @@ TEST_F(ConformanceTest, GoodPluginKeepsEveryRule) {
   EXPECT_THAT(out_.str(), Not(HasSubstr("BROKEN")));
 }
 
-TEST_F(ConformanceTest, WhatIsNotImplementedIsSkippedWithItsConsequence) {
+TEST_F(ConformanceTest, UnimplementedCallsAreSkippedWithTheConsequence) {
   EXPECT_EQ(Check(good_.Script()), 0);
   EXPECT_THAT(out_.str(),
               HasSubstr("skipped says what the node has to offer: the plugin leaves it out"));

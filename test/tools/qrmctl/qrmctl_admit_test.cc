@@ -45,7 +45,7 @@ class QrmctlAdmitTest : public QrmctlTest {
   const std::string file_ = dir_ / "pod.yaml";
 };
 
-TEST_F(QrmctlAdmitTest, PrintsTheDecisionAndWhatWasNotDone) {
+TEST_F(QrmctlAdmitTest, PrintsTheDecisionAndTheStepsThatWereNotDone) {
   Serve();
   DryRunReport report = Report(
       Result::kAdmitted, "",

@@ -228,7 +228,7 @@ void AddDecisions(test::FakeNodeServices& node) {
                    {"cpu": {"property": "CpusetCpus", "value": "1-2"}, "nic": {}}})"});
 }
 
-TEST_F(QrmctlTest, EventsListsDecisionsAndWhatTheyGave) {
+TEST_F(QrmctlTest, EventsListsDecisionsAndTheirAllocations) {
   Serve();
   EXPECT_EQ(Run({"events"}), kDone) << err();
   EXPECT_EQ(out(), "There are no recent decisions.\n");

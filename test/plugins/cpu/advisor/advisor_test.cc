@@ -120,7 +120,7 @@ class AdvisorTest : public ElasticPlugins {
   std::unique_ptr<v1::Advisor::Stub> stub_;
 };
 
-TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
+TEST_F(AdvisorTest, SizesAPoolStepByStepUpToTheFreeCpus) {
   Admit(drive(), "web", "web", 40);
   EXPECT_EQ(Size(drive(), "reclaim"), 2);
   v1::AppliedAdvice applied;
@@ -165,7 +165,7 @@ TEST_F(AdvisorTest, AdviceYieldsToRequestsForCpus) {
   EXPECT_EQ(Size(drive(), "share"), 36);
 }
 
-TEST_F(AdvisorTest, LeavesAPoolWhatItsContainersRequest) {
+TEST_F(AdvisorTest, LeavesAPoolTheRequestsOfItsContainers) {
   Admit(drive(), "web", "web", 40);
   drive().Reconcile();
   v1::AppliedAdvice applied;
@@ -231,7 +231,7 @@ TEST_F(AdvisorTest, ReceivesEveryChangeWithoutAsking) {
   context.TryCancel();
 }
 
-TEST_F(AdvisorTest, WhatWasAdvisedBeforeARestartCountsUntilItsLeaseIsOver) {
+TEST_F(AdvisorTest, AdviceFromBeforeARestartCountsUntilItsLeaseIsOver) {
   v1::AppliedAdvice applied;
   ASSERT_TRUE(Advise("reclaim", 10, applied).ok());
   for (int plan = 0; plan < 3; ++plan) {

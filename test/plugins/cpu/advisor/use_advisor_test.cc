@@ -100,7 +100,7 @@ TEST_F(UseAdvisorTest, SplitsWhatAPodUsesAmongItsPools) {
   EXPECT_DOUBLE_EQ(pools.at("web").stalled, 0.3);
 }
 
-TEST_F(UseAdvisorTest, AdvisesWhatWasUsedSinceTheLastLook) {
+TEST_F(UseAdvisorTest, AdvisesByTheUseSinceTheLastLook) {
   AdviceDesk desk({.use = Rule(), .pools = {"web"}}, clock_, [] {});
   UseAdvisor advisor(Rule(), desk, clock_);
   NodeSight node;

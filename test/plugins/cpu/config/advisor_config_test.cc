@@ -60,7 +60,7 @@ TEST(AdvisorConfigTest, HasItsKeys) {
                                             .pools = {"a", "b"}}));
 }
 
-TEST(AdvisorConfigTest, CanBeTheOneThatIsBuiltIn) {
+TEST(AdvisorConfigTest, CanBeTheBuiltInAdvisor) {
   const auto config = Read(kPools + std::string("advisor: {use: true}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->advisor.use, UseRule());

@@ -77,7 +77,7 @@ const SizeCase kSizes[] = {
 INSTANTIATE_TEST_SUITE_P(Vectors, PoolSizeTest, testing::ValuesIn(kSizes),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(PoolWishTest, IsWhatIsAskedForInWholeUnitsAndWithinBounds) {
+TEST(PoolWishTest, IsTheRequestInWholeUnitsAndWithinBounds) {
   const PoolAsk ask = {.min = 2, .max = 12};
   EXPECT_EQ(WishOf({.milli_cpus = 3500, .containers = 2}, 100, ask), 4);
   EXPECT_EQ(WishOf({.milli_cpus = 3500, .containers = 2}, 150, ask), 6);
@@ -92,7 +92,7 @@ TEST(PoolWishTest, IsACpuWhileThereAreContainersAndNoneWithout) {
   EXPECT_EQ(WishOf({}, 100, ask), 0);
 }
 
-TEST(SettledPoolTest, KeepsWhatItDoesNotNeedUntilItMayShrink) {
+TEST(SettledPoolTest, KeepsSpareCpusUntilItMayShrink) {
   const PoolAsks asks = {{"X", {.min = 2, .wish = 4, .max = 20}}};
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 10}}}, 16).at("X"), 10);
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 10, .may_shrink = true}}}, 16).at("X"), 4);
