@@ -26,7 +26,7 @@ namespace {
 constexpr int kMisused = 2;
 
 constexpr char kUsage[] =
-    "qrmd: places containers on CPUs, memory nodes and NICs, beside an unmodified kubelet.\n\n"
+    "qrmd places containers on CPUs, memory nodes and NICs, beside an unmodified kubelet.\n\n"
     "usage: qrmd [--config FILE] [--KEY=VALUE ...]\n\n";
 
 void PrintHelp() {
@@ -34,7 +34,7 @@ void PrintHelp() {
   for (const qrm::manager::ProgramFlag& flag : qrm::manager::kProgramFlags) {
     std::cout << fmt::format("  {:<24} {}\n", flag.flag, flag.help);
   }
-  std::cout << "\nkeys, also of the file:\n" << qrm::manager::ConfigFlagsHelp();
+  std::cout << "\nkeys, as flags or in the file:\n" << qrm::manager::ConfigFlagsHelp();
 }
 
 struct Arguments {
@@ -65,7 +65,7 @@ qrm::Status UnknownFlag(const std::string& argument, const std::string& name) {
   const std::string nearest = qrm::manager::NearestConfigKey(name);
   return qrm::Errorf(qrm::StatusCode::kInvalidArgument, "cannot read {}: there is no such flag; {}",
                      argument,
-                     nearest.empty() ? "qrmd --help shows all" : "did you mean --" + nearest);
+                     nearest.empty() ? "qrmd --help lists all flags" : "did you mean --" + nearest);
 }
 
 qrm::StatusOr<Arguments> ReadArguments(const std::vector<std::string>& words) {
@@ -96,7 +96,7 @@ qrm::StatusOr<Arguments> ReadArguments(const std::vector<std::string>& words) {
   return arguments;
 }
 
-// What is made before anything runs; an error here is an error of the configuration.
+// Created before anything runs. An error here is an error of the configuration.
 struct Prepared {
   qrm::manager::Config config;
   qrm::Machine machine;
@@ -128,10 +128,10 @@ int Fail(const qrm::Status& status, int code) {
 
 int Serve(const Arguments& arguments, Prepared prepared) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // until the daemon reads the configuration again at it
+  std::signal(SIGHUP, SIG_IGN);  // until the daemon handles it
   qrm::log::SetLevel(prepared.config.process.log_level);
   qrm::log::SetForm(prepared.config.process.log_form);
-  // It writes a line to stderr for each text of others that is not UTF-8, however many come.
+  // protobuf writes a line to stderr for each received text that is not UTF-8, without a limit.
   google::protobuf::SetLogHandler(nullptr);
   qrm::manager::Reload reload(prepared.config, [&arguments] {
     return qrm::manager::ReadConfig(arguments.config_file, arguments.flags);

@@ -12,12 +12,12 @@ namespace qrm::manager {
 struct AdmissionEvent {
   enum class Result { kAdmitted, kRepeated, kSkipped, kRejected };
   Result result = Result::kAdmitted;
-  std::string resource;  ///< whose plugin refused or failed; empty for none in particular
+  std::string resource;  ///< of the plugin that rejected or failed; empty: no plugin did
   /// Of a rejection: a word of RefusalReason, or "disk".
   std::string_view reason;
   std::chrono::nanoseconds took{0};
 
-  /// Who was rejected, and the sentence that says why.
+  /// The rejected pod, and why it was rejected.
   struct Rejected {
     std::string pod_namespace;
     std::string pod_name;

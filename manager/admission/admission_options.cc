@@ -1,4 +1,4 @@
-// The keys of admissions whose values are lists and mappings of several words.
+// Reads the structured keys of admissions.
 #include "manager/admission/admission_options.h"
 
 #include <utility>
@@ -16,7 +16,7 @@ using config::ConfigKey;
 using config::KeyShape;
 using config::Section;
 
-/// Where the configuration does not say. Source: Katalyst, ReclaimedResourceMilliCPU.
+/// The default scale of a resource name. Source: Katalyst, ReclaimedResourceMilliCPU.
 double UsualScale(const std::string& name) {
   return name.ends_with("millicpu") ? 0.001 : 1;
 }
@@ -36,8 +36,8 @@ StatusOr<MappedResource> ReadMappedResource(const Section& names, const std::str
   QRM_ASSIGN_OR_RETURN(const std::string text, entry.Text("scale", ""));
   to.scale = ParseQuantity(text).value_or(0);
   if (to.scale <= 0) {
-    return entry.Error("scale", fmt::format("is '{}', which is no quantity above 0", text),
-                       "write what one of the request is in the plugin's unit, such as 1m");
+    return entry.Error("scale", fmt::format("is '{}', which is not a quantity above 0", text),
+                       "write the number of the plugin's units in one requested unit, such as 1m");
   }
   return to;
 }
@@ -48,10 +48,10 @@ StatusOr<ResourceNames> ReadResourceNames(const Section& names) {
     QRM_ASSIGN_OR_RETURN(MappedResource to, ReadMappedResource(names, from));
     for (const std::string& name : {from, to.plugin}) {
       if (!CheckResourceName(name).ok()) {
-        return names.Error(
-            from,
-            fmt::format("maps '{}' to '{}', and '{}' is no resource name", from, to.plugin, name),
-            "write names such as cpu or example.com/nic");
+        return names.Error(from,
+                           fmt::format("maps '{}' to '{}', but '{}' is not a resource name", from,
+                                       to.plugin, name),
+                           "write names such as cpu or example.com/nic");
       }
     }
     read[from] = std::move(to);
@@ -74,11 +74,11 @@ StatusOr<ImplicitResource> ReadImplicitResource(const Section& item) {
   implicit.roles = {roles.begin(), roles.end()};
   if (!CheckResourceName(implicit.resource).ok()) {
     return item.Error("resource",
-                      fmt::format("is '{}', which is no resource name", implicit.resource),
+                      fmt::format("is '{}', which is not a resource name", implicit.resource),
                       "write one such as NIC or example.com/nic");
   }
   if (implicit.roles.empty() && implicit.annotation.empty()) {
-    return item.Error("resource", "is given to nobody", "add roles or an annotation");
+    return item.Error("resource", "is given to no pod", "add roles or an annotation");
   }
   return implicit;
 }

@@ -15,7 +15,7 @@
 
 namespace qrm::manager {
 
-/// A resource that containers get without asking for it in their spec: CRI and NRI do not carry
+/// A resource that containers get without a request in their spec: CRI and NRI do not carry
 /// extended resources.
 struct ImplicitResource {
   std::string resource;
@@ -23,10 +23,10 @@ struct ImplicitResource {
   std::string annotation;       ///< pods with this annotation, not empty and not "false", get it
 };
 
-/// What a pod asks for under another name than that of the plugin.
+/// The plugin and unit of a resource that pods request under another name than the plugin's.
 struct MappedResource {
   std::string plugin;  ///< the name that its plugin is registered under
-  double scale = 1;    ///< what one that the pod asks for is in the plugin's unit
+  double scale = 1;    ///< plugin's units per unit of the pod's request
 
   bool operator==(const MappedResource&) const = default;
 };
@@ -37,29 +37,30 @@ struct AdmissionOptions {
   TopologyScope scope = TopologyScope::kContainer;
   ResourceNames resource_names;  ///< by the name that pods use
   std::vector<ImplicitResource> implicit_resources;
-  /// Resources, by their plugins' names, that every container uses: one that requests none asks for
-  /// an amount of 0, so that it is kept off what others own.
+  /// Resources, by their plugins' names, that every container uses. A container without a request
+  /// asks for an amount of 0, so that the plugin keeps it off exclusive resources.
   std::vector<std::string> native_resources = {"cpu", "memory"};
-  /// Plugins, by their resources, without which no container is placed.
+  /// Resources whose plugins must run before any container is placed.
   std::vector<std::string> required_plugins;
-  /// Namespaces whose containers run without plugins that are away: those of the plugins' own pods.
+  /// Namespaces whose containers start also while plugins are not running: those of the plugins'
+  /// own pods.
   std::vector<std::string> plugin_namespaces = {"kube-system"};
   std::vector<std::string> skipped_namespaces = {"kube-system"};
   std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
   std::vector<std::string> skipped_priority_classes = {"system-node-critical",
                                                        "system-cluster-critical"};
-  /// Those of QoS level system_cores are placed all the same.
+  /// Pods of QoS level system_cores are placed nevertheless.
   bool skip_daemonset_pods = true;
   Permissions permissions;
-  /// Where plugins name another network namespace than the pod's.
+  /// Annotations by which plugins name another network namespace than the pod's.
   std::vector<std::string> netns_annotations = {"kubernetes.io/host-netns-path"};
   DriverOptions drivers;
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
-  std::chrono::milliseconds release_deadline{300};  ///< of a call that takes back
+  std::chrono::milliseconds release_deadline{300};  ///< of a call that releases an allocation
 };
 
-/// The keys that are more than a word; see RequestKeys.
+/// Keys with structured values; see RequestKeys.
 config::ConfigKey ResourceNamesKey(std::string name, ResourceNames& place, std::string help);
 config::ConfigKey ImplicitResourcesKey(std::string name, std::vector<ImplicitResource>& place,
                                        std::string help);
@@ -74,30 +75,32 @@ inline std::vector<config::ConfigKey> PlacementKeys(AdmissionOptions& options) {
           "Which NUMA placements are accepted."),
       config::ChoiceKey<TopologyScope>(
           "topology-scope", options.scope, {"scope", {"container", "pod"}, ParseTopologyScope},
-          "Whether each container is aligned by itself, or all of a pod to the same nodes."),
+          "Whether to align each container by itself, or all containers of a pod to the same "
+          "nodes."),
       config::SwitchKey(
           "prefer-closest-numa-nodes", options.merge.prefer_closest_numa_nodes,
-          "Among placements of equal width, take the nodes that are closest to each other."),
+          "Whether to choose the NUMA nodes closest to each other among equally wide placements."),
       config::WordsKey("numeric-align-resources", options.merge.align_resources,
                        "list of resource names",
-                       "Policy numeric: the resources that are aligned with each other."),
+                       "Policy numeric: the resources to align with each other."),
   };
 }
 
 inline std::vector<config::ConfigKey> RequestKeys(AdmissionOptions& options) {
   return {
       ResourceNamesKey("resource-names-map", options.resource_names,
-                       "Resources that pods request under another name than that of the plugin. "
-                       "`scale` is what one of the request is in the plugin's unit: 1m for "
-                       "thousandths of CPUs. Default: 1m for names that end in millicpu, else 1."),
+                       "Maps resource names in pods to names of plugins. `scale` is the number of "
+                       "the plugin's units in one unit of the request: 1m for thousandths of CPUs. "
+                       "Default: 1m for names that end in millicpu, else 1."),
       ImplicitResourcesKey(
           "implicit-resources", options.implicit_resources,
-          "Resources, one of each, that pods of a role or with an annotation get without "
-          "requesting them: runtimes do not pass on extended resources."),
-      config::WordsKey("native-resources", options.native_resources, "list of resource names",
-                       "Resources that every container uses: their plugins place also containers "
-                       "that request none, with an amount of 0. The plugins of other resources are "
-                       "not asked then."),
+          "Resources that pods of a role or with an annotation get without a request, one of "
+          "each. Useful because runtimes do not pass on extended resources."),
+      config::WordsKey(
+          "native-resources", options.native_resources, "list of resource names",
+          "Resources that every container uses. Their plugins also place containers "
+          "without a request, with an amount of 0. Plugins of other resources are only "
+          "asked about containers that request them."),
   };
 }
 
@@ -105,9 +108,9 @@ inline std::vector<config::ConfigKey> AwayKeys(AdmissionOptions& options) {
   return {
       config::WordsKey(
           "plugin-namespaces", options.plugin_namespaces, "list of namespaces",
-          "Namespaces of plugins' own pods: containers there start without the plugins "
-          "that are away, and are placed when these come. Elsewhere, containers that "
-          "need them are refused."),
+          "Namespaces of the plugins' own pods. Containers there start also while a plugin that "
+          "they need is not running, and are placed when it returns. Elsewhere, such containers "
+          "are rejected."),
   };
 }
 
@@ -115,21 +118,20 @@ inline std::vector<config::ConfigKey> SkipKeys(AdmissionOptions& options) {
   return {
       config::WordsKey(
           "skip-namespaces", options.skipped_namespaces, "list of namespaces",
-          "Containers of pods in these namespaces are left alone, but for those of QoS level "
-          "system_cores."),
+          "Skip containers of pods in these namespaces, except pods of QoS level system_cores."),
       config::TextKey("skip-annotation", options.skip_annotation, "annotation key; empty: not read",
-                      "Containers of pods that have this annotation are left alone where "
-                      "`permissions` allow opt-out, and refused elsewhere; whatever its value is "
-                      "but `false` and an empty one."),
+                      "Skip containers of pods that have this annotation, unless its value is "
+                      "empty or `false`. Only where `permissions` allow opt-out; elsewhere such "
+                      "pods are rejected."),
       config::WordsKey("skip-priority-classes", options.skipped_priority_classes,
                        "list of priority classes",
-                       "Containers of pods with these priority classes are left alone where "
-                       "`permissions` allow opt-out, and placed as others elsewhere: anybody may "
-                       "name a class. Where requests are estimated, the class is not known."),
+                       "Skip containers of pods with these priority classes where `permissions` "
+                       "allow opt-out. Elsewhere the class has no effect, because any pod can name "
+                       "one. Where requests are estimated, the class is not known."),
       config::SwitchKey("skip-daemonset-pods", options.skip_daemonset_pods,
-                        "Whether containers of pods that a DaemonSet owns are left alone where "
-                        "`permissions` allow opt-out, but for those of QoS level system_cores. "
-                        "Where requests are estimated, the owner is not known."),
+                        "Whether to skip containers of DaemonSet pods where `permissions` allow "
+                        "opt-out, except pods of QoS level system_cores. Where requests are "
+                        "estimated, the owner is not known."),
   };
 }
 
@@ -137,27 +139,28 @@ inline std::vector<config::ConfigKey> RuleKeys(AdmissionOptions& options) {
   return {
       PermissionsKey(
           "permissions", options.permissions,
-          "What pods of which namespaces may ask for; the first rule that names a namespace "
-          "decides. Behind these rules, one allows kube-system everything, and one all others what "
-          "their requests pay: neither opt-out nor reserved-cpus. See permissions.md."),
+          "What pods of each namespace may ask for. The first rule that names a namespace decides. "
+          "Two default rules come last: kube-system may ask for everything, other namespaces for "
+          "what their requests pay, without opt-out and reserved-cpus. See permissions.md."),
       config::WordsKey(
           "netns-annotations", options.netns_annotations, "list of annotation keys",
-          "Annotations by which plugins give containers another network namespace, which needs "
-          "network-namespaces in `permissions`. That of the built-in nic plugin is always among "
-          "them."),
+          "Annotations by which plugins give containers another network namespace. Pods need "
+          "network-namespaces in `permissions` for that. The annotation of the built-in nic plugin "
+          "is always included."),
   };
 }
 
 inline std::vector<config::ConfigKey> DeadlineKeys(AdmissionOptions& options) {
   return {
       config::DurationKey("admission-deadline", options.deadline, {"50ms", "1m"},
-                          "How long one container's admission may take. Runtimes give all NRI "
-                          "plugins together 2s unless they are configured otherwise."),
+                          "How long the admission of one container may take. By default, runtimes "
+                          "give all NRI plugins together 2s."),
       config::DurationKey("plugin-call-deadline", options.plugin_call_deadline, {"10ms", "1m"},
                           "How long one call to a plugin may take."),
-      config::DurationKey("release-deadline", options.release_deadline, {"10ms", "1m"},
-                          "How long plugins may take to hear that a pod or a failed admission is "
-                          "gone; those that take longer are told again."),
+      config::DurationKey(
+          "release-deadline", options.release_deadline, {"10ms", "1m"},
+          "How long a plugin may take to release the allocations of a removed pod "
+          "or a failed admission. If it takes longer, qrmd repeats the call later."),
   };
 }
 

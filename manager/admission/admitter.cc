@@ -32,7 +32,7 @@ using checkpoint::PodRecord;
 
 namespace {
 
-/// Where the pod's containers but `container` were placed.
+/// The NUMA nodes of the pod's containers except `container`.
 NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   NumaMask nodes;
   for (const auto& [name, record] : pod.containers) {
@@ -49,8 +49,7 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
 
 }  // namespace
 
-// One admission under way: of the container that is asked for, and of those that are placed with
-// it.
+// One admission in progress: of the requested container, and of the containers placed with it.
 struct Admitter::Call {
   const ContainerDemand& asked;
   const Moment moment;
@@ -58,15 +57,15 @@ struct Admitter::Call {
   const std::chrono::steady_clock::time_point begin;
   const Status known;  // whether the state is the disk's
   const std::shared_ptr<const NodeState> before;
-  const std::string reason;  // to leave the container alone; empty: there is none
+  const std::string reason;  // to skip the container; empty: it is not skipped
 
-  std::shared_ptr<const NodeState> planned = before;  // with what the drafts so far get
+  std::shared_ptr<const NodeState> planned = before;  // with the allocations of the drafts so far
   Change change{};
   std::vector<Draft> drafts;  // in the order in which their containers start
   std::size_t asked_at = 0;
   Whole whole{};
-  Draft* failed = nullptr;  // the part that could not be placed; null: all of them
-  std::optional<std::chrono::nanoseconds> commit;  // how long it took, when there was one
+  Draft* failed = nullptr;  // the draft that could not be placed; null: the requested container's
+  std::optional<std::chrono::nanoseconds> commit;  // its duration, if there was a commit
   bool disk_failed = false;
 
   Draft& asked_draft() { return drafts[asked_at]; }
@@ -107,7 +106,7 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
     KeepOffOwned(call.asked.key(), *answer);
   }
   if (call.commit.has_value()) {
-    // Others may have it at once; a plugin that cannot be told now is told by the reconcile.
+    // Frees it for other containers now; the reconcile repeats a release that fails here.
     parts_.releaser.RollBack(call.asked.pod.uid, GivenTooLate(call.drafts));
     for (Draft& draft : call.drafts) {
       if (draft.GetsSomething()) {
@@ -133,7 +132,7 @@ StatusOr<RunOptions> Admitter::Decide(Call& call) {
 }
 
 Status Admitter::Place(Call& call) {
-  // Before plugins are asked, who would have to release what may be in use.
+  // Before plugins allocate: releasing after a failure could free what is in use.
   call.disk_failed = !call.known.ok();
   QRM_RETURN_IF_ERROR(call.known);
   if (const Status aligned = AlignPod(call); !aligned.ok()) {
@@ -153,8 +152,8 @@ Status Admitter::Place(Call& call) {
   return Commit(call);
 }
 
-// Classes first: they ask nobody, so that a refusal takes nothing back. What plugins say of them
-// comes with the place.
+// Classes first: choosing them asks no plugin, so a rejection has nothing to release. The plugins'
+// default classes are known only with the allocations.
 Status Admitter::PlanDraft(const Call& call, Draft& draft) const {
   if (call.reason.empty()) {
     QRM_RETURN_IF_ERROR(classes_.Choose(draft));
@@ -177,16 +176,16 @@ StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
   return asked.explanation.options;
 }
 
-// Nothing that is to be left alone fails to start because of us.
+// A skipped container must start even if the plugins fail.
 RunOptions Admitter::LeaveAlone(Call& call) {
   const std::string& reason = call.reason;
   Draft& asked = call.asked_draft();
-  asked.explanation.message = reason + ": it only stays off what is reserved or owned by others";
+  asked.explanation.message = reason + ": it only stays off reserved and exclusive resources";
   if (const Status placed = Place(call); !placed.ok()) {
     const Status why = RollBack(call, call.failed_draft(), placed);
-    return Skip(
-        call, asked,
-        fmt::format("{}, and nothing keeps it off what others own: {}", reason, MessageOf(why)));
+    return Skip(call, asked,
+                fmt::format("{}, but no plugin keeps it off exclusive resources: {}", reason,
+                            MessageOf(why)));
   }
   return !asked.GetsSomething() && asked.known == nullptr
              ? Skip(call, asked, reason)
@@ -201,8 +200,8 @@ void Admitter::ShareNames(ContainerDemand& demand) {
   }
 }
 
-// A container that has its place already is planned alone: its repetition must not fail with the
-// others, nor they with it.
+// A container with allocations is planned separately: its repeated admission and the admission of
+// the other containers must not fail together.
 void Admitter::AddDrafts(Call& call) {
   const auto add = [&](const ContainerDemand& demand) {
     const ContainerKey key = demand.key();
@@ -227,8 +226,8 @@ void Admitter::AddDrafts(Call& call) {
   NameTogether(call.drafts);
 }
 
-// Containers that come later, because their pod's spec is not known, are aligned to those of the
-// pod that have their place.
+// Without the pod's spec, containers are admitted one by one: later containers are aligned to the
+// nodes of the recorded ones.
 Status Admitter::AlignPod(Call& call) const {
   if (options_.scope != TopologyScope::kPod) {
     return OkStatus();
@@ -259,7 +258,7 @@ void Admitter::Note(Call& call, Draft& draft) {
   if (call.moment == Moment::kAtCreation) {
     explanation.applied = explanation.options.properties;
   }
-  // Those that are placed with it take theirs when they are created.
+  // The containers placed with it apply their values when they are created.
   if (call.moment == Moment::kAtCreation && &draft == &call.asked_draft()) {
     record.applied = explanation.options.properties;
     record.applied_to = draft.demand.runtime_id;
@@ -287,11 +286,11 @@ Status Admitter::Commit(Call& call) {
   return OkStatus();
 }
 
-// What it has is nobody else's, so that it runs with that at least. What it lacks is tried again as
-// of a container that runs.
+// The recorded allocations are still reserved for this container. The rest of its requests is
+// retried while it runs.
 StatusOr<RunOptions> Admitter::KeepPlace(Call& call, const Status& cause) {
   const Status why = RollBack(call, call.failed_draft(), cause);
-  log::Warning("container is made anew with what it had", {{"error", MessageOf(why)}});
+  log::Warning("container recreated with its former allocations", {{"error", MessageOf(why)}});
   return Repeat(call, call.asked_draft());
 }
 
@@ -311,7 +310,7 @@ StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
   return options;
 }
 
-// It follows the answer: should a crash take it back, the values are applied once more.
+// Recorded after the answer: if a crash loses the record, the values are applied once more.
 void Admitter::NoteApplied(const Draft& draft, const StringMap& properties) const {
   parts_.state.Post(
       [&state = parts_.state, key = draft.key, id = draft.demand.runtime_id, properties] {
@@ -325,7 +324,8 @@ void Admitter::NoteApplied(const Draft& draft, const StringMap& properties) cons
         change.put_containers.back().record.applied = properties;
         change.put_containers.back().record.applied_to = id;
         if (const Status saved = state.Remember(change); !saved.ok()) {
-          log::Warning("values of a repeated creation not noted", {{"error", MessageOf(saved)}});
+          log::Warning("cannot record the values of a recreated container",
+                       {{"error", MessageOf(saved)}});
         }
       });
 }
@@ -334,7 +334,7 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
   RunOptions options;
-  if (call.moment == Moment::kAtCreation) {  // what runs already is tried again and again
+  if (call.moment == Moment::kAtCreation) {  // running containers are retried each period
     KeepOffOwned(draft.key, options);
     draft.explanation.applied = options.properties;
     Keep(draft, std::nullopt);
@@ -343,7 +343,7 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   return options;
 }
 
-// The plugin that gave the owners their CPUs may be away.
+// By the records: the plugin of the exclusive CPUs may not be running.
 void Admitter::KeepOffOwned(const ContainerKey& key, RunOptions& options) const {
   const std::string cpus(kCpusetCpus);
   if (options.properties.contains(cpus)) {
@@ -356,8 +356,8 @@ void Admitter::KeepOffOwned(const ContainerKey& key, RunOptions& options) const 
   }
 }
 
-// A container that runs without a record keeps what its plugins gave it until it is tried again:
-// others would get what it uses. Only what it cannot have goes.
+// A running container without a record keeps what plugins allocated until the next try: a release
+// would give what it uses to other containers. Only what it cannot use is released.
 Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& cause) {
   std::map<std::string, std::vector<std::string>> allocated;
   for (const Draft& draft : call.drafts) {
@@ -381,15 +381,15 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
 
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   const Status rejected = RollBack(call, failed, cause);
-  // Kubelet tries again and again: that must not drive out of the history who else was refused.
-  // What is free meanwhile, which the sentence tells, changes nothing about its reason.
+  // Kubelet retries forever; its retries must not push other rejections out of the history. The
+  // sentence contains free amounts, which change without changing the reason.
   const std::string reason = fmt::format("{} {} {}", call.asked.pod.uid, call.asked.container,
                                          WithoutNumbers(MessageOf(rejected)));
   const auto equal_ones = rejections_.Take(reason, parts_.clock.Steady());
   if (equal_ones.has_value()) {
     KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
   }
-  // A resize is tried again and again while its container runs on: one refusal of each kind counts.
+  // A resize is retried while its container runs on: count one rejection of each reason.
   const bool counts = call.asked_draft().known == nullptr || equal_ones.has_value();
   if (parts_.listener && counts) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
@@ -415,15 +415,15 @@ void Admitter::KeepRejection(Call& call, Draft& failed, const std::string& messa
   if (&failed == call.whole.draft.get()) {
     keep(failed);
   }
-  for (Draft& draft : call.drafts) {  // that were to be placed together, as far as they got
+  for (Draft& draft : call.drafts) {  // all that were planned before the failure
     if (&draft == &failed || !draft.explanation.steps.empty()) {
       keep(draft);
     }
   }
 }
 
-// The last use of the draft's explanation. Nobody waits for it, not even for the wake-up of the
-// thread that writes it: it goes there after the answer.
+// The last use of the draft's explanation. Posted so that the answer to the runtime waits neither
+// for the JSON nor for waking the thread that writes it.
 void Admitter::Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit) {
   checkpoint::DecisionTrace trace = TraceOf(draft, parts_.clock.Now());
   trace.commit = commit;

@@ -1,5 +1,4 @@
-// Decides what a container gets: asks the plugins, merges their hints, checks and commits the
-// result.
+// Decides the allocations of a container: asks the plugins, merges their hints, checks and commits.
 #pragma once
 
 #include <chrono>
@@ -35,28 +34,28 @@ class Plugins;
 class Releaser;
 class StateLoop;
 
-/// Told of every decision, on the state loop; must not wait.
+/// Receives every decision, on the state loop; must not wait.
 using AdmissionListener = std::function<void(const AdmissionEvent&)>;
 
-/// When the container gets the values.
+/// When the container gets its values.
 enum class AdmissionMoment {
   kAtCreation,    ///< with the answer, before its first instruction
   kAfterTheFact,  ///< it runs already: the reconciler applies them
 };
 
-/// The walk of one container, or of a whole pod. Nothing of two admissions interleaves, because
-/// each runs to its end on the state loop.
+/// Admits single containers or whole pods. Two admissions never interleave, because each runs to
+/// its end on the state loop.
 ///
-/// A pod whose spec is known is placed when its first container is: all its containers in the order
-/// in which they start, in one transaction, or none. Each of the later ones is answered with the
-/// place that is reserved for it.
+/// If the pod's spec is known, the first container's admission places all containers, in their
+/// start order: all of them in one transaction, or none. The later admissions return the
+/// allocations that are recorded by then.
 ///
 /// Threads: the state loop only.
 class Admitter {
  public:
   using Moment = AdmissionMoment;
 
-  /// What is referred to outlives the admitter; `listener` may be empty.
+  /// The references outlive the admitter; `listener` may be empty.
   struct Parts {
     StateLoop& state;
     checkpoint::DecisionLog& decisions;
@@ -65,21 +64,21 @@ class Admitter {
     const Machine& machine;
     const Clock& clock;
     AdmissionListener listener;
-    const ClassBook* classes = nullptr;  ///< null: nobody gets a class
+    const ClassBook* classes = nullptr;  ///< null: no container gets a class
   };
   Admitter(Parts parts, AdmissionOptions options);
   ~Admitter();
   Admitter(const Admitter&) = delete;
   Admitter& operator=(const Admitter&) = delete;
 
-  /// What to run the container with; it is durable and published then. A repeated request is
-  /// answered from the state, and plugins are asked again only for what changed: a container that
-  /// is recreated gets at least what it has, where they refuse more. One that no plugin serves is
-  /// not recorded. One that is to be left alone asks for nothing; it starts also where plugins
-  /// refuse even that. One that is created and gets no CPUs from a plugin is kept off those that
-  /// others own on record, where that leaves it any.
-  /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
-  /// gave for this call is released, and the checkpoint is as before.
+  /// What to run the container with; it is durable and published on return. A repeated request is
+  /// answered from the state, and plugins are asked again only for changed requests. If they
+  /// reject more for a recreated container, it keeps its allocations. A container that no plugin
+  /// serves is not recorded. A skipped container asks for nothing, and starts even if plugins
+  /// reject that. A new container without CPUs of a plugin is kept off recorded exclusive CPUs, if
+  /// that leaves it any.
+  /// Errors: one sentence that names pod, container, resource, cause and cure. What plugins
+  /// allocated in this call is released, and the checkpoint is unchanged.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
   /// As Planner::Compare.
@@ -87,7 +86,7 @@ class Admitter {
                                             const ContainerDemand& demand) const {
     return planner_.Compare(record, demand);
   }
-  /// As the rule of that name: a repeated admission would ask the plugin of `resource`.
+  /// As Lacks of request_rules.h: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
                            const std::string& resource) const;
 
@@ -122,7 +121,7 @@ class Admitter {
   const AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
-  const std::unique_ptr<checkpoint::SharedParts> shared_;  // of what was asked
+  const std::unique_ptr<checkpoint::SharedParts> shared_;  // of the demands
   RepeatedLines rejections_;                               // with the pod's UID
 };
 

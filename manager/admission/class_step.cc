@@ -69,7 +69,7 @@ void ClassStep::AddTo(RunOptions& options, const StringMap& classes) const {
   if (resolved.ok()) {
     options.classes = *std::move(resolved);
   } else {
-    log::Warning("class not given at creation", {{"error", MessageOf(resolved.status())}});
+    log::Warning("QoS classes not set at creation", {{"error", MessageOf(resolved.status())}});
   }
 }
 

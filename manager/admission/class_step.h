@@ -12,20 +12,20 @@ class ClassBook;
 /// Threads: any, if no two threads share a draft; waits for nothing.
 class ClassStep {
  public:
-  /// Both outlive the step; without `book`, nobody gets a class and no annotation is read.
+  /// Both outlive the step; without `book`, no container gets a class and no annotation is read.
   ClassStep(const ClassBook* book, const AdmissionOptions& options)
       : book_(book), options_(options) {}
 
-  /// Fills `draft.explanation.classes`: what the container has on record, else what it asks for and
-  /// may have, beside those in the draft's state. Errors: those of ChooseClasses and of the types.
+  /// Fills `draft.explanation.classes`: the container's recorded classes, else those that it asks
+  /// for and may have, given the draft's state. Errors: those of ChooseClasses and of the types.
   Status Choose(Draft& draft) const;
 
-  /// The same again, where plugins have said since which classes the container gets of those types
-  /// of which it asks for none. Errors: the same.
+  /// The same with the default classes that the plugins' allocations bring, for types without a
+  /// request of the container. Errors: the same.
   Status ChooseByPlace(Draft& draft) const;
 
-  /// Adds to `options` what the runtime has to do for `classes`. What a type cannot say now is left
-  /// to the next round of the keeper: who has a class keeps it.
+  /// Adds to `options` what the runtime has to set for `classes`. If a type cannot be resolved now,
+  /// the keeper's next round sets its class: a recorded class stays.
   void AddTo(RunOptions& options, const StringMap& classes) const;
 
  private:

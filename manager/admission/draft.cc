@@ -23,7 +23,7 @@ void NameTogether(std::vector<Draft>& drafts) {
 std::string ReasonUnserved(const Draft& draft) {
   return draft.explanation.awaited.empty()
              ? "no plugin serves what it requests"
-             : "the plugins of what it requests are away: it is placed when they come";
+             : "the plugins of its requests are not running: it is placed when they return";
 }
 
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time) {

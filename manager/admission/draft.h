@@ -1,4 +1,4 @@
-// One container's part of an admission under way.
+// The plan for one container during an admission.
 #pragma once
 
 #include <chrono>
@@ -26,13 +26,13 @@ struct DecisionTrace;
 
 namespace qrm::manager {
 
-/// What a compute driver has to do with a container.
+/// The compute driver's part in the plan for a container.
 struct DriverPart {
-  std::string resource;  ///< the driver, among the plugins
+  std::string resource;  ///< the driver's name among the plugins
   DriverChoice choice;
   double cpus = 0;  ///< requested
   DriverOffer offer;
-  HintList hints;     ///< of the offer
+  HintList hints;     ///< computed from the offer
   TopologyHint hint;  ///< merged
   sdk::ComputeGrant grant;
 };
@@ -43,35 +43,35 @@ struct Draft {
   const ContainerKey key;
   const checkpoint::ContainerRecord* known;  ///< of an earlier admission; or null
   const Deadline deadline;
-  /// The node's state, with what the pod's earlier containers are to get.
+  /// The node's state, with the planned allocations of the pod's earlier containers.
   std::shared_ptr<const checkpoint::NodeState> state;
 
-  /// Scope pod: it stands for all of the pod's containers together.
+  /// Scope pod: it represents all containers of the pod together.
   bool is_whole_pod = false;
-  /// Scope pod: what was merged for all of the pod's containers together; or null.
+  /// Scope pod: the merged hints of all containers of the pod together; or null.
   const Explanation* pod = nullptr;
-  /// Scope pod: the nodes of the pod's containers that have their place; empty: of none.
+  /// Scope pod: the nodes of the pod's containers with allocations; empty if there are none.
   NumaMask pod_nodes;
 
-  std::optional<DriverPart> driver;        ///< that places it in place of the cpu plugin
+  std::optional<DriverPart> driver;        ///< places it instead of the cpu plugin
   std::vector<ContainerRequest> requests;  ///< one for each plugin to ask
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
-  std::vector<std::string> fixed;          ///< requests of which a running container has the former
+  std::vector<std::string> fixed;          ///< requests that cannot change in the running container
   std::vector<std::string> too_late;  ///< plugins that gave what a running container cannot take
   std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
-  std::string failed_resource;                        ///< that a failed step is about; may be empty
-  bool bad_answer = false;  ///< the plugin of `failed_resource` answered wrongly
+  std::string failed_resource;  ///< the resource of the failed step; may be empty
+  bool bad_answer = false;      ///< the plugin of `failed_resource` answered wrongly
   Explanation explanation{};
 
-  /// Whether anybody is asked to give it something.
+  /// Whether a plugin or driver is asked for an allocation.
   bool IsServed() const { return !requests.empty() || driver.has_value(); }
   /// Whether there is anything to commit for it.
   bool GetsSomething() const {
     return IsServed() || (known == nullptr && !explanation.classes.empty());
   }
-  /// The plugin that answered wrongly, when one did: it may have given `failed_resource` with its
-  /// own.
+  /// The plugin that answered wrongly, if one did: it may have given `failed_resource` together
+  /// with its own resource.
   const std::string& Blamed() const;
 };
 
@@ -82,22 +82,22 @@ struct Whole {
   std::unique_ptr<Draft> draft;
 };
 
-/// Names in each draft's explanation the containers of the others.
+/// Names in each draft's explanation the containers of the other drafts.
 void NameTogether(std::vector<Draft>& drafts);
 
-/// Why a container is left alone for which no plugin is asked.
+/// Why a container is skipped if no plugin is asked about it.
 std::string ReasonUnserved(const Draft& draft);
 
-/// The trace of the decision about `draft`, made at `time`, but for its document.
+/// The trace of the decision about `draft`, made at `time`, without its document.
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);
 
-/// Why `failed` was refused, in one word for metrics: "plugin_fault" (its plugin answered wrongly),
-/// "plugin_away", "too_slow", "no_room", "request" (the pod must ask for something else) or
-/// "other".
+/// Why `failed` was rejected, in one word for metrics: "plugin_fault" (its plugin answered
+/// wrongly), "plugin_away", "too_slow", "no_room", "request" (the pod must ask for something else)
+/// or "other".
 std::string_view RefusalReason(const Status& cause, const Draft& failed);
 
-/// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that
-/// did: itself, a container that is placed with it, or all of them together.
+/// `cause` as the error of the creation of `asked`. `failed` is the draft that failed: of `asked`
+/// itself, of a container placed with it, or of all of them together.
 Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
                  const Whole& whole);
 

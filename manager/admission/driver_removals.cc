@@ -1,4 +1,4 @@
-// Remembers of each driver that fails when it may be told again.
+// Sends removals, and delays the next call to a driver that failed.
 #include "manager/admission/driver_removals.h"
 
 #include <algorithm>
@@ -103,7 +103,7 @@ bool DriverRemovals::Finish() {
 
 bool DriverRemovals::Tell(const ComputeRemoval& removal) {
   if (!plugins_.Find(removal.resource).has_value()) {
-    return true;  // the operator had it forgotten
+    return true;  // the operator forgot it
   }
   if (IsLeftAlone(removal.resource)) {
     return false;
@@ -129,7 +129,7 @@ bool DriverRemovals::Note(const ComputeRemoval& removal, const Status& ended) {
   const bool is_news =
       unwilling_.insert_or_assign(removal.resource, steady_clock::now() + kPatience).second;
   if (is_news) {
-    log::Warning("compute driver will hear later that a container is gone",
+    log::Warning("compute driver not notified of a removed container; retrying later",
                  {{"driver", removal.resource},
                   {"pod", removal.key.pod_uid},
                   {"container", removal.key.container},

@@ -1,4 +1,4 @@
-// Tells compute drivers that containers are gone, and knows which of them have not taken it.
+// Notifies compute drivers of removed containers, and keeps the removals that they did not confirm.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace qrm::manager {
 class Plugins;
 class StateLoop;
 
-/// A driver that fails is left alone for some seconds, for each try may last to its deadline.
+/// A driver that fails is not called for some seconds, because each call may last to its deadline.
 ///
 /// Threads: the state loop.
 class DriverRemovals {
@@ -26,28 +26,27 @@ class DriverRemovals {
   DriverRemovals(StateLoop& state, Plugins& plugins, std::chrono::milliseconds call_deadline)
       : state_(state), plugins_(plugins), call_deadline_(call_deadline) {}
 
-  /// What drivers are to be told of the end of `pod`. A driver that the operator had forgotten is
-  /// left out.
+  /// The removals to send to drivers when `pod` ends, without drivers that the operator forgot.
   std::vector<sdk::ComputeRemoval> Of(const checkpoint::PodRecord& pod) const;
 
-  /// Tells drivers of `removals`, all of one pod, without waiting. `taken` runs on the loop when
-  /// they have all taken it; else the pod stays, and is due later.
+  /// Sends `removals`, all of one pod, to their drivers without waiting. `taken` runs on the loop
+  /// when all drivers have confirmed; else the pod stays and is due later.
   void Start(std::vector<sdk::ComputeRemoval> removals, std::function<void()> taken);
-  /// The same for one removal, and waits; whether it was taken.
+  /// Sends one removal and waits; returns whether the driver confirmed it.
   bool Tell(const sdk::ComputeRemoval& removal);
 
   bool IsTelling(const std::string& uid) const { return told_.contains(uid); }
-  /// Waits for all that are being told, and tells whether one of them has taken it. An answer to
-  /// the first telling comes too late then.
+  /// Sends all unanswered removals again and waits; returns whether the drivers of any pod
+  /// confirmed. Answers to the first calls are ignored then.
   bool Finish();
 
-  /// Whether pods stayed whose drivers are to be told again now; says so once of each.
+  /// Whether removals of pods that stayed are due again now; true once for each.
   bool TakeDue();
-  /// The driver is back, and is no longer left alone.
+  /// The driver is running again: call it at once.
   void OnReturn(const std::string& driver) { unwilling_.erase(driver); }
 
  private:
-  /// A pod whose drivers are being told.
+  /// A pod whose removals are being sent.
   struct Told {
     uint64_t round = 0;
     std::vector<sdk::ComputeRemoval> removals;
@@ -67,8 +66,8 @@ class DriverRemovals {
   const std::chrono::milliseconds call_deadline_;
   std::map<std::string, Told> told_;  ///< by pod
   uint64_t round_ = 0;
-  std::map<std::string, Removals> stayed_;  ///< by pod; not taken at the latest telling
-  /// Drivers that did not take their latest removal, and until when they are left alone.
+  std::map<std::string, Removals> stayed_;  ///< by pod; not confirmed at the latest try
+  /// Drivers that did not confirm their latest removal, and until when they are not called.
   std::map<std::string, std::chrono::steady_clock::time_point> unwilling_;
 };
 

@@ -1,5 +1,4 @@
-// Asks the cpu plugin what it could give away, the driver what it takes of that, and the cpu plugin
-// to keep it.
+// Offers the cpu plugin's free CPUs to the driver, and has the cpu plugin withhold what it chooses.
 #include "manager/admission/driver_step.h"
 
 #include <cmath>
@@ -46,17 +45,17 @@ Status CheckMayAsk(const ContainerDemand& demand, const DriverChoice& choice,
 Status DriverAway(const DriverChoice& choice, const std::optional<PluginInfo>& driver) {
   if (!driver.has_value() || driver->registered_by == RegisteredBy::kCheckpoint) {
     return Errorf(StatusCode::kUnavailable,
-                  "compute driver {} is not registered ({} asks for it); start it, and the "
-                  "container is admitted when it is tried again",
+                  "compute driver {} is not registered ({} asks for it); start it, and kubelet's "
+                  "next try admits the container",
                   choice.name, choice.by);
   }
   return Errorf(StatusCode::kUnavailable,
-                "compute driver {} at {} is away ({} asks for it): {}, and the container is "
-                "admitted when it is tried again",
+                "compute driver {} at {} is not running ({} asks for it): {}, and kubelet's next "
+                "try admits the container",
                 choice.name, driver->endpoint, choice.by, driver->problem);
 }
 
-/// Where the policy refuses what does not fit, a driver cannot choose other nodes.
+/// These policies reject what does not fit the hint, so a driver cannot choose other nodes either.
 bool IsStrict(TopologyPolicy policy) {
   return policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;
 }
@@ -128,7 +127,7 @@ StatusOr<CpuAccount> DriverStep::AskCpuPlugin(Deadline deadline) const {
   });
   if (!pools.front().ok()) {
     return Annotate(pools.front().status(),
-                    "compute drivers need a cpu plugin that tells its pools");
+                    "compute drivers need a cpu plugin that reports its pools");
   }
   auto offered = FanOut<AllocatableByResource>(1, deadline, [&](std::size_t, auto answer) {
     plugins_.Ask<calls::GetAllocatable>(kCpuResource, {}, deadline, std::move(answer));
@@ -185,8 +184,8 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   return Withhold(draft, part, deadline);
 }
 
-// The cpu plugin is taught the grant as if it were its own: it keeps off these CPUs until it is
-// told that the container is gone, also through a restart.
+// Restored as the cpu plugin's own grant: the plugin withholds these CPUs until the container is
+// removed, also after a restart.
 Status DriverStep::Withhold(Draft& draft, const DriverPart& part, Deadline deadline) const {
   const std::optional<PluginInfo> plugin = plugins_.Find(kCpuResource);
   if (!NeedsPlugin(kCpuResource, options_, plugins_) || !plugin.has_value()) {

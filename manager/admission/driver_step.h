@@ -1,5 +1,5 @@
-// The step of an admission that belongs to compute drivers: whose container it is, what is offered,
-// what the driver says, and that the cpu plugin withholds it.
+// The step of an admission for compute drivers: chooses the driver, makes the offer, asks the
+// driver, and has the cpu plugin withhold the CPUs.
 #pragma once
 
 #include "api/base/clock.h"
@@ -23,17 +23,18 @@ class DriverStep {
   DriverStep(Plugins& plugins, const Machine& machine, const AdmissionOptions& options)
       : plugins_(plugins), machine_(machine), options_(options) {}
 
-  /// Sets `draft.driver` when a driver is to place its container, with what is offered to it. A
-  /// container that has its place keeps it. Errors: who may not ask; a driver or cpu plugin that is
-  /// away; a lack of CPUs.
+  /// Sets `draft.driver`, with the offer to it, if a driver is to place the container. A container
+  /// with allocations keeps them. Errors: kPermissionDenied for a namespace that may not ask;
+  /// kUnavailable for a driver or cpu plugin that is not running; kResourceExhausted for too few
+  /// CPUs.
   Status Choose(Draft& draft, Deadline deadline) const;
 
   /// Asks the driver within the merged hint, checks its answer, and has the cpu plugin withhold the
-  /// CPUs. Errors: the driver's refusal; what is wrong with the answer. The plugins in
-  /// `draft.allocated` may hold something then.
+  /// CPUs. Errors: the driver's; what is wrong with its answer. Release what the plugins in
+  /// `draft.allocated` may hold then.
   Status Admit(Draft& draft, Deadline deadline) const;
 
-  /// What only can be checked when the memory plugin has answered. Errors: as Admit's.
+  /// Checks the driver's memory nodes against the memory plugin's answer. Errors: as Admit's.
   static Status CheckMemory(Draft& draft);
 
  private:
@@ -50,7 +51,7 @@ class DriverStep {
 /// The resource of the plugin that places all other containers.
 inline constexpr char kCpuResource[] = "cpu";
 
-/// Whether a driver gave `record` its CPUs: no plugin is asked for them again.
+/// Whether a driver chose the CPUs of `record`: no plugin is asked for them again.
 bool IsDriversRecord(const checkpoint::ContainerRecord& record);
 
 }  // namespace qrm::manager

@@ -38,12 +38,12 @@ void AddNotes(bool asked_together, DryRunReport& report) {
                     [](const auto& decision) { return decision.result == Result::kAdmitted; });
   if (placed > 1 && !asked_together) {
     report.notes.emplace_back(
-        "each container was asked about as if the pod's others were not there: each fits, but "
-        "together they may not, or get other nodes");
+        "each container was tried without the pod's other containers: each fits, but together "
+        "they may not, or they may get other nodes");
   }
   report.notes.emplace_back(
-      "nothing was allocated: the pod may still be rejected when a plugin refuses to allocate what "
-      "it hinted at, or when the node has changed until it comes");
+      "nothing was allocated: the pod may still be rejected if a plugin cannot allocate what it "
+      "hinted, or if the node changes until then");
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ void DryRun::Decide(Call& call, Draft& draft, Result result, const std::string& 
       {.trace = std::move(trace), .result = result, .message = message});
 }
 
-// A pod is admitted whole or not at all: those that had their hints are rejected with it.
+// A pod is admitted as a whole or not at all: containers that already have hints are rejected, too.
 void DryRun::Reject(Call& call, Draft& failed, const Status& cause) const {
   const std::string message = MessageOf(Rejection(cause, call.asked, failed, call.whole));
   if (&failed == call.whole.draft.get()) {

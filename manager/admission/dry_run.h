@@ -1,4 +1,4 @@
-// Tells what would become of a pod if it came now.
+// Decides about a pod as if it were created now, without allocating anything.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ class ClassBook;
 class Plugins;
 class Snapshots;
 
-/// The steps of an admission up to the merged hints, which only ask the plugins: nothing is
-/// allocated, committed or remembered. A container is asked about as if the pod's others were not
-/// there; with scope pod, all are asked about together first, as they are when they come.
+/// Runs the steps of an admission up to the merged hints: nothing is allocated, committed or
+/// recorded. Each container is tried without the pod's other containers. With scope pod, all are
+/// tried together first, as in an admission.
 ///
 /// Threads: any, also while pods are admitted; waits for plugins.
 class DryRun {
@@ -34,8 +34,8 @@ class DryRun {
     Plugins& plugins;
     const Machine& machine;
     const Clock& clock;
-    const Snapshots* state = nullptr;    ///< who has which class; null: nobody gets one
-    const ClassBook* classes = nullptr;  ///< null: nobody gets a class
+    const Snapshots* state = nullptr;    ///< for users of classes; null: no container gets a class
+    const ClassBook* classes = nullptr;  ///< null: no container gets a class
   };
   /// All parts outlive it.
   DryRun(const Parts& parts, AdmissionOptions options);
@@ -43,8 +43,8 @@ class DryRun {
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 
-  /// `admissions` are those of one new pod: one demand with all `others`, or several, each of
-  /// containers that are placed without the rest. A container that is rejected ends its admission.
+  /// `admissions` are those of one new pod: one demand with all `others`, or several demands that
+  /// are placed one by one. A rejected container ends its admission.
   DryRunReport Run(const std::vector<ContainerDemand>& admissions, Deadline deadline) const;
 
  private:

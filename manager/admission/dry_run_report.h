@@ -1,4 +1,4 @@
-// The result of a dry run: what would become of a pod if it came now.
+// The result of a dry run.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace qrm::manager {
 struct DryRunReport {
   enum class Result : uint8_t { kAdmitted, kSkipped, kRejected };
   struct Decision {
-    checkpoint::DecisionTrace trace;  ///< as that of an admission, under a UID of its own
+    checkpoint::DecisionTrace trace;  ///< as of an admission, under a new UID
     Result result = Result::kAdmitted;
     std::string message;
   };
 
-  Result result = Result::kSkipped;  ///< rejected when any container is, skipped when all are
-  std::string message;               ///< why, when it is not admitted: one sentence
-  std::vector<Decision> decisions;   ///< as far as it got, in the order in which containers start
+  Result result = Result::kSkipped;  ///< rejected if any container is, skipped if all are
+  std::string message;               ///< why it is rejected or skipped: one sentence
+  std::vector<Decision> decisions;   ///< until the first rejection, in the containers' start order
   std::vector<std::string> notes;    ///< what the result does not cover; one sentence each
 };
 

@@ -14,15 +14,15 @@
 namespace qrm::manager {
 namespace {
 
-/// Further ones would wait longer than qrmctl waits for them.
+/// Further dry runs would wait longer than qrmctl does.
 constexpr std::size_t kMostWaiting = 4;
 
 Status Stopped() {
   return Errorf(StatusCode::kUnavailable,
-                "cannot try the pod: qrmd is stopping; try again when it is back");
+                "cannot try the pod: qrmd is stopping; try again when it has restarted");
 }
 
-/// A plugin that keeps something by UID must not mistake one dry run, or a pod, for another.
+/// Unique, because plugins may keep values by UID.
 std::string FreshUid() {
   std::random_device random;
   return fmt::format("dry-run-{:08x}{:08x}", random(), random());
@@ -30,11 +30,10 @@ std::string FreshUid() {
 
 std::string EstimateNote(const std::vector<std::string>& unseen) {
   std::string note =
-      "kubelet does not tell qrmd the specs of pods now (kubelet-pods-socket, kubelet-url): each "
-      "container is placed by itself when it is created, by what its cgroup shows of its CPUs and "
-      "memory";
+      "kubelet does not report pod specs to qrmd now (kubelet-pods-socket, kubelet-url): each "
+      "container is placed by itself at its creation, by the CPUs and memory that its cgroup shows";
   if (!unseen.empty()) {
-    note += fmt::format("; nothing is known then of its {}", fmt::join(unseen, ", "));
+    note += fmt::format("; its requests of {} are not known then", fmt::join(unseen, ", "));
   }
   return note;
 }
@@ -70,7 +69,7 @@ Status DryRuns::Queue(std::string pod, const Done& done) {
   }
   if (waiting_ == kMostWaiting) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot try the pod: {} others wait for their turn; try again in a second",
+                  "cannot try the pod: {} other dry runs are waiting; try again in a second",
                   waiting_);
   }
   ++waiting_;

@@ -1,4 +1,4 @@
-// Runs dry runs on a thread of their own, so that no admission waits for them.
+// Executes dry runs on a separate thread, so that no admission waits for them.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct DryRunReport;
 class Plugins;
 class Snapshots;
 
-/// Runs one dry run after another on its own thread; the state loop is not involved.
+/// Executes one dry run after another on its own thread; the state loop is not involved.
 /// Threads: any.
 class DryRuns {
  public:
@@ -35,9 +35,9 @@ class DryRuns {
     Plugins& plugins;
     const Machine& machine;
     const Clock& clock;
-    /// Why kubelet places containers and qrmd does not, one sentence each; none when it does.
+    /// Why kubelet pins containers and qrmd does not, one sentence each; empty if qrmd does.
     std::function<std::vector<std::string>()> conflicts;
-    /// The source that would tell the spec of a pod that comes now.
+    /// The source of the specs of pods that are created now.
     std::function<SpecsFrom()> specs_from;
     const Snapshots* state = nullptr;    ///< as DryRun's
     const ClassBook* classes = nullptr;  ///< as DryRun's
@@ -49,13 +49,13 @@ class DryRuns {
   DryRuns(const DryRuns&) = delete;
   DryRuns& operator=(const DryRuns&) = delete;
 
-  /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
-  /// `done` runs once, on the thread of the dry runs or at once.
-  /// Errors: those of ReadNewPod; kResourceExhausted when too many wait, kUnavailable after Stop.
+  /// Tries the serialized k8s.io.api.core.v1.Pod `pod`; `done` runs once, on the thread of the dry
+  /// runs or within the call.
+  /// Errors: those of ReadNewPod; kResourceExhausted if too many wait, kUnavailable after Stop.
   void Ask(std::string pod, const Done& done);
 
-  /// Answers those that wait with kUnavailable, and returns when the last has its answer. May be
-  /// repeated.
+  /// Answers waiting dry runs with kUnavailable, and returns when the last has its answer. May be
+  /// called again.
   void Stop();
 
  private:

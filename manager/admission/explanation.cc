@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of one decision's document: a thousand of them are kept in memory and on disk.
+/// The limit of one decision's document: a thousand of them are kept in memory and on disk.
 constexpr std::size_t kMostTraceBytes = 32 << 10;
 constexpr std::size_t kMostMessageBytes = 4096;
 
@@ -97,7 +97,7 @@ std::string SourceOf(const std::string& name, double amount, const ContainerDema
   return configured ? "configuration" : demand.source;
 }
 
-/// Nothing where pod and plugin count in one unit.
+/// Null if pod and plugin use the same unit.
 Json TimesJson(const Explanation& explanation, const std::string& name) {
   const auto scale = explanation.scales.find(name);
   return scale == explanation.scales.end() || scale->second == 1 ? Json() : Json(scale->second);
@@ -133,9 +133,9 @@ Json StepsJson(const Explanation& explanation) {
   return json;
 }
 
-/// `json` as text of up to `most` bytes: the largest parts are left out, and named, until it fits.
+/// `json` as text of up to `most` bytes. The largest parts are removed and named until it fits.
 std::string Within(std::size_t most, Json json) {
-  // Text of pods and plugins need not be UTF-8.
+  // Text of pods and plugins may be invalid UTF-8.
   const auto text = [](const Json& part) {
     return part.dump(-1, ' ', false, Json::error_handler_t::replace);
   };

@@ -17,31 +17,31 @@
 
 namespace qrm::manager {
 
-/// What a compute driver was asked, and what of it is not met.
+/// The request to a compute driver, and the wishes that it did not meet.
 struct ExplainedDriver {
-  std::string name;  ///< empty: none was asked for
+  std::string name;  ///< empty: no driver was chosen
   std::string by;
   std::string spec;
-  std::string available;  ///< the CPUs that it was offered
+  std::string available;  ///< the offered CPUs
   std::string fallback;   ///< why the cpu plugin placed the container instead; empty: it did not
   std::vector<sdk::UnmetWish> unmet;
 };
 
-/// What each step of one admission saw and decided, filled as the steps run.
+/// The inputs and results of each step of one admission, filled as the steps run.
 struct Explanation {
   std::string result;              ///< "admitted", "skipped" or "rejected"
-  std::string message;             ///< why, when it was not admitted: one sentence
-  uint64_t equal_ones_before = 0;  ///< of which no more is kept than of this one
+  std::string message;             ///< why it was rejected or skipped: one sentence
+  uint64_t equal_ones_before = 0;  ///< earlier equal rejections that were not kept
   std::string policy;
   bool for_pod = false;               ///< the hints are for all of the pod's containers together
-  std::vector<std::string> together;  ///< the pod's containers that were placed in the same step
+  std::vector<std::string> together;  ///< the pod's containers placed in the same admission
   std::map<std::string, double> requests;  ///< of the pod and of the configuration
-  StringMap mapped;  ///< by the name the pod uses: that of the plugin, where it is another
-  std::map<std::string, double> scales;  ///< of these: what one is in the plugin's unit
-  std::vector<std::string> unserved;     ///< requested resources that have no plugin
-  std::vector<std::string> awaited;      ///< requested resources whose plugins are away
-  std::vector<std::string> kept;         ///< resources answered from the record
-  /// Resources whose plugins gave what only a new one can take, and "variables of" a driver.
+  StringMap mapped;                        ///< the pod's name -> the plugin's, if they differ
+  std::map<std::string, double> scales;    ///< plugin's units per unit, of the names in `mapped`
+  std::vector<std::string> unserved;       ///< requested resources that have no plugin
+  std::vector<std::string> awaited;        ///< requested resources whose plugins are not running
+  std::vector<std::string> kept;           ///< resources answered from the record
+  /// Resources whose allocation only a new container can take, and "variables of" a driver.
   std::vector<std::string> too_late;
   HintsByResource hints;
   StringMap refusals;  ///< resource -> why its plugin gave no hints
@@ -51,10 +51,10 @@ struct Explanation {
   ExplainedDriver driver;
   ChosenClasses classes;
   RunOptions options;
-  bool after_the_fact = false;  ///< the container was there already
-  bool dry_run = false;         ///< it is not there at all: nothing was allocated or committed
+  bool after_the_fact = false;  ///< the container was running already
+  bool dry_run = false;         ///< nothing was allocated or committed
   StringMap applied;            ///< OCI property -> value that it got at its creation
-  /// Name and duration of each step that ran, in order; the last one failed when the result is
+  /// Name and duration of each executed step, in order; the last one failed if the result is
   /// "rejected".
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> steps;
 };
@@ -64,7 +64,7 @@ std::string NameOf(const ContainerDemand& demand);
 
 /// {"pod":...,"container":...,"result":"admitted","requests":{"cpu":{"amount":4,"source":
 /// "estimate"}},"hints":{"cpu":[{"nodes":[0],"preferred":true}]},...}; parts without content are
-/// left out. A hint list is "no preference", "impossible" or "none: <why>" when it is not a list.
+/// omitted. Instead of a list, hints can be "no preference", "impossible" or "none: <why>".
 std::string ToJson(const Explanation& explanation, const ContainerDemand& demand);
 
 }  // namespace qrm::manager

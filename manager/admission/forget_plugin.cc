@@ -27,8 +27,7 @@ StatusOr<PluginRecords> RecordsToForget(const std::string& resource,
   if (!plugin.has_value() && records.Empty()) {
     return Errorf(
         StatusCode::kNotFound,
-        "cannot forget plugin {}: nothing is known of it; qrmctl plugins lists those that "
-        "are known",
+        "cannot forget plugin {}: it is not known; qrmctl plugins lists the known plugins",
         resource);
   }
   return records;

@@ -1,4 +1,4 @@
-// Forgets a plugin that is gone for good.
+// Drops the records of a plugin that will not return.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace qrm::manager {
 class Plugins;
 class StateLoop;
 
-/// Drops all that is on record of the plugin of `resource`, in one transaction, and its place among
-/// `plugins`; returns what that was. Its containers run on with what they have, which is free for
-/// others from then on.
-/// Errors: kFailedPrecondition when it is live; kNotFound when nothing is known of it; the store's,
-/// and nothing has changed then. Threads: the state loop.
+/// Drops all records of the plugin of `resource` in one transaction, removes it from `plugins`, and
+/// returns the dropped records. Its containers run on with their values, which other containers can
+/// get from then on.
+/// Errors: kFailedPrecondition if the plugin is live; kNotFound if it is unknown; the store's, with
+/// nothing changed. Threads: the state loop.
 StatusOr<checkpoint::PluginRecords> ForgetPlugin(const std::string& resource, StateLoop& state,
                                                  Plugins& plugins);
 
-/// What ForgetPlugin would drop. Errors: as there, but for the store's. Threads: any.
+/// What ForgetPlugin would drop. Errors: as ForgetPlugin, except the store's. Threads: any.
 StatusOr<checkpoint::PluginRecords> RecordsToForget(const std::string& resource,
                                                     const checkpoint::NodeState& state,
                                                     const Plugins& plugins);

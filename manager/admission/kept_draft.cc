@@ -1,4 +1,4 @@
-// Picks what outlives an admission.
+// Selects what is kept after an admission.
 #include "manager/admission/kept_draft.h"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ std::map<std::string, double> ServedRequests(const Draft& draft) {
 
 namespace {
 
-// A driver's CPUs still reach a container that runs. Its variables and annotations stay on record
-// for the next instance, and this one is not said to have them.
+// A driver's CPUs can be applied to a running container. Its variables and annotations stay on
+// record for the next instance, and the explanation says that this instance lacks them.
 void TellOfDriversVariables(Draft& draft) {
   if (!draft.driver.has_value()) {
     return;
@@ -35,7 +35,7 @@ void TellOfDriversVariables(Draft& draft) {
   if (given != draft.explanation.allocations.end() &&
       !WasMadeWith(draft.demand.made_with, given->second)) {
     draft.explanation.too_late.push_back("variables of " + driver);
-    log::Warning("running container was made without its compute driver's variables",
+    log::Warning("running container lacks the variables of its compute driver",
                  {{"container", NameOf(draft.demand)},
                   {"driver", driver},
                   {"cure", "restart the container"}});
@@ -69,10 +69,10 @@ std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<D
   for (const Draft& draft : drafts) {
     if (!draft.too_late.empty()) {
       too_late[draft.demand.container] = draft.too_late;
-      log::Warning("running container was made without what it requests",
+      log::Warning("running container lacks resources that only a new container can get",
                    {{"container", NameOf(draft.demand)},
                     {"resources", fmt::format("{}", fmt::join(draft.too_late, ", "))},
-                    {"cure", "delete the pod, so that it is made anew"}});
+                    {"cure", "delete the pod, so that it is recreated"}});
     }
   }
   return too_late;

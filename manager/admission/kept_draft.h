@@ -1,5 +1,4 @@
-// What is kept of a draft when it is decided, in the record and for its explanation, and what is
-// not.
+// Selects what is kept of a decided draft, in the record and for its explanation.
 #pragma once
 
 #include <map>
@@ -11,18 +10,18 @@
 
 namespace qrm::manager {
 
-/// The amounts that the container was served with: of what could not change, the former ones.
+/// The requests that the allocations are for: the former amount where it could not change.
 std::map<std::string, double> ServedRequests(const Draft& draft);
 
-/// Takes out of its allocations what the running container of `draft` was not made with and cannot
-/// get any more: nobody would find it there, and others may have it. What a compute driver gave
-/// stays, for its CPUs can be had, and its variables by the next instance; the explanation tells.
+/// Removes from its allocations what the running container of `draft` was created without and can
+/// no longer get, so that other containers can have it. A compute driver's allocation stays: its
+/// CPUs can be applied now, and its variables to the next instance, as the explanation says.
 void LeaveOutWhatCameTooLate(Draft& draft);
 
-/// By container the plugins that gave what it cannot take any more; the log tells of each.
+/// Container -> plugins that gave what it can no longer take; each is logged.
 std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts);
 
-/// What a decision's document says of the container.
+/// The parts of `demand` that a decision's document contains.
 ContainerDemand SubjectOf(const ContainerDemand& demand);
 
 }  // namespace qrm::manager

@@ -38,7 +38,7 @@ constexpr std::array kFeatureWords = {
     FeatureWord{Feature::kNetworkNamespaces, "network-namespaces"},
 };
 
-/// "reserved-cpus", "pool batch", as refusals say it.
+/// "reserved-cpus", "pool batch": the wish in rejections.
 std::string TextOf(const Wish& wish) {
   switch (wish.feature) {
     case Feature::kPool:
@@ -130,7 +130,7 @@ StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
   PermissionRule rule;
   QRM_ASSIGN_OR_RETURN(rule.namespaces, item.Words("namespaces"));
   if (rule.namespaces.empty()) {
-    return item.Error("namespaces", "is missing, so that the rule is for nobody",
+    return item.Error("namespaces", "is missing, so that the rule applies to no pod",
                       "list namespaces, such as [batch, team-*], or [\"*\"] for all");
   }
   rule.title = fmt::format("rule {} of permissions (namespaces {})", number,
@@ -139,7 +139,7 @@ StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
   for (const std::string& word : words) {
     const std::optional<std::set<Feature>> features = ParseWord(word);
     if (!features.has_value()) {
-      return item.Error("allow", fmt::format("has '{}', which is nothing to allow", word),
+      return item.Error("allow", fmt::format("has '{}', which is not a permission", word),
                         "choose from " + config::EnumerateWords(Words(), "and"));
     }
     rule.allowed.insert(features->begin(), features->end());
@@ -177,7 +177,7 @@ const PermissionRule& Permissions::RuleFor(std::string_view pod_namespace) const
   const auto found = std::find_if(rules_.begin(), rules_.end(), [&](const PermissionRule& rule) {
     return MatchesAnyGlob(rule.namespaces, pod_namespace);
   });
-  QRM_CHECK(found != rules_.end());  // the last one names all
+  QRM_CHECK(found != rules_.end());  // the last rule matches all namespaces
   return *found;
 }
 
@@ -191,8 +191,8 @@ Status Permissions::Check(std::string_view pod_namespace, const Wish& wish) cons
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,
-                "{} does not allow {} to namespace {}, which {} asks for; leave it out of the pod, "
-                "or allow it in a rule of permissions",
+                "{} does not allow {} in namespace {} ({} asks for it); remove it from the pod, or "
+                "allow it in a rule of permissions",
                 rule.title, TextOf(wish), Quoted(pod_namespace), wish.key);
 }
 

@@ -1,4 +1,4 @@
-// Who may ask for what: rules by namespace about what labels and annotations can ask for.
+// Rules by namespace for what pods may ask for by labels and annotations.
 #pragma once
 
 #include <set>
@@ -11,51 +11,51 @@
 
 namespace qrm::manager {
 
-/// What a pod may want beyond its part of what all have.
+/// What a pod may ask for beyond its requests.
 enum class Feature {
-  kOptOut,             ///< to be left alone
+  kOptOut,             ///< to be skipped
   kReservedCpus,       ///< system_cores
-  kOwnCpus,            ///< dedicated_cores, roles with CPUs of their own, the static policy
+  kOwnCpus,            ///< dedicated_cores, roles with exclusive CPUs, the static policy
   kNumaNodes,          ///< numa_exclusive
-  kNetworkNamespaces,  ///< a NIC in another network namespace than its own
-  kPool,               ///< one that it names
+  kNetworkNamespaces,  ///< a NIC in another network namespace than the pod's
+  kPool,               ///< a named pool
   kRole,
-  kResource,  ///< of a plugin that is not one of native-resources, such as a NIC
-  kClass,     ///< of QoS-class resources, "TYPE/CLASS", that it asks for
-  kDriver,    ///< a compute driver that it asks for
+  kResource,  ///< a plugin's resource outside native-resources, such as a NIC
+  kClass,     ///< a class of a QoS-class resource, "TYPE/CLASS"
+  kDriver,    ///< a compute driver
 };
 
 /// One thing that a pod asks for.
 struct Wish {
   Feature feature = Feature::kOptOut;
   std::string name;  ///< of the pool, role, resource, class or driver; empty for other features
-  std::string key;   ///< what asks for it: "annotation KEY=VALUE"
+  std::string key;   ///< the source of the wish: "annotation KEY=VALUE"
 };
 
-/// What the pods of some namespaces may ask for. Namespaces and names are globs: `*` stands for any
+/// What the pods of some namespaces may ask for. Namespaces and names are globs: `*` matches any
 /// text.
 struct PermissionRule {
-  std::string title;  ///< as refusals name it
+  std::string title;  ///< its name in rejections
   std::vector<std::string> namespaces;
-  std::set<Feature> allowed;  ///< of the features without names
+  std::set<Feature> allowed;  ///< features without names
   std::vector<std::string> pools;
   std::vector<std::string> roles;
   std::vector<std::string> resources;
-  std::vector<std::string> classes;  ///< beside those whose own rule names the namespace
-  std::vector<std::string> drivers;  ///< the same
+  std::vector<std::string> classes;  ///< in addition to classes whose own rule names the namespace
+  std::vector<std::string> drivers;  ///< in addition to drivers whose own rule does
 };
 
-/// The rules in their order: the first one that names a namespace decides.
+/// The rules in order: the first rule that names a namespace decides.
 class Permissions {
  public:
-  /// `configured`, then the default ones: kube-system may ask for everything; all others for what
-  /// the configuration gives by name and for what their requests pay, but may neither opt out nor
-  /// use reserved CPUs nor ask for classes or compute drivers.
+  /// `configured`, then the default rules: kube-system may ask for everything. Other namespaces may
+  /// ask for what the configuration gives by name and what their requests pay for, but not for
+  /// opt-out, reserved CPUs, classes or compute drivers.
   Permissions() : Permissions(std::vector<PermissionRule>()) {}
   explicit Permissions(std::vector<PermissionRule> configured);
 
   const std::vector<PermissionRule>& rules() const { return rules_; }
-  /// There is one for every namespace.
+  /// Every namespace has a rule.
   const PermissionRule& RuleFor(std::string_view pod_namespace) const;
   bool Allows(std::string_view pod_namespace, const Wish& wish) const;
 

@@ -24,16 +24,17 @@
 namespace qrm::manager {
 namespace {
 
-/// The entry among the resources' hints for the nodes of the pod's other containers; no plugin can
-/// have this name.
+/// The entry among the hints for the nodes of the pod's other containers; not a valid resource
+/// name, so it cannot collide with a plugin's.
 constexpr char kRestOfPod[] = "(the rest of the pod)";
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Whether a container that runs by `record` could not take another `resource`: variables, mounts
-/// and devices are set when it is made. Variables that tell CPUs beside a cpuset follow then.
+/// Whether the allocation of `resource` in `record` cannot change while the container runs:
+/// variables, mounts and devices are set at creation. Variables beside a cpuset only describe it,
+/// and are updated when the container is recreated.
 bool IsFixed(const checkpoint::ContainerRecord& record, const std::string& resource) {
   const auto given = record.allocations.find(resource);
   if (given == record.allocations.end()) {
@@ -45,14 +46,14 @@ bool IsFixed(const checkpoint::ContainerRecord& record, const std::string& resou
          !allocation.devices.empty();
 }
 
-/// Whether a compute driver gave the CPUs of `record`: they stay as long as the container, and
-/// nobody else is asked for more.
+/// Whether `resource` is the CPUs and a compute driver chose those of `record`: they do not change
+/// while the container exists, and no plugin is asked for more.
 bool IsDrivers(const checkpoint::ContainerRecord& record, const std::string& resource) {
   return resource == kCpuResource && IsDriversRecord(record);
 }
 
-/// Takes out of `allocations` what a driver's word counts over: the CPUs and memory nodes of the
-/// plugins, which are only kept on record.
+/// Clears the OCI properties of the plugins' CPUs and memory nodes that the driver overrides: they
+/// are recorded but not applied.
 void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
   for (auto& [resource, allocation] : allocations) {
     const bool is_overruled =
@@ -64,8 +65,8 @@ void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
   }
 }
 
-/// Takes out of `draft.allocated` the plugins that said that they gave nothing: what the container
-/// held before stays, and need not be restored.
+/// Removes from `draft.allocated` the plugins whose answer says that they allocated nothing: the
+/// container's former allocation is unchanged and need not be restored.
 template <typename Answers>
 void LeaveOutRefusals(const Answers& answers, Draft& draft) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -152,7 +153,7 @@ Status Planner::CheckTime(Deadline deadline, const std::string& step) const {
     return OkStatus();
   }
   return Errorf(StatusCode::kDeadlineExceeded,
-                "its time was over before the step \"{}\"; it is tried again, or raise "
+                "the admission deadline passed before the step \"{}\"; try again, or raise "
                 "admission-deadline",
                 step);
 }
@@ -160,7 +161,7 @@ Status Planner::CheckTime(Deadline deadline, const std::string& step) const {
 Status Planner::SelectPlugins(Draft& draft) const {
   draft.explanation.policy = ToString(options_.merge.policy);
   draft.explanation.requests = AllRequests(draft.demand, options_, plugins_);
-  if (draft.known == nullptr) {  // what a container has, it keeps
+  if (draft.known == nullptr) {  // recorded allocations stay if permissions change
     QRM_RETURN_IF_ERROR(CheckWishes(draft.demand, draft.explanation.requests, options_));
   }
   QRM_RETURN_IF_ERROR(driver_.Choose(draft, CallDeadline(draft)));
@@ -174,7 +175,7 @@ Status Planner::SelectPlugins(Draft& draft) const {
   return draft.known == nullptr ? CheckRequired(draft) : OkStatus();
 }
 
-// A container that has its place keeps it, whatever became required since.
+// Only for new containers: recorded allocations stay if required-plugins changes.
 Status Planner::CheckRequired(Draft& draft) const {
   for (const std::string& resource : options_.required_plugins) {
     const std::optional<PluginInfo> plugin = plugins_.Find(resource);
@@ -200,8 +201,8 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   }
   if (IsAskedFor(draft, resource)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it requests {} under two names, one of them {}, which resource-names-map makes "
-                  "the same; request one of them",
+                  "it requests {} under two names: resource-names-map maps {} to it, too; request "
+                  "only one of them",
                   resource, name);
   }
   if (draft.known != nullptr && KeepsFromRecord(draft, name, amount)) {
@@ -265,7 +266,7 @@ bool Planner::KeepsFromRecord(Draft& draft, const std::string& name, double amou
   return true;
 }
 
-// Hints that nobody merges still tell a dry run what their plugins would refuse to allocate.
+// A dry run also asks for hints that are not merged: they show what plugins would reject.
 Status Planner::CollectHints(Draft& draft) const {
   Explanation& explanation = draft.explanation;
   const bool is_aligned = options_.merge.policy != TopologyPolicy::kNone;
@@ -293,7 +294,7 @@ Status Planner::CollectHints(Draft& draft) const {
   return failed;
 }
 
-/// Adds what plugins answer to `hints`, and notes who refuses.
+/// Adds the plugins' answers to `hints`, and records the rejections.
 Status Planner::AskForHints(Draft& draft, HintsByResource& hints) const {
   std::vector<ContainerRequest> asked;
   std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(asked),
@@ -317,7 +318,7 @@ Status Planner::ChooseHint(Draft& draft) const {
   Explanation& explanation = draft.explanation;
   draft.failed_resource.clear();
   if (options_.merge.policy == TopologyPolicy::kNone) {
-    // All nodes rather than none: Go plugins that filter by the hint find nothing in an empty one.
+    // All nodes, not none: Go plugins that filter by the hint would find nothing in an empty one.
     for (const std::string& resource : draft.aligned) {
       explanation.merged[resource] = {.nodes = machine_.node_mask(), .preferred = true};
     }
@@ -337,7 +338,7 @@ Status Planner::ChooseHint(Draft& draft) const {
   }
   for (ContainerRequest& request : draft.requests) {
     if (draft.aligned.contains(request.resource)) {
-      request.hint = explanation.merged[request.resource];  // any node when the merge is silent
+      request.hint = explanation.merged[request.resource];  // any node if the merge has no entry
     }
   }
   if (draft.driver.has_value()) {
@@ -368,7 +369,7 @@ Status Planner::Allocate(Draft& draft) const {
     draft.explanation.allocations = draft.known->allocations;
     draft.origins = draft.known->origins;
   }
-  // A plugin's own resource first: what accompanies another never replaces it.
+  // Each plugin's own resource first: an allocation that another plugin adds never replaces it.
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string& resource = draft.requests[i].resource;
     draft.explanation.allocations.erase(resource);
@@ -401,7 +402,7 @@ Status Planner::Validate(Draft& draft) const {
   const CpuSet offline = machine_.OfflineNow();
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (Contains(draft.explanation.kept, resource)) {
-      continue;  // checked when it was given; the reconciler checks later changes
+      continue;  // checked when it was allocated; the reconciler checks later changes
     }
     draft.failed_resource = resource;
     Status good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
@@ -410,19 +411,19 @@ Status Planner::Validate(Draft& draft) const {
     }
     draft.bad_answer = !good.ok();
     QRM_RETURN_IF_ERROR(good);
-    // Not every plugin watches which CPUs are online: no bad answer.
+    // Not a bad answer: not every plugin watches which CPUs are online.
     QRM_RETURN_IF_ERROR(CheckOnline(allocation, OnlineCpus::kAllOwned, offline));
   }
   draft.failed_resource.clear();
   QRM_RETURN_IF_ERROR(ApplyDrivers(draft, offline));
   for (const std::string& conflict : draft.explanation.options.conflicts) {
-    log::Warning("plugins set the same thing differently",
+    log::Warning("plugins set conflicting values",
                  {{"container", NameOf(draft.demand)}, {"conflict", conflict}});
   }
   return OkStatus();
 }
 
-// A driver's word counts over those of plugins. It only places what has no place yet.
+// A driver's values override the plugins'. Drivers place only new containers.
 Status Planner::ApplyDrivers(Draft& draft, const CpuSet& offline) const {
   Explanation& explanation = draft.explanation;
   if (!draft.driver.has_value()) {

@@ -1,4 +1,4 @@
-// Plans what one container gets: asks the plugins, merges their hints, checks what they gave.
+// Plans the allocations of one container: asks the plugins, merges hints, checks the answers.
 #pragma once
 
 #include <string>
@@ -18,16 +18,16 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// The steps between a demand and a plan that only has to be committed. What each step saw and how
-/// long it took stands in the draft's explanation, also of the step that failed.
+/// The steps from a demand to a plan that only has to be committed. The draft's explanation records
+/// the inputs and the duration of each step, including a failed one.
 ///
 /// Threads: any, if no two threads share a draft; waits for plugins.
 class Planner {
  public:
-  /// How what a container asks for differs from what it was placed for.
+  /// How a container's requests differ from those that it was placed for.
   struct Difference {
-    bool asks = false;                     ///< plugins are to be asked again
-    std::vector<std::string> when_remade;  ///< requests that can only grow when it is recreated
+    bool asks = false;                     ///< plugins have to be asked again
+    std::vector<std::string> when_remade;  ///< requests that only a recreated container can get
   };
 
   /// The references outlive the planner.
@@ -35,22 +35,22 @@ class Planner {
           const AdmissionOptions& options);
 
   /// Fills `draft` from its demand; without requests, there is nothing to commit.
-  /// Errors: the cause and the cure, for a caller that names pod and container. What plugins gave
-  /// until then has to be released: `draft.allocated` says by which.
+  /// Errors: cause and cure, without pod and container, which the caller adds. The caller has to
+  /// release what the plugins in `draft.allocated` gave before the failure.
   Status Plan(Draft& draft) const;
 
   /// The part of Plan that changes nothing: asks for hints and merges them. Errors: as Plan's.
   Status Align(Draft& draft) const;
 
-  /// Scope pod: aligns what `drafts` need together, as `whole`, whose hint each of them is planned
-  /// with. One draft stands for itself. Errors: as Plan's.
+  /// Scope pod: merges hints for all `drafts` together, as `whole`; each draft is planned with
+  /// that hint. A single draft is aligned by itself. Errors: as Plan's.
   Status AlignTogether(std::vector<Draft>& drafts, Whole& whole) const;
 
-  /// What an admission of `demand` would do with a container that runs by `record`.
+  /// What an admission of `demand` would change for the running container of `record`.
   [[nodiscard]] Difference Compare(const checkpoint::ContainerRecord& record,
                                    const ContainerDemand& demand) const;
 
-  /// Errors: kDeadlineExceeded when `deadline` is over before `step`.
+  /// Errors: kDeadlineExceeded if `deadline` has passed before `step`.
   Status CheckTime(Deadline deadline, const std::string& step) const;
 
  private:

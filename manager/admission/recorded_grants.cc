@@ -1,4 +1,4 @@
-// Turns records back into the requests and grants that they came from.
+// Restores requests and grants from records.
 #include "manager/admission/recorded_grants.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using checkpoint::PodRecord;
 
 namespace {
 
-/// What the pod calls the resource, and how much of it was requested.
+/// The pod's name for the resource, and the requested amount.
 std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
                                            const std::string& resource,
                                            const AdmissionOptions& options) {
@@ -29,7 +29,7 @@ std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
   return {resource, record.allocations.at(resource)->quantity};
 }
 
-/// What was given at the admission, where a reconcile changed the amounts since.
+/// The allocation at the admission; null unless a reconcile changed the amounts since.
 std::shared_ptr<const ResourceAllocation> AdmittedOf(const ContainerRecord& record,
                                                      const std::string& resource) {
   const auto origin = record.origins.find(resource);

@@ -1,4 +1,4 @@
-// What the checkpoint says that a plugin gave, in the plugin's own terms.
+// Converts the checkpoint's records into the grants of a plugin.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@
 
 namespace qrm::manager {
 
-/// What the container `name` of `pod` asked for by `record`.
+/// The recorded demand of the container `name` of `pod`.
 ContainerDemand RecordedDemand(const checkpoint::PodMeta& pod, const SharedText& name,
                                const checkpoint::ContainerRecord& record);
 
-/// The container `name` of `pod` as a grant of `plugin`, which `record` says gave its own resource:
-/// the request as the plugin was asked, with the nodes of the allocation as its hint where the
-/// plugin told them. Where nobody noted the request, as of an imported record, it is for what was
-/// given.
+/// The allocation of the container `name` of `pod` as a grant of `plugin`, which must hold it by
+/// `record`. The request is the recorded one; its hint is the allocation's nodes, if the plugin
+/// reported them. Without a recorded request, as in an imported record, the allocated amount
+/// counts.
 sdk::Grant RecordedGrant(const checkpoint::PodMeta& pod, const std::string& name,
                          const checkpoint::ContainerRecord& record, const PluginInfo& plugin,
                          const AdmissionOptions& options);
 
-/// All that `plugin` gave for its own resource, by the records of `state`: what a built-in plugin
-/// begins with, since it keeps nothing on disk. Cost: O(containers).
+/// All grants of `plugin` for its own resource by the records of `state`. A built-in plugin starts
+/// with them, since it keeps nothing on disk. Cost: O(containers).
 sdk::Grants RecordedGrants(const checkpoint::NodeState& state, const PluginInfo& plugin,
                            const AdmissionOptions& options);
 
-/// Whether `record` says that the plugin of `resource` gave that to its container.
+/// Whether `record` has an allocation of `resource` by the plugin of that resource.
 bool Holds(const checkpoint::ContainerRecord& record, const std::string& resource);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Tells plugins of removals, and records those that a plugin has yet to hear of.
+// Sends removals to plugins, and records those that could not be sent.
 #include "manager/admission/releaser.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace qrm::manager {
 
-// One batch of removals: a plugin that failed once is not waited for again.
+// One batch of removals: a plugin that failed once is not called again.
 struct Releaser::Round {
   checkpoint::Change change;
   std::set<std::string> failed;
@@ -57,7 +57,7 @@ void Releaser::RollBack(const std::string& pod_uid,
     return;
   }
   if (const Status saved = state_.Remember(round.change); !saved.ok()) {
-    log::Warning("removal not remembered after a failed admission",
+    log::Warning("cannot record a pending removal after a failed admission",
                  {{"pod", pod_uid}, {"error", MessageOf(saved)}});
   }
 }
@@ -76,7 +76,8 @@ void Releaser::RollBackContainer(const checkpoint::PodRecord& pod, const std::st
   ReleaseContainer({pod.meta.uid, container}, to_release);
 }
 
-// A plugin that cannot be taught keeps the larger allocation, which the next reconcile takes up.
+// A plugin that does not support Restore keeps the larger allocation; the next reconcile records
+// it.
 void Releaser::Reteach(const checkpoint::PodRecord& pod, const std::string& container,
                        const std::string& resource) {
   const std::optional<PluginInfo> plugin = plugins_.Find(resource);
@@ -89,14 +90,14 @@ void Releaser::Reteach(const checkpoint::PodRecord& pod, const std::string& cont
       RecordedGrant(pod.meta, container, *pod.containers.at(container), *plugin, options_));
   const Status done = plugins_.Tell<calls::Restore>({resource}, taught, CallDeadline())[resource];
   if (!done.ok() && done.code() != StatusCode::kUnimplemented) {
-    log::Warning("allocation before a failed admission not restored",
+    log::Warning("plugin did not restore the allocation before a failed admission",
                  {{"resource", resource}, {"error", MessageOf(done)}});
   }
 }
 
 void Releaser::ReleaseContainer(const ContainerKey& key,
                                 const std::vector<std::string>& resources) {
-  // The reconciler finds what a plugin keeps in spite of this.
+  // If a release fails, the reconciler finds and releases the leftover allocation.
   std::vector<std::string> plugins;
   for (const std::string& resource : resources) {
     if (sdk::IsDriverResource(resource)) {
@@ -108,7 +109,7 @@ void Releaser::ReleaseContainer(const ContainerKey& key,
   for (const auto& [resource, released] :
        plugins_.Tell<calls::ReleaseContainer>(plugins, key, CallDeadline())) {
     if (!released.ok() && released.code() != StatusCode::kUnimplemented) {
-      log::Warning("container not released",
+      log::Warning("plugin did not release a container",
                    {{"resource", resource}, {"error", MessageOf(released)}});
     }
   }
@@ -126,7 +127,7 @@ Status Releaser::RemoveContainers(const std::vector<ContainerKey>& keys) {
     change.remove_containers.push_back(key);
   }
   return change.Empty() ? OkStatus()
-                        : Annotate(state_.Commit(change), "cannot forget containers that ended");
+                        : Annotate(state_.Commit(change), "cannot forget ended containers");
 }
 
 bool Releaser::EndDriverOf(const ContainerKey& key, const checkpoint::ContainerRecord& record) {
@@ -135,7 +136,7 @@ bool Releaser::EndDriverOf(const ContainerKey& key, const checkpoint::ContainerR
          drivers_.Tell({.resource = driver, .key = key, .container_id = record.applied_to});
 }
 
-// Drivers before anybody else: the CPUs of one that does not answer are nobody else's yet.
+// Drivers first: their CPUs stay allocated until the driver has confirmed the removal.
 Status Releaser::RemovePods(const std::vector<std::string>& uids, std::function<void()> done) {
   const auto state = state_.Load();
   std::vector<std::string> now;
@@ -148,7 +149,7 @@ Status Releaser::RemovePods(const std::vector<std::string>& uids, std::function<
     }
     drivers_.Start(std::move(removals), [this, uid, done] {
       if (const Status forgotten = ForgetPods({uid}, done); !forgotten.ok()) {
-        log::Warning("pod of a compute driver not removed: tried again at the next removal",
+        log::Warning("pod of a compute driver not removed; retrying with the next removal",
                      {{"pod", uid}, {"error", MessageOf(forgotten)}});
       }
     });
@@ -176,9 +177,9 @@ Status Releaser::ForgetPods(const std::vector<std::string>& uids, std::function<
       round.change.remove_pods.push_back(uid);
     }
   }
-  Status forgotten = round.change.Empty() ? OkStatus()
-                                          : Annotate(state_.Remember(round.change),
-                                                     "cannot forget pods that are gone");
+  Status forgotten = round.change.Empty()
+                         ? OkStatus()
+                         : Annotate(state_.Remember(round.change), "cannot forget removed pods");
   when_told_.push_back(std::move(done));
   if (!telling) {
     TellNext();
@@ -215,7 +216,7 @@ void Releaser::OnTold(uint64_t round, const std::map<std::string, Status>& answe
   for (const auto& [plugin, told] : answers) {
     if (!told.ok()) {
       log::Warning(
-          "plugin will hear later that pods are gone",
+          "plugin not notified of removed pods; retrying when it is running",
           {{"resource", plugin}, {"pod", untold_.front().uid}, {"error", MessageOf(told)}});
       PutOff(plugin);
     }
@@ -224,7 +225,7 @@ void Releaser::OnTold(uint64_t round, const std::map<std::string, Status>& answe
   TellNext();
 }
 
-// One that failed is not waited for again: it hears of all of them when it is back.
+// A plugin that failed is not called again: Replay sends it all removals when it is running again.
 void Releaser::PutOff(const std::string& plugin) {
   checkpoint::Change change;
   for (Untold& untold : untold_) {
@@ -233,7 +234,7 @@ void Releaser::PutOff(const std::string& plugin) {
     }
   }
   if (const Status saved = state_.Remember(change); !saved.ok()) {
-    log::Warning("removals not kept for a plugin",
+    log::Warning("cannot record pending removals of a plugin",
                  {{"resource", plugin}, {"error", MessageOf(saved)}});
   }
 }
@@ -248,7 +249,7 @@ bool Releaser::FinishRemovals() {
     RemoveFromPlugins(untold.uid, untold.plugins, round);
   }
   if (const Status saved = state_.Remember(round.change); !saved.ok()) {
-    log::Warning("removals not kept for plugins", {{"error", MessageOf(saved)}});
+    log::Warning("cannot record pending removals", {{"error", MessageOf(saved)}});
   }
   EndRemovals();
   return true;
@@ -262,9 +263,9 @@ void Releaser::FinishRemovalOf(const std::string& uid) {
   }
   for (const auto& [resource, told] : replaying_) {
     if (told == uid) {
-      const Status again = TellRemoved(resource, uid);  // it is through with the first one then
+      const Status again = TellRemoved(resource, uid);  // answered after the first call has ended
       if (!again.ok()) {
-        log::Warning("plugin may take what a pod gets that is back",
+        log::Warning("plugin may release new allocations of a returned pod",
                      {{"resource", resource}, {"pod", uid}, {"error", MessageOf(again)}});
       }
     }
@@ -293,7 +294,7 @@ void Releaser::Replay(const std::string& resource, std::function<void()> done) {
   ReplayNext(resource, std::move(uids), std::move(done));
 }
 
-// Pods that were admitted again meanwhile are not told.
+// Without pods that were admitted again meanwhile.
 void Releaser::ReplayNext(const std::string& resource, std::vector<std::string> uids,
                           std::function<void()> done) {
   const auto state = state_.Load();
@@ -337,7 +338,7 @@ void Releaser::OnReplayed(const std::string& resource, const std::string& uid, c
     ReplayNext(resource, std::move(uids), std::move(done));
     return;
   }
-  log::Warning("removal not replayed",
+  log::Warning("pending removal not sent to plugin",
                {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
   EndReplay(resource, done);
 }
@@ -356,7 +357,7 @@ void Releaser::ForgetPending(const std::string& resource, const std::vector<std:
     return;
   }
   if (const Status saved = state_.Remember(change); !saved.ok()) {
-    log::Warning("replayed removals not forgotten",
+    log::Warning("cannot delete pending removals that were sent",
                  {{"resource", resource}, {"pods", uids.size()}, {"error", MessageOf(saved)}});
   }
 }
@@ -386,7 +387,7 @@ void Releaser::RemoveFromPlugins(const std::string& uid, const std::vector<std::
   for (const auto& [resource, removed] :
        plugins_.Tell<calls::RemovePod>(reachable, uid, CallDeadline())) {
     if (!removed.ok()) {
-      log::Warning("plugin will hear later that a pod is gone",
+      log::Warning("plugin not notified of a removed pod; retrying when it is running",
                    {{"resource", resource}, {"pod", uid}, {"error", MessageOf(removed)}});
       round.failed.insert(resource);
       round.change.add_pending_removals.emplace_back(uid, resource);

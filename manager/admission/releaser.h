@@ -1,4 +1,4 @@
-// Takes back what plugins gave: to pods that are gone, and to containers whose admission failed.
+// Releases the allocations of removed pods, and of containers whose admission failed.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace qrm::manager {
 class Plugins;
 class StateLoop;
 
-/// Tells plugins that pods or containers are gone. A plugin that cannot be told is told when it
-/// registers again; until then the checkpoint remembers.
+/// Notifies plugins of removed pods and containers. For a plugin that cannot be reached, the
+/// checkpoint keeps the pending removal until the plugin registers again.
 ///
 /// Threads: the state loop only.
 class Releaser {
@@ -28,40 +28,40 @@ class Releaser {
   /// `state` and `plugins` outlive the releaser, which outlives what it has posted to `state`.
   Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options);
 
-  /// Undoes an admission that failed: `resources` are those whose plugins were asked to allocate,
-  /// by container. What a container had before is taught to its plugin again. The rest is released:
-  /// container by container when their pod has others, else the whole pod is.
+  /// Undoes a failed admission. `resources` are those whose plugins were asked to allocate, by
+  /// container. A container's recorded allocation is restored in its plugin. The rest is released:
+  /// by container if the pod has records, else the whole pod.
   void RollBack(const std::string& pod_uid,
                 const std::map<std::string, std::vector<std::string>>& resources);
 
-  /// Frees what the containers hold and forgets them; their pod lives on. Those that are not known
-  /// are left out. Errors: the store's; the plugins were told then.
+  /// Releases the allocations of the containers and deletes their records; the pod stays. Unknown
+  /// containers are ignored. Errors: the store's; the plugins have released then.
   Status RemoveContainers(const std::vector<ContainerKey>& keys);
 
-  /// Frees all that these pods hold and forgets them. Built-in plugins know it on return. Plugins
-  /// that are processes are told of one pod after another, and nobody waits for them. A pod stays
-  /// on record until its compute drivers have taken the removal, and has to be named again when
-  /// RemovalIsDue. `done` runs on the loop when all plugins know of the pods that are forgotten,
-  /// for those with a driver on their own. After a crash plugins are found to hold what nobody has.
-  /// Errors: the store's; a repetition is harmless.
+  /// Releases the allocations of these pods and deletes their records. Built-in plugins have
+  /// released on return. Plugin processes are notified of one pod after another, without waiting.
+  /// A pod stays on record until its compute drivers have confirmed the removal; pass it again when
+  /// RemovalIsDue. `done` runs on the loop when all plugins are notified, separately for pods with
+  /// a driver. After a crash, resync finds allocations in plugins without a container.
+  /// Errors: the store's; a repeated call is harmless.
   Status RemovePods(const std::vector<std::string>& uids, std::function<void()> done = [] {});
-  /// Whether pods stayed whose drivers are to be told again now; says so once of each.
+  /// Whether the drivers of pods that stayed are to be called again now; true once for each pod.
   [[nodiscard]] bool RemovalIsDue() { return drivers_.TakeDue(); }
 
-  /// Waits until the plugins know of the pods removed so far: for an admission that needs their
-  /// room. False if they knew.
+  /// Waits until the plugins are notified of all pods removed so far, for an admission that needs
+  /// the room. False if they already were.
   bool FinishRemovals();
-  /// The same for the pod of `uid`, which may be about to return.
+  /// The same for the pod of `uid`, which may be about to be admitted again.
   void FinishRemovalOf(const std::string& uid);
 
-  /// Tells a plugin that is back which pods went while it was away, one after another, unless it
-  /// does so already. Runs `done` on the loop when all were told or one could not be, if there was
-  /// any. Nobody waits for it but an admission of the pod that is being told.
+  /// Sends a plugin that is running again its pending removals, one after another, unless that is
+  /// in progress. If there were any, runs `done` on the loop when all were sent or one failed. Only
+  /// an admission of the pod whose removal is being sent waits for it.
   void Replay(const std::string& resource, std::function<void()> done = [] {});
 
  private:
   struct Round;
-  /// A pod that is forgotten, and the plugins that have yet to hear of it.
+  /// A pod without records, and the plugins that have not been notified of its removal.
   struct Untold {
     std::string uid;
     std::vector<std::string> plugins;
@@ -89,17 +89,17 @@ class Releaser {
   void EndReplay(const std::string& resource, const std::function<void()>& done);
   void ForgetPending(const std::string& resource, const std::vector<std::string>& uids);
   std::set<std::string> PluginsOf(const checkpoint::ContainerRecord& record) const;
-  /// But for compute drivers, which are told first.
+  /// The registered plugins in `names`, without compute drivers, which are notified first.
   std::vector<std::string> ServedOf(const std::set<std::string>& names) const;
   Deadline CallDeadline() const;
 
   StateLoop& state_;
   Plugins& plugins_;
   const AdmissionOptions options_;
-  std::map<std::string, std::string> replaying_;  ///< by resource: the pod that is being told
-  std::vector<Untold> untold_;                    ///< the first one is being told, if any
+  std::map<std::string, std::string> replaying_;  ///< resource -> the pod whose removal is sent
+  std::vector<Untold> untold_;                    ///< the first one is being sent, if any
   std::vector<std::function<void()>> when_told_;
-  uint64_t round_ = 0;  ///< of telling; an answer to an earlier one comes too late
+  uint64_t round_ = 0;  ///< answers of earlier rounds are ignored
   DriverRemovals drivers_;
 };
 

@@ -1,4 +1,4 @@
-// Implements the rules by which containers are skipped or get more than they request.
+// Implements the rules that skip containers or give them more than they request.
 #include "manager/admission/request_rules.h"
 
 #include <algorithm>
@@ -102,8 +102,8 @@ Status PluginAway(const std::string& resource, const ContainerDemand& demand,
                   demand.pod.pod_namespace);
   if (plugin.has_value() && plugin->registered_by != RegisteredBy::kCheckpoint) {
     return Errorf(StatusCode::kUnavailable,
-                  "the {} plugin at {} is away: {}, and the container is admitted when it is tried "
-                  "again; {}",
+                  "the {} plugin at {} is not running: {}, and kubelet's next try admits the "
+                  "container; {}",
                   resource, plugin->endpoint, plugin->problem, own_pod);
   }
   return Errorf(StatusCode::kUnavailable,
@@ -112,7 +112,7 @@ Status PluginAway(const std::string& resource, const ContainerDemand& demand,
                 resource,
                 Has(options.required_plugins, resource)
                     ? fmt::format("take {} out of required-plugins", resource)
-                    : fmt::format("drop what it gave with: qrmctl plugins forget {}", resource),
+                    : fmt::format("drop its allocations with: qrmctl plugins forget {}", resource),
                 own_pod);
 }
 
@@ -154,8 +154,8 @@ Ask AskOf(const ContainerDemand& demand, const std::string& requested, double am
           limit == demand.limits.end() ? std::nullopt : std::optional(limit->second)};
 }
 
-// Of other resources than CPUs a container keeps what it has when it asks for less: memory that it
-// uses cannot be taken. One that asks for none is left with what it has.
+// Except for CPUs, a container that requests less keeps its allocation: used memory cannot be taken
+// away. A container that requests none keeps its allocation, too.
 bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask) {
   const auto given = record.allocations.find(ask.resource);
   if (ask.amount == 0) {
@@ -190,8 +190,8 @@ bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask) {
   if (given->second->lacks > 0 || (is_recorded && resource == kCpuResource)) {
     return false;
   }
-  // The amount of a pool is that of all who share it. Under another name the pod's unit may differ
-  // from the plugin's.
+  // A pool's amount belongs to all containers that share it. Under another name, the pod's unit may
+  // differ from the plugin's.
   const bool shared = given->second->oci_property == kCpusetCpus && !given->second->exclusive;
   return requested == resource && given->second->is_scalar_resource && !shared &&
          std::ceil(given->second->quantity) >= amount;
@@ -207,8 +207,8 @@ bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resourc
           std::any_of(record.requests.begin(), record.requests.end(), is_meant));
 }
 
-// Only these have no other source: where the pod's spec is known it may name the resource itself,
-// and then with the same amount.
+// An amount of 1 of a resource that applies to the pod. If the pod's spec requests the same amount
+// itself, the result is the same.
 std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
                                           const checkpoint::ContainerRecord& record,
                                           const AdmissionOptions& options) {

@@ -1,4 +1,4 @@
-// Asks, compares, has go what stands in the way, and teaches batch by batch.
+// Compares a plugin's allocations with the records, releases conflicting ones, restores in batches.
 #include "manager/admission/teach_plugin.h"
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace qrm::manager {
 namespace {
 
-/// Grants that are taught with one call.
+/// Grants that one Restore call sends.
 constexpr std::size_t kBatch = 50;
 
 CpuSet OwnCpus(const ResourceAllocation& allocation) {
@@ -54,8 +54,8 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
   void Compare(const checkpoint::NodeState& state, const calls::HeldList& held,
                const std::function<bool(const ContainerKey& key)>& is_live) {
     missing_ = RecordedGrants(state, plugin_, options_);
-    // Records of pods that are gone go soon. Others may have what they name: an older checkpoint
-    // than the plugin's state, as after the loss of a log, must not take it from them.
+    // Records of removed pods are deleted soon. Other pods may have their resources by now: a
+    // checkpoint older than the plugin's state, as after the loss of a log, must not take them.
     std::erase_if(missing_, [&](const auto& grant) { return !is_live(grant.first); });
     for (const auto& [key, resource, allocation] : held) {
       missing_.erase(key);
@@ -72,8 +72,8 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
     }
   }
 
-  // A plugin does not learn for one what it holds for another. The other orphans can wait until it
-  // is live: the reconcile releases them.
+  // A plugin rejects a restored grant whose CPUs it holds for another container. Other allocations
+  // without a container can wait: the reconcile releases them when the plugin is live.
   void ReleaseNext() {
     if (in_the_way_.empty()) {
       TeachNext();
@@ -92,7 +92,7 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
       request.grants.insert(missing_.extract(missing_.begin()));
     }
     if (!request.grants.empty()) {
-      log::Info("teaching a plugin what it lost",
+      log::Info("restoring a plugin's allocations",
                 {{"resource", plugin_.resource}, {"containers", request.grants.size()}});
     }
     client_->Ask<calls::Restore>(
@@ -115,7 +115,7 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
                  const TeachingParts& parts, std::function<void()> ready) {
   if (plugin.registered_by == RegisteredBy::kBuiltIn) {
-    ready();  // it began with the records
+    ready();  // it started with the records
     return;
   }
   std::make_shared<Lesson>(plugin, client, parts.options, std::move(ready))->Begin(parts);

@@ -1,4 +1,4 @@
-// Teaches a plugin what it lost before anybody asks it for more.
+// Restores lost allocations in a plugin before it is asked for new ones.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,21 @@
 
 namespace qrm::manager {
 
-/// What a plugin is brought to.
+/// The state that a plugin is made equal to.
 struct TeachingParts {
   std::shared_ptr<const checkpoint::NodeState> state;
-  /// False: a record may be of a pod that is gone, so that the reconciler teaches later.
+  /// False: a record may belong to a removed pod, so the reconciler restores it later.
   bool live_is_known = true;
-  /// The container runs, or its pod does: what it has without a record is not taken from it.
+  /// Whether the container or its pod runs: an allocation without a record is not released then.
   std::function<bool(const ContainerKey& key)> is_live;
   const AdmissionOptions& options;
 };
 
-/// Asks `plugin` through `client` what it holds, and teaches it what is recorded beside that, if
-/// only nothing: it learns that it is taught. Before, it lets go the CPUs that it holds for nobody
-/// and that records say are somebody's own. Calls `ready` once, whatever came of it: the reconciler
-/// sees to what it could not learn, as one that knows no more than the plugin API, and to what else
-/// it holds for nobody. Threads: any; never waits.
+/// Gets the allocations of `plugin` through `client`, and restores recorded allocations that it
+/// lacks. Before that, it releases CPUs that the plugin holds for no container, if records need
+/// them. Sends at least one Restore, which may be empty, to show the plugin that the resync has
+/// happened. Calls `ready` once, also after an error: the reconciler handles the rest, such as
+/// plugins without Restore and other allocations without a container. Threads: any; never waits.
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
                  const TeachingParts& parts, std::function<void()> ready);
 

@@ -1,4 +1,4 @@
-// Reads a container's demand as a list of wishes.
+// Derives the list of wishes from a container's demand.
 #include "manager/admission/wishes.h"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ StatusOr<std::vector<Wish>> WishesOf(const ContainerDemand& demand,
   return wishes;
 }
 
-/// Why a container has CPUs of its own: a rule of the cpu plugin's, its role, or its class.
+/// Why a container has exclusive CPUs: a rule of the cpu plugin, its role, or its QoS class.
 std::string ReasonOf(const ContainerDemand& demand, const ResourceAllocation& own) {
   if (own.decided_by.starts_with("rules[")) {
     return own.decided_by;

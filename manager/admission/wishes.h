@@ -1,4 +1,4 @@
-// What a container asks for that not everybody may have.
+// What a container asks for that needs a permission.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@
 
 namespace qrm::manager {
 
-/// The wish to be left alone, when the pod has the annotation for it.
+/// Whether the pod has the annotation that asks qrmd to skip it.
 bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& options);
 
-/// OK when the pod's namespace may have what its labels, annotations and `requests` (all of them,
-/// see AllRequests) ask for. Errors: kPermissionDenied as Permissions::Check; kInvalidArgument for
-/// annotations that cannot be read.
+/// OK if the pod's namespace may have what its labels, annotations and `requests` (see AllRequests)
+/// ask for. Errors: kPermissionDenied as Permissions::Check; kInvalidArgument for annotations that
+/// cannot be read.
 Status CheckWishes(const ContainerDemand& demand, const std::map<std::string, double>& requests,
                    const AdmissionOptions& options);
 
-/// OK when the pod's namespace may have what plugins gave: a role or a QoS class may mean more than
-/// the annotations say. Errors: kPermissionDenied as Permissions::Check.
+/// OK if the pod's namespace may have the plugins' allocations: a role or QoS class can give more
+/// than the annotations ask for. Errors: kPermissionDenied as Permissions::Check.
 Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& allocations,
                   const AdmissionOptions& options);
 

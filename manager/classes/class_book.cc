@@ -1,4 +1,4 @@
-// Joins what providers list with what the operator set.
+// Joins the types of the providers with the operator's rules.
 #include "manager/classes/class_book.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace qrm::manager {
 namespace {
 
-/// They live as long as `options`.
+/// The rules of `type`, which keep `options` alive.
 std::shared_ptr<const ClassTypeRules> RulesOf(const std::shared_ptr<const ClassesOptions>& options,
                                               const std::string& type) {
   static const ClassTypeRules none;
@@ -19,16 +19,16 @@ std::shared_ptr<const ClassTypeRules> RulesOf(const std::shared_ptr<const Classe
   return {options, found == options->types.end() ? &none : &found->second};
 }
 
-/// Errors: kFailedPrecondition for a type of `some` that `others` lack or have otherwise.
+/// Errors: kFailedPrecondition for a type of `some` that `others` lacks or has with another file.
 Status CheckTypes(const ClassesOptions& some, const ClassesOptions& others) {
   for (const auto& [type, rules] : some.types) {
     const auto other = others.types.find(type);
     if (other == others.types.end() || other->second.config_file != rules.config_file) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot take over class-types: {} while qrmd runs; start qrmd again",
+                    "cannot take over class-types: {} while qrmd runs; restart qrmd",
                     other == others.types.end()
-                        ? fmt::format("type {} cannot come or go", type)
-                        : fmt::format("config-file of {} cannot be another", type));
+                        ? fmt::format("type {} cannot be added or removed", type)
+                        : fmt::format("config-file of {} cannot change", type));
     }
   }
   return OkStatus();
@@ -52,8 +52,8 @@ Status AddOptions(const std::string& type, sdk::ClassOptions more, sdk::ClassOpt
                   [&](const auto& file) { return all.unified.contains(file.first); });
   if (twice || same_file) {
     return Errorf(StatusCode::kAlreadyExists,
-                  "cannot give class of {}: another type's class sets the same; ask for one of "
-                  "them only",
+                  "cannot give class of {}: a class of another type sets the same value; ask for "
+                  "only one of them",
                   type);
   }
   all.rdt_class = more.rdt_class.empty() ? all.rdt_class : std::move(more.rdt_class);

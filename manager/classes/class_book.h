@@ -14,7 +14,7 @@
 
 namespace qrm::manager {
 
-/// Owns the providers. Without any, nothing about classes is read or written.
+/// Owns the providers. Without providers, nothing about classes is read or written.
 ///
 /// Threads: any.
 class ClassBook {
@@ -25,17 +25,17 @@ class ClassBook {
 
   bool empty() const { return providers_.empty(); }
   const Providers& providers() const { return providers_; }
-  /// As of the latest Update, by name.
+  /// The types as of the latest Update, by name.
   std::shared_ptr<const OfferedTypes> Types() const;
-  /// Lists the types anew.
+  /// Lists the types again.
   void Update();
 
-  /// Takes over who may have what, by default or at all, and how many. Errors: kFailedPrecondition
-  /// when types come or go by `options`, or the file of one is another: nothing changes then.
+  /// Applies new defaults, permissions and capacities. Errors: kFailedPrecondition if `options`
+  /// adds or removes types or changes the file of a type: nothing changes then.
   Status TakeRules(ClassesOptions options);
 
-  /// What a container is made with to have `classes` (type -> class). Errors: the provider's, and
-  /// kAlreadyExists when two types set the same thing differently.
+  /// The creation values of a container with `classes` (type -> class). Errors: the provider's, and
+  /// kAlreadyExists if two types set the same value.
   StatusOr<sdk::ClassOptions> Resolve(const StringMap& classes) const;
 
  private:
@@ -43,7 +43,7 @@ class ClassBook {
 
   const Providers providers_;
   const std::vector<std::string> names_;  // of the providers' types
-  Mutex update_mutex_;                    // of two Updates, the later one is the newer
+  Mutex update_mutex_;                    // the later of two Updates must store the newer list
   mutable Mutex mutex_;
   std::shared_ptr<const ClassesOptions> options_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<const OfferedTypes> types_ QRM_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// Finds who is meant, and checks what he may get.
+// Finds the pod and container of a change, and checks that the class is available.
 #include "manager/classes/class_change.h"
 
 #include <memory>
@@ -30,7 +30,7 @@ StatusOr<const OfferedType*> FindType(const OfferedTypes& types, const ClassChan
     if (!type.type.is_mutable) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "{} cannot change while a container runs; set the class in the pod's "
-                    "annotation and create the pod anew",
+                    "annotation and recreate the pod",
                     change.type);
     }
     if ((type.type.level == ClassLevel::kPod) != change.container.empty()) {

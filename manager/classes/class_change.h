@@ -1,4 +1,4 @@
-// What a change of classes does to the state, and who is to have which class by it.
+// Plans changes of classes in the state, and lists the classes that containers should have.
 #pragma once
 
 #include <set>
@@ -13,28 +13,28 @@
 
 namespace qrm::manager {
 
-/// A change that may be made.
+/// A change that has been checked.
 struct PlannedClassChange {
   checkpoint::Change change;
-  ContainerKey key;    ///< of the container; of a pod-level type, without one
+  ContainerKey key;    ///< for a pod-level type, without container
   std::string former;  ///< empty: none
 };
 
-/// Errors: kNotFound without such a pod, container, type or class; kInvalidArgument when several
-/// pods are meant or the type is of the other level; kFailedPrecondition for a type that cannot
-/// change or a class that cannot be given; kResourceExhausted when it is full.
+/// Errors: kNotFound without such a pod, container, type or class; kInvalidArgument if several pods
+/// match or the type is of the other level; kFailedPrecondition for a type that cannot change or a
+/// class that cannot be given; kResourceExhausted if the class is full.
 StatusOr<PlannedClassChange> PlanClassChange(const checkpoint::NodeState& state,
                                              const OfferedTypes& types, const ClassChange& change);
 
-/// Where the runtime has the container of `key`, or of a key without one any container of the pod.
+/// The runtime's container of `key`; for a key without container, the pod with its cgroup.
 /// Errors: kNotFound.
 StatusOr<sdk::ClassTarget> FindClassTarget(const ContainerKey& key, const LiveContainers& live);
 
-/// Everyone whom the runtime has and who has a class of `type` by `state`.
+/// The containers (or pods) that the runtime has and that have a class of `type` in `state`.
 WantedClasses WantedOf(const OfferedType& type, const checkpoint::NodeState& state,
                        const LiveContainers& live);
 
-/// The classes of `type` that anyone has by `state`, whether he runs or not.
+/// The classes of `type` in `state`, also of containers that do not run.
 std::set<std::string> ClassesInUse(const std::string& type, const checkpoint::NodeState& state);
 
 }  // namespace qrm::manager

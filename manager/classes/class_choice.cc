@@ -1,4 +1,4 @@
-// Looks up, permits and counts.
+// Looks up requested classes, checks permissions, and counts users.
 #include "manager/classes/class_choice.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ uint64_t CountOf(const ClassUsers& users, const OfferedType& type) {
   return type.type.level == ClassLevel::kPod ? users.pods : users.containers;
 }
 
-/// How many would have the class if the asker had it, too.
+/// The number of users if the asker had the class, too.
 uint64_t CountWith(const NodeState& state, const OfferedType& type, const std::string& name,
                    const ClassAsker& asker) {
   const PodRecord* pod = state.FindPod(asker.pod.uid);
@@ -62,7 +62,7 @@ uint64_t CountWith(const NodeState& state, const OfferedType& type, const std::s
   return CountUsers(state, type, name) - before + CountOf(with.AtOnce(), type);
 }
 
-/// The class that the pod has as a whole, as its containers with a place say.
+/// The pod-level class by the record of the pod's first container.
 std::optional<std::string> ClassOfPod(const NodeState& state, const ClassAsker& asker,
                                       const OfferedType& type) {
   const PodRecord* pod = state.FindPod(asker.pod.uid);
@@ -74,14 +74,14 @@ std::optional<std::string> ClassOfPod(const NodeState& state, const ClassAsker& 
   return found == classes.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// One type of one admission.
+/// The choice for one type in one admission.
 class Chooser {
  public:
   Chooser(const OfferedType& type, const ClassAsker& asker, const NodeState& state,
           const ClassPermission& may_ask)
       : type_(type), asker_(asker), state_(state), may_ask_(may_ask) {}
 
-  /// Nothing when the type has nothing for the asker.
+  /// Absent if the asker gets no class of the type.
   StatusOr<std::optional<ChosenClass>> Choose() const {
     if (const auto of_pod = ClassOfPod(state_, asker_, type_); of_pod.has_value()) {
       return std::optional(ChosenClass{*of_pod, "the pod's other containers"});
@@ -89,9 +89,9 @@ class Chooser {
     const StatusOr<std::optional<ClassRequest>> found = config::FindClassRequest(
         asker_.pod.annotations, {type_.type.name, type_.type.level}, asker_.container);
     if (!found.ok() && type_.type.classes.empty() && !type_.type.problem.empty()) {
-      // A plugin that has not come may have another level than is taken for granted.
-      return Errorf(StatusCode::kFailedPrecondition, "cannot tell who gets {}: {}", type_.type.name,
-                    type_.type.problem);
+      // The level of a plugin that has not registered is not known: it may differ from the default.
+      return Errorf(StatusCode::kFailedPrecondition, "cannot choose a class of {}: {}",
+                    type_.type.name, type_.type.problem);
     }
     QRM_ASSIGN_OR_RETURN(const std::optional<ClassRequest> request, found);
     const bool too_late = asker_.runs && !type_.type.is_mutable;
@@ -132,7 +132,7 @@ class Chooser {
     if (may.ok()) {
       return may;
     }
-    return Errorf(may.code(), "{} asks for {} class {}, and {}; {}", request.key, type_.type.name,
+    return Errorf(may.code(), "{} asks for {} class {}, but {}; {}", request.key, type_.type.name,
                   request.name, MessageOf(may), Cure());
   }
 
@@ -140,7 +140,7 @@ class Chooser {
     return type_.IsOpenTo(name, asker_.pod.pod_namespace) || may_ask_(type_.type.name + "/" + name);
   }
 
-  /// Which classes the asker could have instead.
+  /// The classes that the asker could have instead.
   std::string Cure() const {
     std::vector<std::string> usable;
     for (const ClassInfo& info : type_.type.classes) {
@@ -148,7 +148,7 @@ class Chooser {
         usable.push_back(info.name);
       }
     }
-    return usable.empty() ? "it may use no class of this type now: leave the annotation out"
+    return usable.empty() ? "no class of this type is available now: remove the annotation"
                           : fmt::format("it may use {}", fmt::join(usable, ", "));
   }
 
@@ -196,7 +196,7 @@ Status CheckRoom(const NodeState& state, const OfferedType& type, const std::str
   }
   const uint64_t capacity = type.CapacityOf(*info);
   if (capacity != 0 && CountWith(state, type, name, asker) > capacity) {
-    return Errorf(StatusCode::kResourceExhausted, "all {} places of it are taken", capacity);
+    return Errorf(StatusCode::kResourceExhausted, "the class is full (capacity {})", capacity);
   }
   return OkStatus();
 }

@@ -1,5 +1,5 @@
-// Decides which classes a container gets: what it asks for, else the defaults, as far as it may
-// have them and there is room.
+// Chooses the classes of a container: those that it asks for, else the defaults, within permissions
+// and capacity.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@
 
 namespace qrm::manager {
 
-/// A type as its provider lists it and the operator bounds it.
+/// A type as its provider lists it, with the operator's rules.
 struct OfferedType {
   sdk::ClassType type;
   std::shared_ptr<const ClassTypeRules> rules;
 
   const sdk::ClassInfo* Find(const std::string& name) const;
-  /// How many may have the class at a time: the lesser of what kernel and operator say; 0: any.
+  /// How many may have the class at a time: the lower of the kernel's and the operator's limit;
+  /// 0: any number.
   uint64_t CapacityOf(const sdk::ClassInfo& info) const;
-  /// Whether the class's own rule lets those of `pod_namespace` ask for it.
+  /// Whether the class's own rule allows pods of `pod_namespace` to ask for it.
   bool IsOpenTo(const std::string& name, const std::string& pod_namespace) const;
 };
 /// By name.
@@ -33,47 +34,48 @@ using OfferedTypes = std::vector<OfferedType>;
 
 /// A class that a container gets, and why.
 struct ChosenClass {
-  std::string name;  ///< empty: it asks for none
+  std::string name;  ///< empty: it asks for no class
   std::string by;    ///< "annotation KEY=VALUE", "the default of namespace x"
 
   bool operator==(const ChosenClass&) const = default;
 };
-/// What one container gets of all types; a type of which nobody said anything is not in it.
+/// Type -> class of one container, without types that have neither a request nor a default.
 using ChosenClasses = std::map<std::string, ChosenClass>;
 
-/// Who asks.
+/// The container that asks for classes.
 struct ClassAsker {
   const checkpoint::PodMeta& pod;
   std::string container;
   ContainerType type = ContainerType::kMain;
   bool restartable_init = false;
-  /// It runs already: of types that cannot change, it gets nothing.
+  /// It runs already: it gets no class of types that cannot change.
   bool runs = false;
-  /// Type -> class, as who gave it a place says, and who that is: before the operator's defaults.
+  /// Type -> class by the plugins' allocations, which precede the operator's defaults, and the
+  /// source of these.
   StringMap defaults;
   std::string defaults_by;
 };
 
-/// Whether the asker's namespace may ask for "TYPE/CLASS" by the permissions.
+/// Whether permissions allow the asker's namespace to ask for "TYPE/CLASS".
 using ClassPermission = std::function<bool(const std::string& name)>;
 
-/// How many have `name` of `type` in `state`: of a container-level type, of each pod those that run
-/// at the same time (all main containers and sidecars, or one that initializes); of a pod-level
-/// type, pods.
+/// The number of users of class `name` of `type` in `state`. For a pod-level type, pods. For a
+/// container-level type, the containers of each pod that run at the same time: all main containers
+/// and sidecars, or one init container.
 uint64_t CountUsers(const checkpoint::NodeState& state, const OfferedType& type,
                     const std::string& name);
 
-/// OK when `key` may have `name` beside those who have it in `state`.
+/// OK if `asker` can have class `name` in addition to its users in `state`.
 /// Errors: kNotFound without such a class; kFailedPrecondition with its problem;
-/// kResourceExhausted when it is full.
+/// kResourceExhausted if it is full.
 Status CheckRoom(const checkpoint::NodeState& state, const OfferedType& type,
                  const std::string& name, const ClassAsker& asker);
 
-/// What `asker` gets of `types` beside those in `state`. A default that cannot be given is left
-/// out: only what somebody asks for refuses him. A pod's first container decides its pod-level
-/// classes.
-/// Errors: one sentence that names type, class and annotation and lists the classes that it may
-/// have: kInvalidArgument, kNotFound, kPermissionDenied, kFailedPrecondition, kResourceExhausted.
+/// The classes of `types` that `asker` gets in addition to the users in `state`. A default that
+/// cannot be given is omitted; only an explicit request is rejected. A pod's first container
+/// decides its pod-level classes.
+/// Errors: one sentence that names type, class and annotation and lists the available classes:
+/// kInvalidArgument, kNotFound, kPermissionDenied, kFailedPrecondition, kResourceExhausted.
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const checkpoint::NodeState& state,
                                       const ClassPermission& may_ask);

@@ -23,7 +23,7 @@ namespace {
 using Prepared = std::function<void(const Status&)>;
 using Changed = std::function<void(const StatusOr<std::string>&)>;
 
-/// Joins the answers of several types; the first error is theirs together.
+/// Joins the answers of several types into one: the first error, or OK.
 class Join {
  public:
   Join(std::size_t count, Prepared done) : left_(count), done_(std::move(done)) {}
@@ -43,7 +43,7 @@ class Join {
  private:
   Mutex mutex_;
   std::size_t left_ QRM_GUARDED_BY(mutex_);
-  Status all_;  // written under the mutex until nobody is left
+  Status all_;  // written under the mutex, read after the last answer
   const Prepared done_;
 };
 
@@ -156,7 +156,7 @@ void ClassKeeper::Impl::Commit(const ClassChange& change, const Changed& done) {
   type->thread.Post([this, change, planned = *planned, done] { Give(change, planned, done); });
 }
 
-// On the type's thread. A container that is not there takes its class when it is.
+// On the type's thread. A container that does not run gets its class when it starts.
 void ClassKeeper::Impl::Give(const ClassChange& change, const PlannedClassChange& planned,
                              const Changed& done) {
   const auto target = FindClassTarget(planned.key, parts.live);
@@ -170,7 +170,7 @@ void ClassKeeper::Impl::Give(const ClassChange& change, const PlannedClassChange
   done(planned.former);
 }
 
-// On the state loop. Somebody may have changed it once more.
+// On the state loop. A later change of the class must stay.
 void ClassKeeper::Impl::TakeBack(const ClassChange& change, const std::string& former) {
   ClassChange back = change;
   back.name = former;
@@ -181,7 +181,8 @@ void ClassKeeper::Impl::TakeBack(const ClassChange& change, const std::string& f
     saved = parts.state.Remember(planned->change);
   }
   if (!saved.ok()) {
-    log::Warning("former class not noted", {{"pod", change.pod}, {"error", MessageOf(saved)}});
+    log::Warning("cannot record the former class",
+                 {{"pod", change.pod}, {"error", MessageOf(saved)}});
   }
 }
 

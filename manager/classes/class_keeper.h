@@ -1,4 +1,4 @@
-// Brings classes to containers: before they start, when they change, and again when others undo it.
+// Applies classes to containers: before they start, when they change, and when they drift.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@
 
 namespace qrm::manager {
 
-/// Each type has a thread of its own, which alone waits for the kernel on its behalf: what a slow
-/// disk or kernel delays is who starts with, or changes to, a class of that type. The state says
-/// who has which class; the kernel follows it, and every `period` is compared with it.
+/// Each type has its own thread, which waits for the kernel: a slow disk or kernel delays only
+/// containers that start with, or change to, a class of that type. The kernel follows the classes
+/// in the state, and is compared with them every `period`.
 ///
-/// Threads: any, but Start, Stop.
+/// Threads: any, except Start and Stop.
 class ClassKeeper {
  public:
   /// All outlive the keeper's Stop.
@@ -30,7 +30,7 @@ class ClassKeeper {
     StateLoop& state;
     const LiveContainers& live;
     ClassBook& book;
-    /// Somebody else manages this node's containers: nothing is done to them.
+    /// True while kubelet pins the containers itself: no container is changed then.
     std::function<bool()> stands_aside = [] { return false; };
   };
   ClassKeeper(Parts parts, std::chrono::milliseconds period);
@@ -38,25 +38,25 @@ class ClassKeeper {
   ClassKeeper(const ClassKeeper&) = delete;
   ClassKeeper& operator=(const ClassKeeper&) = delete;
 
-  /// Has every type look at the machine, so that admissions know its classes, then begins the
-  /// rounds. Threads: the I/O loop, before the runtime is heard.
+  /// Has every type look at the machine, so that admissions know its classes, then starts the
+  /// rounds. Threads: the I/O loop, before events of the runtime.
   void Start();
-  /// No round begins after it, and none is under way. Threads: the I/O loop.
+  /// Starts no further rounds. Threads: the I/O loop.
   void Stop();
 
-  /// The type's provider is new or back, or of all types the configuration may have changed: has it
-  /// look at the machine now, so that admissions know its classes, and goes over all who have one.
+  /// Starts a round of the type now: its provider is new or running again.
   void Refresh(const std::string& type);
+  /// The same for all types, after a change of the configuration.
   void RefreshAll();
 
-  /// Gives a container its classes that has been made and not been started; `done` runs once, at
-  /// once where it has none. Errors: the first that a type could not give.
+  /// Applies the classes of a container that is created but not started. `done` runs once; within
+  /// the call if there are none. Errors: the first class that could not be applied.
   void Prepare(const ContainerKey& key, std::function<void(const Status&)> done);
 
-  /// Commits the change, then has the kernel follow it; `done` runs once, with the former class.
+  /// Commits the change, then applies it in the kernel; `done` runs once, with the former class.
   /// Errors: kNotFound without such a pod, container, type or class; kFailedPrecondition for a type
-  /// that cannot change; kResourceExhausted when the class is full; what the type could not do: the
-  /// container has the former class then.
+  /// that cannot change; kResourceExhausted if the class is full; the provider's, with the former
+  /// class restored.
   void Set(const ClassChange& change, std::function<void(const StatusOr<std::string>&)> done);
 
   [[nodiscard]] std::vector<ClassTypeStatus> GetStatus() const;

@@ -20,7 +20,7 @@ using config::Section;
 StatusOr<std::string> ReadName(const Section& section, const std::string& key) {
   QRM_ASSIGN_OR_RETURN(std::string name, section.Text(key, ""));
   if (!name.empty() && !sdk::IsClassName(name)) {
-    return section.Error(key, fmt::format("is '{}', which is no class name", name),
+    return section.Error(key, fmt::format("is '{}', which is not a class name", name),
                          sdk::kClassNameForm);
   }
   return name;
@@ -56,7 +56,7 @@ StatusOr<ClassTypeRules> ReadType(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const auto classes, section.Children("classes"));
   for (const auto& [name, keys] : classes) {
     if (!sdk::IsClassName(name)) {
-      return section.Error("classes", fmt::format("has '{}', which is no class name", name),
+      return section.Error("classes", fmt::format("has '{}', which is not a class name", name),
                            sdk::kClassNameForm);
     }
     QRM_RETURN_IF_ERROR(keys.AllowKeys({"capacity", "namespaces"}));
@@ -75,15 +75,15 @@ Status ReadTypes(const Section& section, const std::string& key,
     const bool of_plugin =
         IsPluginType(type) && CheckResourceName(type).ok() && type.find('/') == std::string::npos;
     if (!of_plugin && std::find(known.begin(), known.end(), type) == known.end()) {
-      return section.Error(key, fmt::format("has '{}', which is no type", type),
+      return section.Error(key, fmt::format("has '{}', which is not a class type", type),
                            fmt::format("choose from {}, or write a plugin's, such as "
                                        "lanes.example.com",
                                        config::EnumerateWords(known, "and")));
     }
     QRM_ASSIGN_OR_RETURN(options.types[type], ReadType(keys));
     if (of_plugin && !options.types[type].config_file.empty()) {
-      return keys.Error("config-file", "is for types that qrmd has itself",
-                        "leave it out, and tell the plugin");
+      return keys.Error("config-file", "is only for built-in types",
+                        "remove it, and configure the plugin");
     }
   }
   return OkStatus();
@@ -131,13 +131,13 @@ std::vector<ConfigKey> ClassKeys(ClassesOptions& options, std::vector<std::strin
   const std::string names = fmt::format("{}", fmt::join(known, ", "));
   return {
       config::SwitchKey("qos-classes", options.enabled,
-                        "Whether pods get QoS-class resources. While it is off, nothing about "
-                        "classes is read or written."),
+                        "Whether pods can get QoS-class resources. While it is off, qrmd neither "
+                        "reads nor sets classes."),
       {.name = "class-types",
        .shape = KeyShape::kMapping,
        .range = fmt::format("sections {}, and plugins' such as lanes.example.com", names),
-       .help = "The types of QoS-class resources that this node offers, what their classes are, "
-               "and who gets them; see classes.md.",
+       .help = "The types of QoS-class resources that this node offers, with their classes, "
+               "defaults and capacities; see classes.md.",
        .read = [&options, known = std::move(known)](
                    const Section& section,
                    const std::string& key) { return ReadTypes(section, key, known, options); },

@@ -1,4 +1,4 @@
-// What the operator says about QoS-class resources: which types the node offers, and to whom.
+// The configuration of QoS-class resources: the node's types, defaults, capacities, permissions.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace qrm::manager {
 
-/// What is set for one class beside its definition.
+/// The rule of one class.
 struct ClassRule {
   uint64_t capacity = 0;  ///< how many containers (or pods) may have it at a time; 0: any number
-  std::vector<std::string> namespaces;  ///< globs: those may ask for it, whatever permissions say
+  std::vector<std::string> namespaces;  ///< globs: may ask for it, independent of permissions
 };
 
-/// What is set for one type.
+/// The rules of one type.
 struct ClassTypeRules {
-  std::string config_file;       ///< of the type itself: what its classes are
-  std::string default_class;     ///< of those who ask for none; empty: none
-  StringMap namespace_defaults;  ///< namespace -> class of those in it who ask for none
-  StringMap qos_defaults;        ///< pod QoS class -> class of those who ask for none
+  std::string config_file;       ///< the file that defines its classes
+  std::string default_class;     ///< of containers that ask for none; empty: none
+  StringMap namespace_defaults;  ///< namespace -> default class, before `qos_defaults`
+  StringMap qos_defaults;        ///< pod QoS class -> default class, before `default_class`
   std::map<std::string, ClassRule> classes;
 };
 
@@ -31,10 +31,10 @@ struct ClassesOptions {
   std::map<std::string, ClassTypeRules> types;
 };
 
-/// Whether a type of that name is a plugin's: it has a dot.
+/// Whether the name, because of its dot, is that of a plugin's type.
 bool IsPluginType(const std::string& name);
 
-/// `known` are the types that there is code for; any other is a plugin's.
+/// `known` are the built-in types; all others are plugins'.
 std::vector<config::ConfigKey> ClassKeys(ClassesOptions& options, std::vector<std::string> known);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// What those who look at classes see, and what they may ask to change.
+// The status of QoS classes for observers, and their requests to change a class.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct ClassChange {
   std::string name;  ///< empty: none
 };
 
-/// What one type's provider has done and could not do.
+/// The results of one type's provider.
 struct ClassWork {
-  uint64_t repairs = 0;                     ///< what others had changed and was put back
-  std::vector<std::string> problems;        ///< who has not what the class promises, and why
+  uint64_t repairs = 0;                     ///< corrected drifts
+  std::vector<std::string> problems;        ///< containers without all values of their class, why
   std::vector<sdk::ClassReading> readings;  ///< of the latest round
 };
 
@@ -30,7 +30,7 @@ struct ClassWork {
 struct ClassTypeStatus {
   OfferedType offered;
   ClassWork work;
-  std::map<std::string, uint64_t> users;  ///< class -> how many have it, as capacity counts
+  std::map<std::string, uint64_t> users;  ///< class -> users, counted as capacity does
 };
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Compares what targets have with what they are to have, and repairs.
+// Compares the classes in the kernel with the wanted ones, and corrects them.
 #include "manager/classes/class_worker.h"
 
 #include <exception>
@@ -56,10 +56,10 @@ void ClassWorker::Round(const WantedClasses& all) {
   for (const auto& [key, wanted] : all) {
     const Status kept = Keep(key, wanted);
     Note(key, kept.ok() ? ""
-                        : fmt::format("{} has not all of {} class {}: {}", NameOf(key), type_,
-                                      wanted.name, MessageOf(kept)));
+                        : fmt::format("{} does not have all values of {} class {}: {}", NameOf(key),
+                                      type_, wanted.name, MessageOf(kept)));
     if (kept.code() == StatusCode::kDeadlineExceeded) {
-      break;  // whoever is slow now would be for all others, and those who start wait meanwhile
+      break;  // the others would time out, too, while starting containers wait for this thread
     }
   }
   using Readings = std::vector<sdk::ClassReading>;
@@ -88,7 +88,7 @@ Status ClassWorker::Keep(const ContainerKey& key, const WantedClass& wanted) {
   }
   if (known) {
     log::Info(
-        "class put back",
+        "class drift corrected",
         {{"container", NameOf(key)}, {"type", type_}, {"class", wanted.name}, {"found", *drift}});
   }
   QRM_RETURN_IF_ERROR(Give(wanted));
@@ -134,7 +134,7 @@ void ClassWorker::Note(const ContainerKey& key, const std::string& problem) {
     }
     problems_[key] = problem;
   }
-  log::Warning("class not as promised", {{"type", type_}, {"error", problem}});
+  log::Warning("class not fully applied", {{"type", type_}, {"error", problem}});
 }
 
 ClassWork ClassWorker::GetWork() const {

@@ -1,4 +1,4 @@
-// Keeps those who have a class of one type at what the class promises.
+// Applies the classes of one type to their containers, and corrects drift.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace qrm::manager {
 
-/// A container (or pod) and the class that it is to have; an empty name: none.
+/// A container (or pod) and the class that it should have; an empty name: none.
 struct WantedClass {
   sdk::ClassTarget target;
   std::string name;
@@ -24,7 +24,7 @@ struct WantedClass {
 };
 using WantedClasses = std::map<ContainerKey, WantedClass>;
 
-/// Calls one provider, and remembers what it gave to whom.
+/// Calls one provider, and remembers the class that each target has.
 ///
 /// Threads: one at a time, which may wait for the kernel; GetWork any.
 class ClassWorker {
@@ -32,16 +32,16 @@ class ClassWorker {
   /// `provider` outlives the worker.
   explicit ClassWorker(sdk::ClassProvider& provider) : provider_(provider) {}
 
-  /// Has the provider look at the machine; see ClassProvider::Refresh. What fails is logged when it
-  /// begins to.
+  /// Has the provider look at the machine; see ClassProvider::Refresh. A new error is logged once.
   void Refresh(const std::set<std::string>& in_use);
 
-  /// Gives `wanted` its class, from what it has. Errors: the provider's; OK for what is gone.
+  /// Changes `wanted.target` from its present class to the wanted one. Errors: the provider's; OK
+  /// if the target is gone.
   Status Give(const WantedClass& wanted);
 
-  /// Looks at everyone in `all`: gives what they lack, puts back what others changed, and releases
-  /// who is not in it any more. What fails is tried again in the next round, and logged when it
-  /// begins to.
+  /// Checks every target in `all`: sets missing values, corrects drift, and releases targets that
+  /// are not in `all` any more. Failures are retried in the next round; a new failure is logged
+  /// once.
   void Round(const WantedClasses& all);
 
   ClassWork GetWork() const;
@@ -54,7 +54,7 @@ class ClassWorker {
 
   sdk::ClassProvider& provider_;
   const std::string type_ = provider_.List().name;
-  std::map<ContainerKey, WantedClass> held_;  // what was given
+  std::map<ContainerKey, WantedClass> held_;  // the classes that were applied
   mutable Mutex mutex_;
   uint64_t repairs_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<ContainerKey, std::string> problems_ QRM_GUARDED_BY(mutex_);  // no key: of the type

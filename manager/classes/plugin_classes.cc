@@ -1,4 +1,4 @@
-// Carries a type's calls to its plugin, and keeps what it told.
+// Forwards a type's calls to its plugin, and keeps the plugin's latest classes.
 #include "manager/classes/plugin_classes.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ std::string PluginClasses::Absence() const {
   if (!plugin.has_value()) {
     return fmt::format("no plugin has registered as {}; start it", type_);
   }
-  return plugin->live ? "" : fmt::format("plugin {} is away: {}", type_, plugin->problem);
+  return plugin->live ? "" : fmt::format("plugin {} is not running: {}", type_, plugin->problem);
 }
 
 sdk::ClassType PluginClasses::List() const {
@@ -28,7 +28,7 @@ sdk::ClassType PluginClasses::List() const {
   if (!absence.empty()) {
     type.problem = std::move(absence);
   } else if (!known_) {
-    type.problem = fmt::format("plugin {} has not told its classes yet; try again", type_);
+    type.problem = fmt::format("plugin {} has not sent its classes yet; try again", type_);
   }
   return type;
 }
@@ -68,8 +68,8 @@ Status PluginClasses::TakeOver(calls::ClassOffer offer, const std::set<std::stri
   for (const std::string& name : in_use) {
     if (!offer.options.contains(name)) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot take over the classes of plugin {}: class {} is in use and not among "
-                    "them; give its users another class with qrmctl class set first",
+                    "cannot take over the classes of plugin {}: class {} is in use but missing; "
+                    "give its users another class with qrmctl class set first",
                     type_, name);
     }
   }
@@ -78,7 +78,7 @@ Status PluginClasses::TakeOver(calls::ClassOffer offer, const std::set<std::stri
       (offer.type.level != offer_.type.level || offer.type.is_mutable != offer_.type.is_mutable)) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot take over the classes of plugin {}: its level, or whether classes can "
-                  "change, is not what it was; start qrmd again",
+                  "change, differs from before; restart qrmd",
                   type_);
   }
   known_ = true;
@@ -97,7 +97,7 @@ StatusOr<std::string> PluginClasses::ReadBack(const sdk::ClassTarget& target,
 }
 
 void PluginClasses::Release(const sdk::ClassTarget& target) {
-  Ask<calls::ReleaseClass>({.target = target}).status().IgnoreError();  // away: it sees for itself
+  Ask<calls::ReleaseClass>({.target = target}).status().IgnoreError();  // its next Refresh sees it
 }
 
 std::vector<sdk::ClassReading> PluginClasses::Readings() {

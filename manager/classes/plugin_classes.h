@@ -1,4 +1,4 @@
-// A type of classes whose code is a plugin process.
+// A type of QoS classes that a plugin process implements.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@
 
 namespace qrm::manager {
 
-/// Asks the plugin that is registered as `type`. While there is none, or it is away, nobody can be
-/// given a class; who has one keeps it, and what can be told is what it said last.
+/// Calls the plugin that is registered as `type`. While it is not registered or not running, no
+/// container can get a class, containers keep theirs, and the type shows the plugin's latest data.
 ///
-/// Errors: kUnavailable while the plugin is away, kDeadlineExceeded when it takes too long, and the
-/// plugin's own.
+/// Errors: kUnavailable while the plugin is not running, kDeadlineExceeded if it takes too long,
+/// and the plugin's own.
 class PluginClasses final : public sdk::ClassProvider {
  public:
   /// `plugins` outlives it.
@@ -46,7 +46,7 @@ class PluginClasses final : public sdk::ClassProvider {
   Plugins& plugins_;
   const std::chrono::milliseconds deadline_;
   mutable Mutex mutex_;
-  bool known_ QRM_GUARDED_BY(mutex_) = false;  ///< the plugin has told of itself
+  bool known_ QRM_GUARDED_BY(mutex_) = false;  ///< the plugin has sent its classes
   calls::ClassOffer offer_ QRM_GUARDED_BY(mutex_);
 };
 

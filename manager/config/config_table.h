@@ -1,4 +1,4 @@
-// The table of configuration keys, assembled from the rooms that own the options.
+// The table of configuration keys, collected from the rooms with options.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace qrm::manager {
 
-/// Keys that a reader of the reference looks for together.
+/// A section of the reference.
 struct KeyGroup {
   std::string title;
   std::vector<config::ConfigKey> keys;
 };
 
-/// All keys, in the order of the reference, with their places in `config`, which outlives them.
+/// All keys, in the order of the reference. They read and write `config`, which outlives them.
 std::vector<KeyGroup> GroupedConfigKeys(Config& config);
 
-/// The same without the groups.
+/// All keys without the groups.
 std::vector<config::ConfigKey> ConfigKeys(Config& config);
 
-/// The flags of all keys, one a line, for --help.
+/// The flags of all keys, for --help.
 std::string ConfigFlagsHelp();
 
 /// A page in Markdown with every key, its default, range and meaning.

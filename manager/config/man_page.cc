@@ -12,17 +12,17 @@ namespace {
 constexpr char kHead[] =
     ".SH NAME\nqrmd \\- places containers on CPUs, memory nodes and NICs, beside kubelet\n"
     ".SH SYNOPSIS\n.B qrmd\n[\\-\\-config\n.IR FILE ]\n[\\-\\-\\fIKEY\\fR=\\fIVALUE\\fR ...]\n"
-    ".SH DESCRIPTION\nThe QoS resource manager of a Kubernetes node. It gives containers their "
-    "CPUs, memory nodes and\nother resources when the runtime creates them, remembers what they "
-    "have, and keeps it in force.\n.BR qrmctl (1)\nshows and steers it.\n";
+    ".SH DESCRIPTION\nThe QoS resource manager of a Kubernetes node. When the runtime creates a "
+    "container, qrmd allocates\nits CPUs, memory nodes and other resources. It records the "
+    "allocations, and corrects drift.\n.BR qrmctl (1)\nshows and changes its state.\n";
 
 constexpr char kTail[] =
-    ".SH SIGNALS\n.TP\n.B SIGHUP\nReads the configuration again, as a change of its file does: "
-    "some keys change at once, the log\nnames those that wait for the next start.\n"
-    ".TP\n.BR SIGTERM , \" SIGINT\"\nEnds it. Containers keep what they have.\n"
-    ".SH EXIT STATUS\n0 ended by a signal, 1 failed, 2 misused, or wrong configuration.\n"
+    ".SH SIGNALS\n.TP\n.B SIGHUP\nqrmd reads the configuration again, as when its file changes. "
+    "Some keys change at once. The log\nnames the keys that change at the next start.\n"
+    ".TP\n.BR SIGTERM , \" SIGINT\"\nqrmd stops. Containers keep their allocations.\n"
+    ".SH EXIT STATUS\n0 stopped by a signal, 1 failed, 2 wrong flags or configuration.\n"
     ".SH FILES\n.TP\n.I /etc/qrm/config.yaml\nThe configuration of the Debian package.\n"
-    ".TP\n.I /var/lib/qrm/state\nWhat containers have; one qrmd at a time.\n"
+    ".TP\n.I /var/lib/qrm/state\nThe allocations of containers. One qrmd uses it at a time.\n"
     ".SH SEE ALSO\n.BR qrmctl (1)\n";
 
 std::string Entry(std::string_view name, std::string_view text) {
@@ -37,7 +37,7 @@ std::string ManPage(std::string_view version) {
   for (const ProgramFlag& flag : kProgramFlags) {
     page += Entry(flag.flag, flag.help);
   }
-  page += ".SH KEYS\nOf the configuration file; each is also a flag, which wins over the file.\n";
+  page += ".SH KEYS\nKeys of the configuration file. Each is also a flag, which overrides it.\n";
   Config defaults;
   for (const KeyGroup& group : GroupedConfigKeys(defaults)) {
     page += fmt::format(".SS {}\n", Roff(group.title));

@@ -13,11 +13,11 @@ struct ProgramFlag {
 
 inline constexpr ProgramFlag kProgramFlags[] = {
     {"--config FILE", "YAML file with the keys below"},
-    {"--check-config", "say what is wrong with the configuration, and exit"},
+    {"--check-config", "report errors in the configuration, and exit"},
     {"--print-config-reference", "print all keys as a page in Markdown, and exit"},
     {"--print-man-page", "print the manual page, qrmd(8), and exit"},
     {"--version", "print the version, and exit"},
-    {"--help", "print this, and exit"},
+    {"--help", "print this help, and exit"},
 };
 
 /// qrmd(8), with every flag and every key. Source: man-pages(7).

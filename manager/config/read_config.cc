@@ -1,4 +1,4 @@
-// Reads file and flags through the table of keys.
+// Reads the file and the flags by the table of keys.
 #include "manager/config/read_config.h"
 
 #include "api/base/config_file.h"

@@ -9,20 +9,20 @@
 
 namespace qrm::manager {
 
-/// The configuration of `file` (none: the defaults) with `flags` in place of what it says; a flag
-/// is a key and its value as YAML, or a list with commas.
+/// The configuration in `file` (empty: the defaults). `flags` override the file: each is a key and
+/// its value, which is YAML or a list with commas.
 /// Errors: kInvalidArgument with file, line, key, value and what is allowed; kNotFound for a
 /// missing file.
 StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags);
 
-/// The same of a file that holds `text`, wherever it is.
+/// The same from `text`. Errors call it `file`, which is not opened.
 StatusOr<Config> ReadConfigText(const std::string& text, const std::string& file,
                                 const StringMap& flags);
 
-/// True for the name of a key.
+/// Whether `name` is a key.
 bool IsConfigKey(const std::string& name);
 
-/// The key that `name` was probably meant to be; empty when none is near.
+/// The key that a misspelt `name` probably means; empty if no key is similar.
 std::string NearestConfigKey(const std::string& name);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Compares the configuration that was read with the one in force, key by key.
+// Compares the new configuration with the one in force, key by key.
 #include "manager/config/reload.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Daemon::Following Reload::ReadAgain() {
           next = std::make_shared<const StatusOr<Config>>(read_())](const Daemon::Takers& takers) {
     const Status taken = next->ok() ? Follow(**next, takers) : next->status();
     if (!taken.ok()) {
-      log::Error("configuration refused: the former one stays in force",
+      log::Error("configuration rejected; the previous one stays in force",
                  {{"error", MessageOf(taken)}});
     }
     return taken;
@@ -59,7 +59,7 @@ ReadChanges Reload::Compare(const Config& next) const {
   return changes;
 }
 
-// The plugins come first: only they can refuse the whole.
+// The plugins come first, because only they can still reject the configuration.
 Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
   const std::vector<ChangedKey> changed = ChangedKeys(in_force_, next);
   if (std::any_of(changed.begin(), changed.end(), IsOfPlugins)) {
@@ -69,8 +69,9 @@ Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
     in_force_.builtin = std::move(builtin);
   }
   const log::Level level = next.process.log_level;
-  log::SetLevel(std::min(level, in_force_.process.log_level));  // so that one of them shows this
-  log::Info("configuration read again", {{"changed_keys", changed.size()}});
+  // The more verbose of both levels, so that these lines are in the log.
+  log::SetLevel(std::min(level, in_force_.process.log_level));
+  log::Info("configuration reloaded", {{"changed_keys", changed.size()}});
   for (const ChangedKey& key : changed) {
     Follow(key, next, takers);
   }
@@ -82,7 +83,7 @@ Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
 void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers) {
   Status taken = CountsAtOnce(changed)
                      ? OkStatus()
-                     : Errorf(StatusCode::kFailedPrecondition, "start qrmd again to change it");
+                     : Errorf(StatusCode::kFailedPrecondition, "restart qrmd to apply the change");
   if (taken.ok() && changed.key == "class-types") {
     taken = takers.classes(next.classes);
     in_force_.classes.types = taken.ok() ? next.classes.types : in_force_.classes.types;
@@ -91,10 +92,10 @@ void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon:
     log::Info("configuration changed",
               {{"key", changed.key}, {"from", changed.from}, {"to", changed.to}});
   } else {
-    log::Warning("configuration differs from what is in force", {{"key", changed.key},
-                                                                 {"in_force", changed.from},
-                                                                 {"read", changed.to},
-                                                                 {"error", MessageOf(taken)}});
+    log::Warning("configuration key not applied", {{"key", changed.key},
+                                                   {"in_force", changed.from},
+                                                   {"read", changed.to},
+                                                   {"error", MessageOf(taken)}});
   }
 }
 

@@ -11,26 +11,25 @@
 
 namespace qrm::manager {
 
-/// Reads file and flags as at the start.
+/// Reads the file and the flags as at the start.
 using ConfigReader = std::function<StatusOr<Config>()>;
 
 /// The keys whose values differ.
 std::vector<ChangedKey> ChangedKeys(Config from, Config to);
 
-/// Puts into force what can change while qrmd runs: log-level, the sections of built-in plugins,
-/// and who may have which classes. The log names every other key that differs, which counts from
-/// the next start on. A configuration that cannot be read, or whose sections a plugin refuses,
-/// changes nothing.
+/// Applies the keys that can change while qrmd runs: log-level, the sections of built-in plugins,
+/// and the rules of class-types. The log names all other keys that differ; they change at the next
+/// start. A configuration that cannot be read, or that a plugin rejects, changes nothing.
 ///
 /// Threads: one at a time.
 class Reload {
  public:
   Reload(const Config& in_force, ConfigReader read);
 
-  /// What puts the file into force as it is now. Threads: any; the result: one at a time.
+  /// Reads the file now; the result applies it. Threads: any; the result: one at a time.
   Daemon::Following ReadAgain();
 
-  /// What would change with `next`. Threads: as what ReadAgain returned.
+  /// What `next` would change. Threads: as the result of ReadAgain.
   ReadChanges Compare(const Config& next) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text as manual pages have it.
+// Escapes text for manual pages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace qrm::manager {
 
-/// `text` as roff shows it literally. Source: groff_man(7).
+/// `text`, escaped so that roff shows it literally. Source: groff_man(7).
 inline std::string Roff(std::string_view text) {
   std::string safe;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// Writes types and classes as messages.
+// Converts types and classes to messages.
 #include "manager/control/classes_answer.h"
 
 #include "api/proto/qrm/v1/classes.pb.h"

@@ -1,4 +1,4 @@
-// What the control API answers about classes.
+// The control API's answer about classes.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ class ListClassesResponse;
 
 namespace qrm::manager {
 
-/// The types in their order, each with its classes by name.
+/// The types in their order, each with its classes in the order of their names.
 v1::ListClassesResponse ClassesAnswer(const std::vector<ClassTypeStatus>& types);
 
 }  // namespace qrm::manager

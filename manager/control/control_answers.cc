@@ -28,7 +28,7 @@ double SecondsSince(std::optional<SteadyTime> then, SteadyTime now) {
   return then.has_value() ? std::chrono::duration<double>(now - *then).count() : -1;
 }
 
-/// An empty selector means all pods.
+/// Whether `selector` selects the pod. An empty selector selects all pods.
 bool IsMeant(const std::string& selector, const std::string& uid, const std::string& pod_namespace,
              const std::string& name) {
   return selector.empty() || manager::IsMeant(selector, {uid, pod_namespace, name});
@@ -166,9 +166,8 @@ void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message)
   message.set_json(trace.json);
 }
 
-/// The decisions about the pods that `selector` means, equal refusals as one: those about pods that
-/// are there, then others, the one that came last before those that came earlier; of each pod the
-/// oldest first.
+/// The decisions about the selected pods, in the order of ExplainAnswer. Identical rejections are
+/// one decision.
 Decisions DecisionsAbout(const NodeState& state, const Decisions& decisions,
                          const std::string& selector) {
   Decisions traces;
@@ -187,8 +186,8 @@ Decisions DecisionsAbout(const NodeState& state, const Decisions& decisions,
   return traces;
 }
 
-/// Adds to the latest decision about each container what it has now; only that one tells of
-/// updates.
+/// Adds the applied values and the time of the latest update to the latest decision about each
+/// container.
 void FillApplied(const NodeState& state, const UpdateTimeSource& updated_at,
                  v1::ExplainResponse& response) {
   std::set<ContainerKey> seen;

@@ -1,4 +1,4 @@
-// What the control API answers: pure functions from the daemon's state to messages.
+// The control API's answers: pure functions from the daemon's state to messages.
 #pragma once
 
 #include <chrono>
@@ -42,41 +42,42 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const checkpoint::NodeState& state,
                                    SteadyTime now);
 
-/// In the order of the resources' names.
+/// The plugins in the order of their resources' names.
 v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTime now);
 
 v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records);
 
-/// The runtime's id of a container, or empty.
+/// The runtime's id of a container; empty if unknown.
 using RuntimeIdSource = std::function<std::string(const ContainerKey&)>;
 
-/// What is to be said of a container besides; empty: nothing.
+/// Remarks about a container; null: none.
 using RemarksSource =
     std::function<ContainerRemarks(const checkpoint::PodRecord& pod, const std::string& container)>;
 
-/// The pods that `selector` means: a name, "namespace/name", a UID, or all when empty; by namespace
-/// and name. Errors: kNotFound when it means none.
+/// The pods that `selector` selects: a name, "namespace/name", a UID, or all when empty; in the
+/// order of namespace and name. Errors: kNotFound when no pod is selected.
 StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
                                           const std::string& selector,
                                           const RuntimeIdSource& runtime_id_of,
                                           const RemarksSource& remarks_of = {});
 
-/// Oldest first.
+/// Decisions, oldest first.
 using Decisions = std::vector<checkpoint::DecisionTrace>;
 
-/// When a container last took an update, as far as somebody remembers.
+/// The time of a container's latest update; absent if unknown.
 using UpdateTimeSource =
     std::function<std::optional<std::chrono::system_clock::time_point>(const ContainerKey&)>;
 
-/// The decisions about the pods that `selector` means, equal refusals as one: those that are there
-/// first, then those that are gone, the one that came last before earlier ones; of each pod the
-/// oldest decision first. The latest one about each container also tells what the container has
-/// now, and since when. Errors: kNotFound when none is remembered.
+/// The decisions about the pods that `selector` selects. Identical rejections are one decision.
+/// Existing pods come first, then removed pods, in both groups the newest pod first. The decisions
+/// of one pod are oldest first. The latest decision about a container also has the container's
+/// current values and the time of its latest update. Errors: kNotFound when no decision is kept.
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const Decisions& decisions, const std::string& selector,
                                             const UpdateTimeSource& updated_at);
 
-/// The refusals whose latest was at `since` or later, the latest first.
+/// The rejections since `since`, latest first. Identical ones are counted as one, which is included
+/// if its latest occurrence was at `since` or later.
 v1::ListRefusalsResponse RefusalsAnswer(const Decisions& decisions,
                                         std::chrono::system_clock::time_point since);
 
@@ -84,15 +85,16 @@ v1::DryRunResponse DryRunAnswer(const DryRunReport& report);
 
 v1::GetTopologyResponse TopologyAnswer(const checkpoint::NodeState& state, const Machine& machine);
 
-/// Who holds what of each NUMA node, in the order of the nodes and of the containers' names.
+/// The CPUs and memory of each container by NUMA node, in the order of nodes and containers' names.
 std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);
 
-/// Adds `pools`, of the plugin of `resource`; `known` are the pools whose configuration is known.
+/// Adds `pools` of the plugin of `resource` to `messages`. `known` are the pools whose
+/// configuration is known.
 void AddPools(const std::vector<sdk::Pool>& pools, const std::string& resource,
               const std::vector<PoolStatus>& known,
               google::protobuf::RepeatedPtrField<v1::Pool>& messages);
 
-/// The answer to GetPools, or SetPools, with what AddPools adds.
+/// The answer to GetPools or SetPools, filled by AddPools.
 template <typename Response>
 StatusOr<Response> PoolsAnswer(const StatusOr<std::vector<sdk::Pool>>& pools,
                                const std::string& resource = "",

@@ -1,4 +1,4 @@
-// The key of the users that may use the socket.
+// The key for lists of users.
 #include "manager/control/control_options.h"
 
 #include <utility>
@@ -22,7 +22,7 @@ config::ConfigKey UserIdsKey(std::string name, std::vector<uid_t>& place, std::s
             for (const std::string& word : words) {
               const auto uid = ParseNumber<uid_t>(word);
               if (!uid.has_value()) {
-                return section.Error(key, fmt::format("has '{}', which is no user id", word),
+                return section.Error(key, fmt::format("has '{}', which is not a user id", word),
                                      "write numbers such as [1000]");
               }
               place.push_back(*uid);

@@ -1,4 +1,4 @@
-// How the control socket is served: the options, their defaults and their keys.
+// The options of the control socket, with their defaults and keys.
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,17 @@ namespace qrm::manager {
 
 struct ControlOptions {
   std::string socket = "/run/qrm/control.sock";
-  /// Who may connect besides root and the user that qrmd runs as.
+  /// The users that may connect besides root and qrmd's own user.
   std::vector<uid_t> allowed_uids;
-  std::chrono::milliseconds plugin_timeout{2000};  ///< of GetPools and SetPools
+  std::chrono::milliseconds plugin_timeout{2000};  ///< for GetPools and SetPools
 };
 
 config::ConfigKey UserIdsKey(std::string name, std::vector<uid_t>& place, std::string help);
 
 inline std::vector<config::ConfigKey> ControlKeys(ControlOptions& options) {
-  return {config::PathKey("control-socket", options.socket, "Serves qrmctl."),
+  return {config::PathKey("control-socket", options.socket, "The socket for qrmctl."),
           UserIdsKey("control-uids", options.allowed_uids,
-                     "Who may use control-socket besides root and qrmd's own user.")};
+                     "The users that may use control-socket, besides root and qrmd's own user.")};
 }
 
 }  // namespace qrm::manager

@@ -1,5 +1,5 @@
-// Implements the control API's handlers: they answer from a snapshot, or when a plugin or a dry run
-// has answered.
+// Implements the control API's handlers. They answer from a snapshot, or after the answer of a
+// plugin or a dry run.
 #include "manager/control/control_server.h"
 
 #include <algorithm>
@@ -39,11 +39,10 @@ namespace {
 
 constexpr char kDefaultPoolResource[] = "cpu";
 constexpr mode_t kOwnersSocket = 0600;
-/// Users of control-uids have to be let through to the kernel's word of who they are, which
-/// decides.
+/// With control-uids, all users can connect; qrmd then checks the kernel's peer credentials.
 constexpr mode_t kUsersSocket = 0666;
 constexpr mode_t kUsersDirectory = 0711;
-/// A configuration to be tried has kMostConfigBytes.
+/// A configuration to try has up to kMostConfigBytes.
 constexpr int kMaxRequestBytes = 2 * kMostConfigBytes;
 
 UnixServerOptions ServerOptions(const ControlOptions& options) {
@@ -67,8 +66,8 @@ std::string PoolResource(const std::string& named) {
   return named.empty() ? kDefaultPoolResource : named;
 }
 
-/// Tells of a directory above `socket` that keeps other users out; qrmd opens none that it did not
-/// make.
+/// Logs a warning for each directory above `socket` that other users cannot enter. qrmd does not
+/// change the modes of directories that it did not create.
 void WarnOfClosedDirectory(const std::string& socket) {
   namespace fs = std::filesystem;
   for (fs::path at = fs::path(socket).parent_path(); at != at.root_path(); at = at.parent_path()) {
@@ -81,7 +80,7 @@ void WarnOfClosedDirectory(const std::string& socket) {
   }
 }
 
-/// What can be told without the plugin. Errors: kInvalidArgument.
+/// Checks what needs no plugin. Errors: kInvalidArgument.
 Status CheckPools(const std::map<std::string, std::string>& cpus_by_pool) {
   if (cpus_by_pool.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -97,16 +96,16 @@ Status CheckPools(const std::map<std::string, std::string>& cpus_by_pool) {
 
 std::string WhoIs(const std::optional<PeerCredentials>& peer) {
   return peer.has_value() ? fmt::format("uid {}, pid {}", peer->uid, peer->pid)
-                          : "a client that is gone";
+                          : "a disconnected client";
 }
 
-/// Sets the level, unless `to` is empty, and tells the former one. Errors: kInvalidArgument.
+/// Sets the level, unless `to` is empty, and returns the former one. Errors: kInvalidArgument.
 StatusOr<v1::SetLogLevelResponse> ChangeLogLevel(const std::string& to, const std::string& by) {
   const log::Level former = log::CurrentLevel();
   log::Level level = former;
   if (!to.empty()) {
     QRM_ASSIGN_OR_RETURN(level, log::ParseLevel(to));
-    log::SetLevel(std::min({former, level, log::Level::kInfo}));  // so that this is seen
+    log::SetLevel(std::min({former, level, log::Level::kInfo}));  // so that the next line is logged
     log::Info("log level set",
               {{"from", log::ToString(former)}, {"to", log::ToString(level)}, {"by", by}});
     log::SetLevel(level);
@@ -120,7 +119,7 @@ StatusOr<v1::SetLogLevelResponse> ChangeLogLevel(const std::string& to, const st
 using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 
-/// Answers one call, once: with a value for its response, or an error.
+/// Answers one call, once, with its response or an error.
 template <typename Response>
 struct Reply {
   Reply(Context* context, Response* filled)
@@ -131,7 +130,7 @@ struct Reply {
     if (status.ok()) {
       *response = *std::move(answer);
     }
-    Reactor* const answered = reactor;  // the call may be gone once it was answered
+    Reactor* const answered = reactor;  // Answer may destroy the call
     call.Answer(rpc::ToGrpc(status), MessageAnswer(*response));
     return answered;
   }
@@ -143,7 +142,7 @@ struct Reply {
 
 class PermissionsService final : public v1::Permissions::CallbackService {
  public:
-  /// `permissions` outlive it.
+  /// `permissions` outlives the service.
   explicit PermissionsService(const Permissions& permissions) : permissions_(permissions) {}
 
   Reactor* GetPermissions(Context* context, const v1::GetPermissionsRequest* request,
@@ -155,20 +154,20 @@ class PermissionsService final : public v1::Permissions::CallbackService {
   const Permissions& permissions_;
 };
 
-/// Whether `peer` may have a configuration read: who may write the file may.
+/// Checks that `peer` may try a configuration. Only users that can write the file may.
 Status CheckConfigures(const std::optional<PeerCredentials>& peer) {
   if (peer.has_value() && (peer->uid == 0 || peer->uid == geteuid())) {
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,
-                "cannot try a configuration for {}: only who runs qrmd configures it; run qrmctl "
+                "cannot try a configuration for {}: only root and qrmd's own user may; run qrmctl "
                 "as root",
                 WhoIs(peer));
 }
 
 class PolicyService final : public v1::Policy::CallbackService {
  public:
-  /// Both are there while it serves.
+  /// Both outlive the service.
   PolicyService(NodeServices& node, const UnixServer& server) : node_(node), server_(server) {}
 
   Reactor* GetPolicy(Context* context, const v1::GetPolicyRequest*,
@@ -196,7 +195,7 @@ class PolicyService final : public v1::Policy::CallbackService {
 
 class ClassesService final : public v1::Classes::CallbackService {
  public:
-  /// `node` outlives it.
+  /// `node` outlives the service.
   explicit ClassesService(NodeServices& node) : node_(node) {}
 
   Reactor* ListClasses(Context* context, const v1::ListClassesRequest*,

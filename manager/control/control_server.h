@@ -1,4 +1,4 @@
-// The control socket: what qrmctl shows, and what plugins and operators may ask of qrmd.
+// The control socket, for qrmctl and for plugins.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ class NodeServices;
 class Plugins;
 class Snapshots;
 
-/// Serves qrm.v1.Control on a socket of mode 0600, or 0666 with ControlOptions::allowed_uids:
-/// others are disconnected before their first byte is read. Reading calls answer from the snapshot;
-/// nothing that is asked here keeps an admission waiting. Threads: Start and Stop from one thread.
+/// Serves qrm.v1.Control on a socket of mode 0600, or 0666 with ControlOptions::allowed_uids. Other
+/// users are disconnected before their first byte is read. Calls that only read answer from a
+/// snapshot. No call delays an admission. Threads: Start and Stop from one thread.
 class ControlServer {
  public:
-  /// The references outlive the server.
+  /// All references outlive the server.
   ControlServer(const Snapshots& snapshots, Plugins& plugins, const Machine& machine,
                 NodeServices& node, ControlOptions options = {});
   ~ControlServer();

@@ -1,4 +1,4 @@
-// Reads the documents of decisions, of which a line needs little.
+// Takes the few fields that an event needs from the JSON documents of decisions.
 #include "manager/control/events_answer.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What `qrmctl events` asks: decisions in one line each.
+// The answer for `qrmctl events`: decisions, one line each.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ class ListEventsResponse;
 
 namespace qrm::manager {
 
-/// The decisions of `since` and later, oldest first.
+/// The decisions at `since` and later, oldest first.
 v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>& decisions,
                                     std::chrono::system_clock::time_point since);
 

@@ -1,4 +1,4 @@
-// Computes who holds what of each NUMA node.
+// Computes the CPUs and memory of each container by NUMA node.
 #include <algorithm>
 #include <string_view>
 
@@ -14,7 +14,7 @@ using checkpoint::PodRecord;
 
 constexpr std::string_view kMemory = "memory";
 
-/// What a container holds of the whole machine.
+/// The CPUs and memory of one container.
 struct Holding {
   CpuSet exclusive;
   CpuSet shared;
@@ -41,7 +41,7 @@ uint64_t MemoryOn(const Holding& holding, int node) {
   return found == holding.memory_by_node.end() ? 0 : found->second;
 }
 
-/// Adds to `use` what `holding` has of `node`.
+/// Adds the part of `holding` on `node` to `use`.
 void AddUse(const std::string& container, const Holding& holding, const NumaNode& node,
             v1::NodeUse& use) {
   const CpuSet cpus = (holding.exclusive | holding.shared) & node.cpus;

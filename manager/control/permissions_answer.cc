@@ -1,4 +1,4 @@
-// Writes rules as messages.
+// Converts rules to messages.
 #include "manager/control/permissions_answer.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the control API answers about permissions.
+// The control API's answer about permissions.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class GetPermissionsResponse;
 
 namespace qrm::manager {
 
-/// All rules in their order, or the one that decides for `pod_namespace` when that is not empty.
+/// All rules in their order, or only the rule for `pod_namespace` if that is not empty.
 v1::GetPermissionsResponse PermissionsAnswer(const Permissions& permissions,
                                              const std::string& pod_namespace);
 

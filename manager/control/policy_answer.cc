@@ -1,4 +1,4 @@
-// Writes configurations and what they would change as messages.
+// Converts configurations and their changes to messages.
 #include "manager/control/policy_answer.h"
 
 #include "api/proto/qrm/v1/policy.pb.h"

@@ -1,4 +1,4 @@
-// What the control API answers about the configuration of plugins.
+// The control API's answers about the configuration of plugins.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Asks for the pools as they are, sets them, keeps them, and sets them back when that fails.
+// Reads the pools, sets and saves them, and restores them if that fails.
 #include "manager/control/pool_change.h"
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace {
 using Pools = StatusOr<std::vector<sdk::Pool>>;
 using Set = calls::SetPools;
 
-/// The pools that `change` names, as `before` has them.
+/// The pools in `change`, with their CPUs in `before`.
 Set::Request Inverse(const Set::Request& change, const std::vector<sdk::Pool>& before) {
   Set::Request inverse{.resource = change.resource};
   for (const sdk::Pool& pool : before) {
@@ -30,10 +30,10 @@ void SetBack(Plugins& plugins, const Set::Request& inverse, const Status& cause,
   plugins.Ask<Set>(inverse.resource, inverse, DeadlineAfter(std::chrono::seconds(2)),
                    [cause, done, resource = inverse.resource](const Pools& pools) {
                      if (!pools.ok()) {
-                       log::Error("pools are not what is on disk",
+                       log::Error("pools in use differ from the saved pools",
                                   {{"resource", resource}, {"error", MessageOf(pools.status())}});
                      }
-                     done(Annotate(cause, "cannot keep the pools of " + resource));
+                     done(Annotate(cause, "cannot save the pools of " + resource));
                    });
 }
 

@@ -1,4 +1,4 @@
-// Changes the pools of a plugin so that they are kept, or not at all.
+// Changes and saves the pools of a plugin, or does neither.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,10 @@ struct PoolChange {
 
 using PoolsDone = std::function<void(const StatusOr<std::vector<sdk::Pool>>& pools)>;
 
-/// Makes `change`; `done` runs once, and learns all pools when they are on disk: with the plugin,
-/// or for a built-in one in the checkpoint. The log then tells who changed what into what. Errors:
-/// the plugin's; the disk's, when the pools are as before again. `plugins` and `node` outlive the
-/// calls; threads: any, and `done` must not block.
+/// Makes `change` and logs it. `done` runs once, with all pools after they are saved: by the
+/// plugin, or for a built-in plugin in the checkpoint. Errors: the plugin's; the disk's, and the
+/// former pools are then restored. `plugins` and `node` outlive the calls. Threads: any; `done`
+/// must not block.
 void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
                  const PoolsDone& done);
 

@@ -1,4 +1,4 @@
-// Makes and starts the plugins that run inside qrmd.
+// Creates the plugins that run inside qrmd.
 #include "manager/daemon/builtin_plugins.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ Status ReadRequired(const Section& section, const std::string& key, BuiltinOptio
   QRM_ASSIGN_OR_RETURN(options.required, section.Words(key));
   for (const std::string& resource : options.required) {
     if (!CheckResourceName(resource).ok()) {
-      return section.Error(key, fmt::format("has '{}', which is no resource name", resource),
+      return section.Error(key, fmt::format("has '{}', which is not a resource name", resource),
                            "write names such as cpu or example.com/nic");
     }
   }
@@ -128,16 +128,17 @@ std::vector<ConfigKey> BuiltinKeys(BuiltinOptions& options) {
       {.name = "builtin-plugins",
        .shape = KeyShape::kList,
        .range = "list of " + names,
-       .help = "The plugins that run inside qrmd; leave out those that run as processes.",
+       .help = "The plugins that run inside qrmd. Omit plugins that run as processes.",
        .read = [&options](const Section& section,
                           const std::string& key) { return ReadPlugins(section, key, options); },
        .show = [&options] { return config::ListText(options.plugins); }},
       {.name = "required-plugins",
        .shape = KeyShape::kList,
        .range = "list of resource names",
-       .help = "Plugins, as `qrmctl plugins` names them, without which no container is placed: "
-               "while one is away, new containers are refused, but for those in "
-               "`plugin-namespaces`. `builtin` stands for all of `builtin-plugins`.",
+       .help =
+           "Required plugins, as `qrmctl plugins` names them. While one of them is not running, "
+           "qrmd rejects new containers, except those in `plugin-namespaces`. `builtin` means "
+           "all of `builtin-plugins`.",
        .read = [&options](const Section& section,
                           const std::string& key) { return ReadRequired(section, key, options); },
        .show = [&options] { return config::ListText(options.required); }},
@@ -188,11 +189,11 @@ StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& fo
   const BuiltinOptions same_plugins{.plugins = former.plugins, .sections = next.sections};
   QRM_ASSIGN_OR_RETURN(const auto annotations, NetnsAnnotations(former));
   QRM_ASSIGN_OR_RETURN(const auto next_annotations, NetnsAnnotations(same_plugins));
-  if (annotations != next_annotations) {  // permissions are asked about the one of the start
+  if (annotations != next_annotations) {  // permissions know only the annotation of the start
     return Errorf(
         StatusCode::kFailedPrecondition,
-        "cannot change plugins.nic.names.netns-annotation from {} to {} while qrmd runs; put it "
-        "back, or start qrmd again",
+        "cannot change plugins.nic.names.netns-annotation from {} to {} while qrmd runs; restore "
+        "the key, or restart qrmd",
         annotations.front(), next_annotations.front());
   }
   BuiltinOptions changed{.plugins = {}, .sections = next.sections};
@@ -221,13 +222,13 @@ StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::Machi
 
 namespace {
 
-/// What the built-in cpu plugin is configured to do, and the pools that it keeps.
+/// The configuration of the built-in cpu plugin, and its pools.
 struct BuiltinCpu {
   cpu::CpuPluginConfig config;
   cpu::PoolMap sizes;
 };
 
-/// Absent where it is not built in or has no section.
+/// Absent if the cpu plugin is not built in or has no section.
 StatusOr<std::optional<BuiltinCpu>> ReadBuiltinCpu(const BuiltinOptions& options,
                                                    const StringMap& kept) {
   const auto section = options.sections.find(cpu::kResource);
@@ -258,7 +259,7 @@ std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const String
       cpus |=
           pool.instances.has_value() && cpu::ConfiguredName(instance) == name ? theirs : CpuSet();
     }
-    // An elastic one is never of another size than it is to be.
+    // An elastic pool always has the size that it is configured to have.
     status.push_back({.resource = cpu::kResource,
                       .pool = name,
                       .configured = pool.size.has_value() ? cpus : pool.cpus,

@@ -30,64 +30,65 @@ namespace qrm::manager {
 class LocalPlugin;
 struct PoolStatus;
 
-/// The names of all plugins that can run inside.
+/// The names of all plugins that can run inside qrmd.
 std::vector<std::string> BuiltinNames();
 
-/// The word that stands for them among the plugins that are required.
+/// In `required`: all built-in plugins.
 inline constexpr char kAllBuiltin[] = "builtin";
 
 struct BuiltinOptions {
-  std::vector<std::string> plugins = BuiltinNames();  ///< those that do
-  /// The resources of plugins without which no container is placed; kAllBuiltin: of all `plugins`.
+  std::vector<std::string> plugins = BuiltinNames();  ///< the plugins that run inside qrmd
+  /// The resources of the required plugins. kAllBuiltin: of all `plugins`.
   std::vector<std::string> required = {kAllBuiltin};
-  /// Plugin -> its keys, as that plugin reads them.
+  /// Plugin -> its section, which the plugin reads.
   std::map<std::string, config::Section> sections;
 };
 
 std::vector<config::ConfigKey> BuiltinKeys(BuiltinOptions& options);
 
-/// A plugin, made but not running.
+/// A plugin that was created but does not run yet.
 struct BuiltinPlugin {
   std::string resource;
   std::unique_ptr<sdk::ResourcePlugin> plugin;
 };
 
-/// The plugins that run, by their resource.
+/// The running plugins, by their resource.
 using LocalPlugins = std::map<std::string, std::unique_ptr<LocalPlugin>>;
 
-/// The plugins that `options` ask for, on `machine`. Errors: kInvalidArgument with file, line and
-/// key when a plugin's section is wrong or does not fit the machine.
+/// The plugins that `options` list, on `machine`. Errors: kInvalidArgument with file, line and key
+/// when a plugin's section is wrong or does not fit the machine.
 StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& options,
                                                         const Machine& machine);
 
-/// Those of the plugins of `former` whose sections are others in `next`, made of these. Errors: as
+/// The plugins of `former` whose sections differ in `next`, created from `next`. Errors: as
 /// MakeBuiltinPlugins; kFailedPrecondition when NetnsAnnotations would change.
 StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& former,
                                                         const BuiltinOptions& next,
                                                         const Machine& machine);
 
-/// The CPUs of `machine` that the built-in cpu plugin keeps for the system; none when it is not
-/// built in or reserves none, or when `source` is not the machine that qrmd runs on. Errors:
-/// kInvalidArgument when its section is wrong.
+/// The reserved CPUs of the built-in cpu plugin. Empty if that plugin is not built in or reserves
+/// none, or if `source` is not the machine that qrmd runs on. Errors: kInvalidArgument when the
+/// plugin's section is wrong.
 StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& source,
                               const Machine& machine);
 
-/// The annotation by which the built-in nic plugin names network namespaces; none when it is not
-/// built in. Errors: kInvalidArgument when its section is wrong.
+/// The annotation by which the built-in nic plugin names network namespaces; empty if that plugin
+/// is not built in. Errors: kInvalidArgument when the plugin's section is wrong.
 StatusOr<std::vector<std::string>> NetnsAnnotations(const BuiltinOptions& options);
 
-/// The pools of the built-in cpu plugin, by what the plugins keep beside their allocations.
+/// The pools of the built-in cpu plugin. `kept` has the values that plugins keep beside their
+/// allocations.
 std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept);
 
-/// How the CPUs of the built-in cpu plugin stand, by what it keeps and what it gave; absent where
-/// it is not built in or has no section. Errors: kInvalidArgument when its section is wrong. Cost:
-/// O(containers).
+/// The use of CPUs by the built-in cpu plugin, from its kept values and its grants. Absent if the
+/// plugin is not built in or has no section. Errors: kInvalidArgument when the plugin's section is
+/// wrong. Cost: O(containers).
 StatusOr<std::optional<cpu::CpuUsage>> BuiltinCpuUsage(const BuiltinOptions& options,
                                                        const Machine& machine,
                                                        const StringMap& kept,
                                                        const sdk::Grants& grants);
 
-/// The resources of the plugins that `options` require; `builtins` are made from them.
+/// The resources of the plugins that `options` require; `builtins` were created from `options`.
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,
                                            const std::vector<BuiltinPlugin>& builtins);
 

@@ -1,4 +1,4 @@
-// Makes the types by name.
+// Creates the providers of types by name.
 #include "manager/daemon/class_providers.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
     const auto known =
         std::find_if(types.begin(), types.end(),
                      [&, &wanted = name](const KnownType& type) { return type.name == wanted; });
-    QRM_CHECK(known != types.end());  // the configuration was read with their names
+    QRM_CHECK(known != types.end());  // reading the configuration accepts only known names
     Made made = known->make(rules.config_file, cgroup_root);
     if (!made.ok()) {
       return Annotate(made.status(), "class-types: " + name);

@@ -10,11 +10,11 @@
 
 namespace qrm::manager {
 
-/// The names of all types that there is code for.
+/// The names of all types that qrmd implements.
 std::vector<std::string> ClassTypeNames();
 
-/// The types that `options` ask for, but for those of plugins; none while they are switched off.
-/// `cgroup_root` is where cgroups are mounted. Errors: kInvalidArgument when a type's own file is
+/// The types in `options`, except the types of plugins; empty while classes are disabled.
+/// `cgroup_root` is the mount point of cgroups. Errors: kInvalidArgument when a type's file is
 /// wrong, kFailedPrecondition when the machine lacks what a type needs.
 StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
                                                   const std::string& cgroup_root);

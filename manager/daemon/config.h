@@ -1,4 +1,4 @@
-// Everything that can be set about qrmd: the options of its rooms, each with its defaults.
+// The whole configuration of qrmd: the options of its rooms, each with its defaults.
 #pragma once
 
 #include "manager/admission/admission_options.h"
@@ -19,7 +19,7 @@
 
 namespace qrm::manager {
 
-/// The values in force.
+/// The values of all keys.
 struct Config {
   ProcessOptions process;
   config::MachineConfig machine;

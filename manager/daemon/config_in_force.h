@@ -1,4 +1,4 @@
-// The keys that can change while qrmd runs, for those that read them on other threads.
+// The keys that can change while qrmd runs, for readers on other threads.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace qrm::manager {
 
-/// The built-in plugins' keys, and what schedulers are told of them.
+/// The keys of the built-in plugins, and the configuration that schedulers get.
 ///
 /// Threads: any.
 class ConfigInForce {
@@ -21,15 +21,15 @@ class ConfigInForce {
     StatusOr<NodeConfig> told;
   };
 
-  /// All of `parts` but its plugins' options outlive the result.
+  /// All of `parts` outlives the result, except the options of the plugins.
   explicit ConfigInForce(const NodeConfig::Parts& parts);
 
   std::shared_ptr<const Keys> Load() const;
   void Take(const BuiltinOptions& builtin);
 
-  /// How the last reading of the file ended.
+  /// Records the result of the latest reload.
   void NoteReading(const Status& taken);
-  /// Why the file as it is now was refused; empty when it was not.
+  /// Why the latest reload was rejected; empty if it was accepted.
   std::string refusal() const;
 
  private:

@@ -1,4 +1,4 @@
-// Makes the plugins as a reload would, asks what they would do, and drops them.
+// Creates the plugins as a reload does, asks for their changes, and destroys them.
 #include "manager/daemon/config_trials.h"
 
 #include "api/base/errorf.h"
@@ -24,7 +24,7 @@ StatusOr<ConfigTrials::Comparison> ConfigTrials::Read(const std::string& text,
   const std::string file = Quoted(name);
   if (text.size() > kMostConfigBytes) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot try {}: it has {} bytes, and no configuration has more than {}; name a "
+                  "cannot try {}: it has {} bytes, and a configuration has at most {}; name a "
                   "configuration of qrmd",
                   file, text.size(), kMostConfigBytes);
   }
@@ -33,7 +33,7 @@ StatusOr<ConfigTrials::Comparison> ConfigTrials::Read(const std::string& text,
 
 StatusOr<ConfigTrial> ConfigTrials::Try(const Comparison& read) const {
   ReadChanges changes = read();
-  log::Info("a configuration is tried: nothing changes, whatever its plugins say now",
+  log::Info("trying a configuration: nothing changes, even if its plugins log changes now",
             {{"changed_keys", changes.keys.size()}});
   QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> next, MakeNext(changes.builtin));
   QRM_ASSIGN_OR_RETURN(ConfigTrial trial, TryBuiltins(std::move(next), parts_.local_plugins));

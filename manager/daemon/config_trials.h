@@ -1,4 +1,4 @@
-// Tries another configuration on what the node has given, without putting it into force.
+// Tries another configuration on the node's allocations, without applying it.
 #pragma once
 
 #include <functional>
@@ -19,22 +19,22 @@ namespace qrm::manager {
 struct Config;
 class ConfigInForce;
 
-/// A configuration that was read, beside the one in force.
+/// A new configuration, compared with the one in force.
 struct ReadChanges {
   std::vector<ChangedKey> keys;
-  BuiltinOptions builtin;  ///< what the built-in plugins would be configured to do
+  BuiltinOptions builtin;  ///< the new options of the built-in plugins
 };
 
-/// Threads: Try and MakeNext on the state loop, so that no admission comes between; the others any.
+/// Threads: Try and MakeNext on the state loop, so that no admission runs meanwhile; others any.
 class ConfigTrials {
  public:
-  /// Compares what was read with what is in force then; on the state loop.
+  /// Compares the new configuration with the one in force. Threads: the state loop.
   using Comparison = std::function<ReadChanges()>;
-  /// Reads the text of a file, on any thread. Errors: why the file would be refused.
+  /// Reads the text of a file, on any thread. Errors: why a reload would reject the file.
   using Reader =
       std::function<StatusOr<Comparison>(const std::string& text, const std::string& name)>;
 
-  /// All outlive the object.
+  /// All outlive ConfigTrials.
   struct Parts {
     const Machine& machine;
     const Config& config;
@@ -43,21 +43,22 @@ class ConfigTrials {
   };
   explicit ConfigTrials(const Parts& parts) : parts_(parts) {}
 
-  /// Before anybody tries.
+  /// Call before Read.
   void ReadWith(Reader reader) { reader_ = std::move(reader); }
 
-  /// The file `name` that holds `text`, for Try. Errors: why it would be refused; kInvalidArgument
-  /// for one that is too large for a configuration.
+  /// Reads `text` of the file `name`, for Try. Errors: why a reload would reject the file;
+  /// kInvalidArgument if it is too large for a configuration.
   StatusOr<Comparison> Read(const std::string& text, const std::string& name) const;
 
-  /// What it would change. Errors: why it would be refused. Cost: that of a restart of the plugins
-  /// that it configures anew.
+  /// What the new configuration would change. Errors: why a reload would reject it. Cost: a restart
+  /// of each plugin that it changes.
   StatusOr<ConfigTrial> Try(const Comparison& read) const;
 
-  /// The plugins that `next` configures otherwise than they are. Errors: why it cannot be taken.
+  /// The plugins whose configuration changes with `next`, created from `next`. Errors: why a reload
+  /// would reject it.
   StatusOr<std::vector<BuiltinPlugin>> MakeNext(const BuiltinOptions& next) const;
 
-  /// What is in force, of each built-in plugin.
+  /// The configuration in force of each built-in plugin.
   std::vector<PluginPolicy> Policies() const;
 
  private:

@@ -25,6 +25,7 @@
 #include "manager/daemon/process/service_manager.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/kubelet/kubelet_specs.h"
+#include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
@@ -58,7 +59,8 @@ struct Daemon::Impl : DaemonParts {
   std::unique_ptr<FileWatch> config_watch;  // from the creation on
   bool running = false;
   bool has_own_cpus = false;  // written before the threads start
-  /// Reads, from the first change on: a long file, or a slow disk, holds no container up.
+  /// Reads the configuration, so that a long file or a slow disk delays no container. Null before
+  /// the first reload.
   std::unique_ptr<TaskThread> reader;
 };
 
@@ -72,8 +74,8 @@ void Daemon::Impl::StartPlugins() {
   }
 }
 
-// The threads that a container's creation passes. Those that serve clients stay ordinary, so that a
-// busy client gets no time before the rest of the node.
+// Raises the priority of the threads that a container's creation uses. Threads that serve clients
+// stay at normal priority, so that a busy client does not preempt the rest of the node.
 void Daemon::Impl::RaisePriority() {
   std::vector<PostToThread> threads = {
       [this](std::function<void()> job) { state.Post(std::move(job)); },
@@ -97,7 +99,7 @@ void Daemon::Impl::FollowConfiguration(Reading given) {
 
 void Daemon::Impl::ReadAgain() {
   if (reading.again == nullptr) {
-    return;  // it stops
+    return;  // qrmd stops
   }
   config_watch->Know();
   if (reader == nullptr) {
@@ -106,7 +108,8 @@ void Daemon::Impl::ReadAgain() {
   reader->Post([this] { state.Post([this, following = reading.again()] { Follow(following); }); });
 }
 
-// On the state loop: no admission has its hints by one configuration and its places by another.
+// On the state loop, so that one admission does not get hints and allocations by two different
+// configurations.
 void Daemon::Impl::Follow(const Following& following) {
   const Status taken = following(
       {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
@@ -132,8 +135,8 @@ Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
 }
 
 Status Daemon::Impl::Start() {
-  // The list of a large node takes much memory for an instant: apart, it leaves no holes between
-  // what is made meanwhile and stays. Where there is no heap for it, it does.
+  // The container list of a large node needs much memory for a moment. In a heap of its own, it
+  // does not fragment the memory of objects that stay. Without such a heap, it does.
   boost::asio::post(io, [] { (void)UseHeapApart(); });
   loop.Start();
   MakeDirectory(config.registration.registration_dir);
@@ -178,11 +181,11 @@ Status Daemon::Impl::StartEdges() {
   return OkStatus();
 }
 
-// Edges, then what the runtime and the timers may still begin, then the loops.
+// Stops the servers first, then the sources of events, then the loops.
 void Daemon::Impl::Stop() {
   if (!running) {
     loop.Stop();
-    state.Stop();  // a plugin may have posted what uses the parts that go now
+    state.Stop();  // a plugin may have posted a task that uses other parts
     return;
   }
   running = false;
@@ -212,7 +215,7 @@ void Daemon::Impl::Stop() {
 
 namespace {
 
-/// Puts the process on the CPUs that are reserved for it and its like, before it has threads.
+/// Sets the process's affinity to the reserved CPUs. Threads inherit it.
 Status StayOnReserved(const Config& config, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const CpuSet reserved,
                        ReservedCpus(config.builtin, config.machine, machine));
@@ -236,9 +239,9 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
-  auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
-                                     std::move(opened), found, std::move(builtins),
-                                     std::move(class_providers));
+  auto impl = std::make_unique<Impl>(std::make_unique<const Config>(std::move(config)),
+                                     std::move(machine), std::move(lock), std::move(opened), found,
+                                     std::move(builtins), std::move(class_providers));
   impl->rebuilding = lost;
   impl->FollowConfiguration(std::move(reading));
   impl->has_own_cpus = stays.ok();

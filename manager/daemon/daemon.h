@@ -1,4 +1,4 @@
-// The daemon: its parts, the order in which they start, and the order in which they stop.
+// The daemon: starts its parts in order, and stops them in reverse order.
 #pragma once
 
 #include <functional>
@@ -19,29 +19,29 @@ namespace qrm::manager {
 
 struct Config;
 
-/// One qrmd.
+/// The whole of qrmd.
 ///
-/// Threads: one, main; the daemon starts its own (docs/architecture.md lists them) and ends them.
+/// Threads: main only. The daemon starts and joins its own threads; docs/architecture.md lists
+/// them.
 class Daemon {
  public:
-  /// What puts keys into force. Errors: why they cannot be now; nothing changed.
+  /// Apply new values of keys. Errors: why they cannot be applied; nothing has changed.
   struct Takers {
     std::function<Status(const ClassesOptions& options)> classes;
-    std::function<Status(const BuiltinOptions& options)> plugins;  ///< their sections
+    std::function<Status(const BuiltinOptions& options)> plugins;  ///< applies their sections
   };
-  /// Puts into force what was read, on the state loop. Errors: why it was refused; nothing changed.
+  /// Applies a new configuration, on the state loop. Errors: why it was rejected; nothing changed.
   using Following = std::function<Status(const Takers& takers)>;
-  /// The configuration while it runs.
+  /// How the configuration is read while qrmd runs.
   struct Reading {
-    std::string file;                  ///< that is watched; empty: none
-    std::function<Following()> again;  ///< reads it, on a thread of its own
-    ConfigTrials::Reader tried;        ///< reads the text of another one
+    std::string file;                  ///< watched for changes; empty: none
+    std::function<Following()> again;  ///< reads the file, on its own thread
+    ConfigTrials::Reader tried;        ///< reads the text of another configuration
   };
 
-  /// Attaches to the runtime, opens the state and makes all parts; nothing listens yet. Errors:
-  /// kFailedPrecondition when another qrmd uses the state directory; as NriPlugin::Start. A damaged
-  /// state is repaired and never an error.
-  /// `reading` begins again at each SIGHUP, and when its file has changed.
+  /// Opens the state and creates all parts; nothing listens yet. Calls `reading` at each SIGHUP,
+  /// and when its file has changed. A damaged state is repaired, and is not an error. Errors:
+  /// kFailedPrecondition when another qrmd uses the state directory; as NriPlugin::Start.
   static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
                                                   std::vector<BuiltinPlugin> builtins,
                                                   ClassBook::Providers class_providers,

@@ -1,4 +1,4 @@
-// Hands each part what it needs of the others.
+// Gives each part its references to the others.
 #include "manager/daemon/daemon_parts.h"
 
 #include <utility>
@@ -12,11 +12,13 @@
 #include "manager/admission/teach_plugin.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/classes/plugin_classes.h"
+#include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/kubelet/kubelet_specs.h"
+#include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
@@ -37,16 +39,18 @@ NriOptions NriOptionsOf(const Config& config, Metrics& metrics) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-function-size): one entry for each part.
-DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-                         checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
+// NOLINTNEXTLINE(readability-function-size): one entry per part.
+DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
+                         StateLock given_lock, checkpoint::OpenedStore opened,
+                         const checkpoint::NodeState& given_found,
                          std::vector<BuiltinPlugin> given_builtins,
                          ClassBook::Providers class_providers)
-    : config(std::move(given_config)),
+    : read_config(std::move(given_config)),
       machine(std::move(given_machine)),
       lock(std::move(given_lock)),
       found(given_found),
       warnings(machine.parts().warnings),
+      owned_metrics(new Metrics()),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
       decisions(new checkpoint::DecisionLog(
           config.process.state_dir,
@@ -245,18 +249,18 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   }
 }
 
-// Until the runtime has told what exists, any pod may be.
+// Before the runtime has listed its pods, any pod may exist.
 bool DaemonParts::IsOnNode(const std::string& pod_uid) const {
   return !live.synchronized() || live.HasPod(pod_uid) || state.Load()->FindPod(pod_uid) != nullptr;
 }
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {
-  // Containers do not wait until a slow plugin has heard of all that is gone: they are tried again
-  // then, for the room.
+  // Containers do not wait until a slow plugin has released all removed ones. They are tried again
+  // after that, because there is more room then.
   follower->OnPluginRegistered(resource);
   releaser->Replay(resource, [this] { follower->RetryUnplaced(); });
   if (!sdk::IsDriverResource(resource)) {
-    reconciler->Trigger(resource);  // whatever its options say: it may have lost what it gave
+    reconciler->Trigger(resource);  // despite its options: it may have lost its allocations
   }
   reconciler->Trigger();
   pod_resources->OnPluginChanged(resource);

@@ -1,5 +1,5 @@
-// The daemon's parts and how they are wired: none of them knows more of the others than its
-// constructor takes.
+// The daemon's parts and their wiring. A part knows other parts only by its constructor's
+// arguments.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,12 @@
 #include "manager/classes/class_book.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/config.h"
 #include "manager/daemon/config_trials.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
 #include "manager/daemon/process/stop_signals.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
-#include "manager/observability/metrics.h"
 #include "manager/page/page_server.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
@@ -41,8 +39,10 @@ namespace qrm::manager {
 struct AdmissionEvent;
 class Admitter;
 class ClassKeeper;
+struct Config;
 class ConfigInForce;
 class KubeletSpecs;
+struct Metrics;
 class NodeView;
 class PodResourcesServer;
 class Publisher;
@@ -52,22 +52,24 @@ struct RegistryOptions;
 class Releaser;
 class RuntimeFollower;
 
-/// All parts, made and wired; who has them starts and stops them. They stand in the order in which
-/// they are made: each uses what stands before it.
+/// All parts, created and wired; the derived class starts and stops them. Members are declared in
+/// the order of construction: each part uses the parts before it.
 struct DaemonParts {
-  /// `found` is the state as it was read, before it was made to fit `machine`.
-  DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-              checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
-              std::vector<BuiltinPlugin> given_builtins, ClassBook::Providers class_providers);
+  /// `given_found` is the state as read from disk, before it was repaired to fit `given_machine`.
+  DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
+              StateLock given_lock, checkpoint::OpenedStore opened,
+              const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
+              ClassBook::Providers class_providers);
   ~DaemonParts();
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 
-  const Config config;
+  const std::unique_ptr<const Config> read_config;
+  const Config& config = *read_config;
   const Machine machine;
   const StateLock lock;
   const SystemClock clock;
-  checkpoint::NodeState found;        // until the built-in plugins have it
+  checkpoint::NodeState found;        // moved from when the built-in plugins start
   std::vector<std::string> warnings;  // written before the threads start
   bool rebuilding = false;            // the state was lost; written before the threads start
 
@@ -75,7 +77,8 @@ struct DaemonParts {
   boost::asio::io_context& io = loop.io();
   StopSignals stop_signals{io};
 
-  Metrics metrics;
+  const std::unique_ptr<Metrics> owned_metrics;
+  Metrics& metrics = *owned_metrics;
   StateLoop state;
   LiveContainers live;
   const std::unique_ptr<checkpoint::DecisionLog> decisions;

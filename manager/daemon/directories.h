@@ -1,12 +1,12 @@
-// Makes the directories where others put their sockets.
+// Creates the directories for the sockets of other processes.
 #pragma once
 
 #include <string>
 
 namespace qrm::manager {
 
-/// Makes `path` for the owner, and for its group to read. One that is there stays as it is; one
-/// that cannot be made is told of by whoever uses it.
+/// Creates `path` with mode 0750. An existing directory is not changed. A failure is not reported
+/// here: the user of the directory fails with a message.
 void MakeDirectory(const std::string& path);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Looks at the file with each tick of a timer.
+// Checks the file at each tick of a timer.
 #include "manager/daemon/file_watch.h"
 
 #include <chrono>

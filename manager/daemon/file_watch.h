@@ -9,13 +9,13 @@
 
 namespace qrm::manager {
 
-/// Looks at a file every second: inotify knows of no change behind a symbolic link, and of none in
-/// some file systems.
+/// Checks a file every second. inotify does not report changes behind a symbolic link, which is how
+/// kubelet updates ConfigMaps, nor changes in some file systems.
 ///
 /// Threads: the I/O loop, or before it runs.
 class FileWatch {
  public:
-  /// Without a path, nothing is watched.
+  /// With an empty `path`, nothing is watched.
   FileWatch(boost::asio::io_context& io, const std::string& path, std::function<void()> on_change);
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
@@ -23,7 +23,7 @@ class FileWatch {
 
   void Start();
   void Stop();
-  /// The present version was read for another reason.
+  /// The current version was just read for another reason, and is not reported as a change.
   void Know();
 
  private:

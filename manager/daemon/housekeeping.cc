@@ -1,4 +1,4 @@
-// Repeats the chores with a timer.
+// Runs the periodic work with a timer.
 #include "manager/daemon/housekeeping.h"
 
 #include <chrono>
@@ -41,13 +41,13 @@ void Housekeeping::Start() {
       parts_.reconciler.Trigger();
       break;
     case KubeletWatch::News::kOutdated:
-      // Whoever started this container starts it again, with the files mounted anew.
+      // The service manager or kubelet restarts qrmd, with the new files mounted.
       log::Warning(
-          "ending: kubelet's state files were replaced and their mounts show the old ones");
+          "stopping: kubelet's state files were replaced, and the mounts show the old files");
       std::raise(SIGTERM);
       return;
   }
-  GiveBackFreeMemory();  // a list of all containers takes megabytes, for an instant
+  GiveBackFreeMemory();  // a list of all containers takes megabytes for a moment
   timers_->chores.expires_after(kPeriod);
   timers_->chores.async_wait([this](const boost::system::error_code& error) {
     if (!error) {

@@ -1,4 +1,4 @@
-// Runs the daemon's periodic chores.
+// The daemon's periodic work.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,14 @@ class KubeletWatch;
 class Reconciler;
 class RuntimeFollower;
 
-/// Looks whether kubelet pins containers itself, places them when it does so no longer, ends the
-/// process when that can no longer be told, and gives the kernel back what is not needed.
+/// Checks whether kubelet pins containers itself, and places containers when kubelet stops that.
+/// Stops qrmd when its mounts of kubelet's state files are outdated. Returns free memory to the
+/// kernel.
 ///
 /// Threads: the I/O loop, or before it runs.
 class Housekeeping {
  public:
-  /// All outlive the object.
+  /// All outlive Housekeeping.
   struct Parts {
     boost::asio::io_context& io;
     KubeletWatch& kubelet;
@@ -29,10 +30,10 @@ class Housekeeping {
   Housekeeping(const Housekeeping&) = delete;
   Housekeeping& operator=(const Housekeeping&) = delete;
 
-  /// The first time now.
+  /// Runs the work now, and then periodically.
   void Start();
   void Stop();
-  /// Gives free memory back when what took it is destroyed.
+  /// Returns free memory to the kernel after 100 ms, when the caller's objects are destroyed.
   void GiveBackSoon();
 
  private:

@@ -1,4 +1,4 @@
-// Runs an io_context on a thread of its own.
+// Runs an io_context on its own thread.
 #include "manager/daemon/io_loop.h"
 
 #include <future>

@@ -1,4 +1,4 @@
-// The I/O loop, which runs timers, signals, sockets and what others post.
+// The I/O loop: runs timers, signals, sockets and posted tasks.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace qrm::manager {
 
-/// A loop on a thread of its own.
+/// A loop on its own thread.
 ///
-/// Threads: one starts and stops it; `io` any.
+/// Threads: Start, Run and Stop from one thread; `io` any.
 class IoLoop {
  public:
   IoLoop();
@@ -18,11 +18,11 @@ class IoLoop {
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
 
-  /// Runs what was posted before, and all else until Stop.
+  /// Runs all tasks until Stop, including those that were posted before.
   void Start();
-  /// Runs `work` on the loop, which has started, and waits for its end.
+  /// Runs `work` on the loop and waits for its end. Call after Start.
   void Run(const std::function<void()>& work);
-  /// Ends the loop; operations in flight are left as they are. May be repeated.
+  /// Ends the loop without waiting for operations in flight. May be called again.
   void Stop();
 
   boost::asio::io_context& io();

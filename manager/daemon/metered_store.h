@@ -6,7 +6,7 @@
 
 namespace qrm::manager {
 
-/// `opened`, with its repairs and every write recorded in `metrics`, which outlives it.
+/// `opened` with a store that records its repairs and writes in `metrics`, which outlives it.
 checkpoint::OpenedStore MeterStore(checkpoint::OpenedStore opened, StoreMetrics& metrics);
 
 }  // namespace qrm::manager

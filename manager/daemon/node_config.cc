@@ -1,4 +1,4 @@
-// Writes values as JSON, which is YAML, and plugins' sections as their author wrote them.
+// Writes values as JSON, which is valid YAML, and sections of plugins as the operator wrote them.
 #include "manager/daemon/node_config.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string Written(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// "name: value", behind what stands there already.
+/// Adds "name: value" at the end.
 void Append(std::string& mapping, const std::string& name, const std::string& value) {
   mapping += fmt::format("{}{}: {}", mapping.empty() ? "" : ", ", name, value);
 }
@@ -37,7 +37,7 @@ void AppendIfChanged(std::string& mapping, const char* name, const json& value, 
   }
 }
 
-/// Without addresses: they decide about nothing, and are nobody else's business.
+/// Without addresses: no decision depends on them, and other readers must not see them.
 json NicEntry(const nic::NicInfo& nic) {
   json entry = {{"interface", nic.id.interface},
                 {"egress-mbps", nic.egress_mbps},
@@ -55,7 +55,7 @@ const char* Word(nic::NicAffinity affinity) {
   return affinity == nic::NicAffinity::kRequired ? "required" : "preferred";
 }
 
-/// The section of the nic plugin with the NICs that it found.
+/// The section of the nic plugin, with the NICs of this node.
 StatusOr<std::string> NicText(const Section& section, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const nic::NicPluginConfig config, nic::ParseNicConfig(section));
   QRM_ASSIGN_OR_RETURN(const auto nics, nic::FindNics(config, machine, nic::ReadNicFacts(config)));
@@ -73,7 +73,7 @@ StatusOr<std::string> NicText(const Section& section, const Machine& machine) {
   return Written(text);
 }
 
-/// The section of the cpu plugin, and where the devices are that its pools name.
+/// The section of the cpu plugin, with the locations of the devices that its pools name.
 std::string CpuText(const Section& section, const Machine& machine,
                     const cpu::CpuPluginConfig& config) {
   const std::string text = section.OneLine();
@@ -163,7 +163,7 @@ std::string NodeConfig::Text(const StringMap& plugin_values, const CpuSet& offli
     json resized = json::object();
     const auto loaded = cpu::LoadPools(cpu_, saved->second).value_or(cpu::SavedPools());
     for (const auto& [name, cpus] : loaded.pools) {
-      // An elastic one follows from the pods, which whoever reads this knows, but for its node.
+      // Readers compute an elastic pool's size from the pods, but they cannot compute its node.
       const cpu::PoolConfig* const pool = cpu::FindPool(cpu_, name);
       if (pool->size.has_value() ? pool->place.numa_required : cpus != pool->cpus) {
         resized[name] = ToString(cpus);

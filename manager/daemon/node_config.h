@@ -1,5 +1,4 @@
-// What others have to know of this node to place pods on it as qrmd does: its configuration and
-// machine as one text.
+// The configuration and the machine as one text. Schedulers use it to place pods as this qrmd does.
 #pragma once
 
 #include <string>
@@ -16,9 +15,8 @@
 
 namespace qrm::manager {
 
-/// Keys of the configuration file as far as they decide about places, with their values in force:
-/// the machine is described in full, NICs are those that were found. Keys that hold what they hold
-/// by default are left out.
+/// The keys of the configuration that influence placement, with their values in force. The machine
+/// is described in full, and NICs as they were found. Keys with default values are omitted.
 ///
 /// Threads: immutable, any.
 class NodeConfig {
@@ -33,15 +31,15 @@ class NodeConfig {
   /// kUnavailable when the NICs' addresses cannot be read.
   static StatusOr<NodeConfig> Make(const Parts& parts);
 
-  /// One line of YAML. Pools have the sizes that `plugin_values` say, what the plugins keep beside
-  /// their allocations; `offline` are the CPUs of the machine that are not there now.
+  /// One line of YAML. The sizes of pools are those in `plugin_values`, which plugins keep beside
+  /// their allocations. `offline` are the CPUs that are offline now.
   std::string Text(const StringMap& plugin_values, const CpuSet& offline) const;
 
  private:
   explicit NodeConfig(std::string keys) : keys_(std::move(keys)) {}
 
-  std::string keys_;          // a mapping without its braces
-  cpu::CpuPluginConfig cpu_;  // of the built-in plugin, as it fits the machine
+  std::string keys_;          // a YAML mapping without its braces
+  cpu::CpuPluginConfig cpu_;  // of the built-in plugin, fitted to the machine
 };
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Joins the statuses of the parts.
+// Joins the status of all parts.
 #include "manager/daemon/node_view.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void Append(std::vector<std::string> more, std::vector<std::string>& reasons) {
                  std::make_move_iterator(more.end()));
 }
 
-/// Why no new container is placed: the plugins of `required` that are away.
+/// Why qrmd rejects new containers: the required plugins that are not running.
 std::vector<std::string> MissingPlugins(const Plugins& plugins,
                                         const std::vector<std::string>& required) {
   std::vector<std::string> reasons;
@@ -53,15 +53,14 @@ std::vector<std::string> MissingPlugins(const Plugins& plugins,
     const std::optional<PluginInfo> plugin = plugins.Find(resource);
     if (!plugin.has_value() || !plugin->live) {
       reasons.push_back(fmt::format(
-          "new containers are refused while the plugin of {} is away, which is in "
-          "required-plugins: {}",
+          "new containers are rejected while the required plugin of {} is not running: {}",
           resource, plugin.has_value() ? plugin->problem : "it has never registered; start it"));
     }
   }
   return reasons;
 }
 
-/// What those that request from plugins which are away, or answer wrongly, have to expect.
+/// The other plugins that are not running, and those whose latest answer was wrong.
 std::vector<std::string> PluginProblems(const Plugins& plugins,
                                         const std::vector<std::string>& required) {
   std::vector<std::string> reasons;
@@ -70,22 +69,22 @@ std::vector<std::string> PluginProblems(const Plugins& plugins,
         std::find(required.begin(), required.end(), plugin.resource) != required.end();
     if (!plugin.live && !is_required) {
       reasons.push_back(
-          fmt::format("the plugin of {} is away: {}", plugin.resource, plugin.problem));
+          fmt::format("the plugin of {} is not running: {}", plugin.resource, plugin.problem));
     } else if (plugin.live && !plugin.problem.empty()) {
       reasons.push_back(
-          fmt::format("the plugin of {} answers wrongly: {}", plugin.resource, plugin.problem));
+          fmt::format("the plugin of {} gave a wrong answer: {}", plugin.resource, plugin.problem));
     }
   }
   return reasons;
 }
 
-/// What the container of `record` has nothing of, of what `plugins` give.
+/// The resources of `plugins` that the container of `record` requests and does not have.
 std::vector<std::string> LackedBy(const checkpoint::ContainerRecord& record,
                                   const std::vector<PluginInfo>& plugins,
                                   const AdmissionOptions& options) {
   std::vector<std::string> lacked;
   for (const PluginInfo& plugin : plugins) {
-    // What every container uses is not missed of a plugin that may have been switched off.
+    // A plugin that is only on record may be disabled: its native resources are not missing.
     if (plugin.registered_by != RegisteredBy::kCheckpoint &&
         Lacks(record, plugin.resource, options)) {
       lacked.push_back(plugin.resource);
@@ -95,12 +94,12 @@ std::vector<std::string> LackedBy(const checkpoint::ContainerRecord& record,
   return lacked;
 }
 
-/// How to have the configured CPUs again.
+/// A pool differs from the configuration, and how to repair that.
 std::string PoolWarning(const PoolStatus& pool) {
   const auto text = [](const CpuSet& cpus) { return cpus.Empty() ? "none" : ToString(cpus); };
   return fmt::format(
-      "pool {} of {} has CPUs {}, and {} are configured: write what holds into the configuration, "
-      "or run qrmctl pool set --resource {} {}={}",
+      "pool {} of {} has CPUs {}, but {} in the configuration; change the configuration, or run "
+      "qrmctl pool set --resource {} {}={}",
       pool.pool, pool.resource, text(pool.cpus), text(pool.configured), pool.resource, pool.pool,
       ToString(pool.configured));
 }
@@ -154,7 +153,7 @@ void AddUsage(const cpu::CpuUsage& usage, const Machine& machine, NodeStatus& st
 
 }  // namespace
 
-/// How CPUs stood by one state and one configuration: it is asked for again and again.
+/// The use of CPUs for one state and one configuration, cached because it is read often.
 struct NodeView::KnownUsage {
   std::shared_ptr<const checkpoint::NodeState> state;
   std::shared_ptr<const ConfigInForce::Keys> keys;
@@ -229,30 +228,30 @@ NodeStatus NodeView::Status() const {
   status.disk_problem = parts_.state.disk_problem();
   if (!status.disk_problem.empty()) {
     status.not_ready_reasons.push_back(fmt::format(
-        "new containers are refused while the disk refuses changes: {}", status.disk_problem));
+        "new containers are rejected while the disk accepts no writes: {}", status.disk_problem));
   }
   Append(PluginProblems(parts_.plugins, parts_.config.admission.required_plugins),
          status.degraded_reasons);
   AddUnserved(status);
   if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
-        "the configuration file is refused, the former one stays in force: {}", refusal));
+        "the configuration file is rejected; the previous one stays in force: {}", refusal));
   }
   AddPoolsAndNodes(status);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
   if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
     status.degraded_reasons.push_back(
-        fmt::format("explain forgets with this process why containers were placed: {}", problem));
+        fmt::format("decisions are not saved, so explain loses them at a restart: {}", problem));
   }
   if (!status.publish.problem.empty()) {
     status.degraded_reasons.push_back(fmt::format(
-        "the API server may not know the latest of this node: {}", status.publish.problem));
+        "the API server may have outdated data of this node: {}", status.publish.problem));
   }
   if (Demotions() > 0) {
     status.degraded_reasons.push_back(
-        fmt::format("{} of the threads that ran in real time computed for too long and goes on "
-                    "without it; report why, and start qrmd again",
+        fmt::format("real-time threads that computed for too long and lost real time: {}; report "
+                    "this as a fault of qrmd, and restart qrmd",
                     Demotions()));
   }
   return status;
@@ -263,8 +262,7 @@ void NodeView::AddUnserved(NodeStatus& status) const {
   status.unplaced_containers = unplaced.containers;
   if (unplaced.containers > 0) {
     status.degraded_reasons.push_back(
-        fmt::format("running containers without a place: {}, one "
-                    "since {}",
+        fmt::format("running containers without an allocation: {}; the reason for one: {}",
                     unplaced.containers, unplaced.why));
   }
   AddIncomplete(status);
@@ -272,8 +270,8 @@ void NodeView::AddUnserved(NodeStatus& status) const {
   status.pending_containers = pending.containers;
   if (pending.containers > 0) {
     status.degraded_reasons.push_back(fmt::format(
-        "running containers with less than they request now: {}, one since {}; qrmctl pods marks "
-        "them",
+        "running containers with less than they request now (qrmctl pods marks them): {}; the "
+        "reason for one: {}",
         pending.containers, pending.why));
   }
 }
@@ -323,8 +321,8 @@ void NodeView::AddIncomplete(NodeStatus& status) const {
   });
   if (status.incomplete_containers > 0) {
     status.degraded_reasons.push_back(
-        fmt::format("running containers without all that they request: {}, such as {}; delete "
-                    "their pods to have them made anew, qrmctl pods marks them",
+        fmt::format("running containers that lack requested resources: {}, such as {}; delete "
+                    "their pods to recreate them (qrmctl pods marks them)",
                     status.incomplete_containers, one));
   }
 }
@@ -367,7 +365,7 @@ void NodeView::TryConfig(const std::string& text, const std::string& name, Trial
   });
 }
 
-// What it gave is free now for others.
+// The plugin's allocations are free now, so unpinned containers are tried again.
 void NodeView::ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) {
   parts_.state.Post([this, resource, how, done = std::move(done)] {
     if (how == Forget::kOnlyTell) {

@@ -1,4 +1,4 @@
-// Implements NodeServices: the daemon as its edges see it.
+// Implements NodeServices: the daemon as its servers see it.
 #pragma once
 
 #include <chrono>
@@ -44,10 +44,10 @@ class Reconciler;
 class RuntimeFollower;
 class StateLoop;
 
-/// Joins what the parts know of themselves. Threads: any.
+/// Joins the status of all parts. Threads: any.
 class NodeView final : public NodeServices {
  public:
-  /// All outlive the view; `warnings` change no more once somebody asks.
+  /// All outlive the view. `warnings` must not change after the first call.
   struct Parts {
     boost::asio::io_context& io;
     StateLoop& state;
@@ -98,7 +98,7 @@ class NodeView final : public NodeServices {
   void AddUnserved(NodeStatus& status) const;
   void AddIncomplete(NodeStatus& status) const;
   void AddPoolsAndNodes(NodeStatus& status) const;
-  /// Absent where the cpu plugin is a process, or has no section.
+  /// Absent if the cpu plugin is a process or has no section.
   std::optional<cpu::CpuUsage> CpuUsageOf(
       const std::shared_ptr<const checkpoint::NodeState>& state) const;
 

@@ -1,4 +1,4 @@
-// Gives the plugins their grants back, runs them and adds them to the registry.
+// Restores the grants of the plugins, runs them and adds them to the registry.
 #include "manager/daemon/start_builtin.h"
 
 #include <chrono>
@@ -20,7 +20,7 @@
 namespace qrm::manager {
 namespace {
 
-/// Ample: it may be all of a large node, and nobody waits for it.
+/// Long, because a large node has many grants, and no container waits for this call.
 constexpr std::chrono::seconds kTeachingDeadline{10};
 
 PluginInfo InfoOf(const std::string& resource) {
@@ -33,7 +33,8 @@ std::optional<std::string> RecordedValue(const checkpoint::NodeState& state,
   return found == state.plugin_values().end() ? std::nullopt : std::optional(found->second);
 }
 
-/// What a plugin process kept beside its grants in the database at `path`, which is moved aside.
+/// Moves the database of a plugin process at `path` aside. Returns the value that the process kept
+/// beside its grants.
 std::optional<std::string> TakeOver(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
@@ -47,17 +48,17 @@ std::optional<std::string> TakeOver(const std::string& path) {
   }
   const StatusOr<std::string> aside = checkpoint::MoveAside(path);
   if (aside.ok()) {
-    log::Info("a plugin process's state was moved aside: the plugin is built in now",
+    log::Info("state of a plugin process moved aside: the plugin is built in now",
               {{"path", path}, {"to", *aside}});
   } else {
-    log::Warning("a plugin process's state was not moved aside",
+    log::Warning("cannot move the state of a plugin process aside",
                  {{"path", path}, {"error", MessageOf(aside.status())}});
   }
   return saved;
 }
 
-/// One change of all. Each plugin's thread waits inside its task until the last one has replaced
-/// them.
+/// Replaces several plugins as one change. Each plugin's thread waits inside its task until all
+/// plugins are replaced.
 class Replacement {
  public:
   Replacement(std::vector<BuiltinPlugin> fresh, std::vector<LocalPlugin*> running)
@@ -69,7 +70,7 @@ class Replacement {
   }
 
  private:
-  // NOLINTNEXTLINE(misc-no-recursion): as deep as there are plugins
+  // NOLINTNEXTLINE(misc-no-recursion): one level per plugin
   void HoldNext() {
     const std::size_t held = drivers_.size();
     if (held == fresh_.size()) {
@@ -94,12 +95,12 @@ class Replacement {
   }
 
   std::vector<BuiltinPlugin> fresh_;
-  std::vector<LocalPlugin*> running_;  // beside fresh_
+  std::vector<LocalPlugin*> running_;  // in the order of fresh_
   std::vector<sdk::PluginDriver*> drivers_;
   Status result_;
 };
 
-/// Those of `running` that serve the resources of `fresh`, beside them.
+/// The plugins of `running` that serve the resources of `fresh`, in the same order.
 StatusOr<std::vector<LocalPlugin*>> FormerOf(const std::vector<BuiltinPlugin>& fresh,
                                              const LocalPlugins& running) {
   std::vector<LocalPlugin*> former;
@@ -107,8 +108,8 @@ StatusOr<std::vector<LocalPlugin*>> FormerOf(const std::vector<BuiltinPlugin>& f
     const auto found = running.find(plugin.resource);
     if (found == running.end()) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot configure the plugin of {}: no such plugin runs inside qrmd; start "
-                    "qrmd again",
+                    "cannot configure the plugin of {}: no such plugin runs inside qrmd; restart "
+                    "qrmd",
                     plugin.resource);
     }
     former.push_back(found->second.get());
@@ -116,7 +117,7 @@ StatusOr<std::vector<LocalPlugin*>> FormerOf(const std::vector<BuiltinPlugin>& f
   return former;
 }
 
-/// What a container's knob is set to, for people: "2-3", "2-3 +6-7" with what it shares.
+/// An allocation as text: "2-3", or "2-3 +6-7" with shared CPUs.
 std::string ValueText(const ResourceAllocation& allocation) {
   return allocation.shares.empty() ? allocation.value : allocation.value + " +" + allocation.shares;
 }
@@ -233,7 +234,7 @@ void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
         plugin.resource, std::move(request), DeadlineAfter(kTeachingDeadline),
         [resource = plugin.resource](const StatusOr<calls::Nothing>& taught) {
           if (!taught.ok()) {
-            log::Error("built-in plugin does not know what it gave",
+            log::Error("cannot resync a built-in plugin",
                        {{"resource", resource}, {"error", MessageOf(taught.status())}});
           }
         });

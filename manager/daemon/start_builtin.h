@@ -1,4 +1,4 @@
-// Starts the plugins inside qrmd with what the checkpoint records, and configures them anew.
+// Starts the built-in plugins with their recorded allocations, and replaces their configuration.
 #pragma once
 
 #include <map>
@@ -18,45 +18,44 @@
 
 namespace qrm::manager {
 
-/// What built-in plugins begin with, and where goes what they keep.
+/// The state that built-in plugins start from, and where they keep their changes.
 struct BuiltinRecords {
-  /// As the checkpoint has it, before it was made to fit the machine: plugins make theirs fit.
+  /// As the checkpoint has it, before it was repaired to fit the machine: plugins do that too.
   const checkpoint::NodeState& found;
   StateLoop& state;  ///< outlives the plugins
   const AdmissionOptions& admission;
   std::string state_dir;
 };
 
-/// Runs `builtin`, which outlives the result. It keeps nothing on disk: its grants are the records
-/// of `records`. The database of a plugin process that served the resource before is moved aside,
-/// since it would be out of date when that process comes back; what it kept beside its grants is
-/// taken over where the checkpoint has nothing. Errors: what the plugin answers when it is given
-/// its grants back.
+/// Runs `builtin`, which outlives the result. The plugin keeps nothing on disk: its grants are in
+/// `records`. The database of a plugin process that served the resource before is moved aside,
+/// because it would be outdated when that process returns. The value that the process kept beside
+/// its grants is used if the checkpoint has none. Errors: the plugin's, when its grants are
+/// restored.
 StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
                                                     const BuiltinRecords& records,
                                                     LocalPlugin::Parts parts);
 
 /// Runs `builtins`, which outlive the result, as StartBuiltin does, and adds them to `registry`.
-/// One that cannot serve is logged, and `warnings` says so.
+/// A plugin that cannot start is logged and added to `warnings`.
 LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
                            const BuiltinRecords& records, const LocalPlugin::Parts& parts,
                            Registry& registry, std::vector<std::string>& warnings);
 
-/// Puts `fresh`, plugins of another configuration, in the place of those of `running` that serve
-/// their resources. Each begins with all that was given, as after a restart, and no call comes
-/// between: all of them are replaced, or none. Reconciles bring to the containers what changed.
-/// Errors: that of the first that cannot; kFailedPrecondition for a resource that none of `running`
-/// serves.
+/// Replaces plugins of `running` by `fresh`, which serve the same resources with another
+/// configuration. Each of them starts with all recorded grants, as after a restart. All are
+/// replaced, or none, and no call runs meanwhile. The next reconcile applies the changes to
+/// containers. Errors: the first error of a plugin; kFailedPrecondition for a resource that no
+/// plugin of `running` serves.
 ///
-/// Threads: one at a time, none of the plugins'; waits for calls in progress.
+/// Threads: one at a time, not a plugin's thread; waits for calls in progress.
 Status ReplaceBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running);
 
-/// What would be otherwise if `fresh` were put there, as ReplaceBuiltins does; nothing changes.
-/// Errors and threads: as ReplaceBuiltins.
+/// What ReplaceBuiltins would change; nothing changes. Errors and threads: as ReplaceBuiltins.
 StatusOr<ConfigTrial> TryBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running);
 
-/// Teaches the built-in ones of `plugins` all that `state` records of them, for a checkpoint that
-/// could be read only after their start. Calls that begin later find them taught.
+/// Resyncs the built-in plugins of `plugins` with `state`, for a checkpoint that could be read only
+/// after their start. Calls that begin later run after the resync.
 void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
                    const AdmissionOptions& admission);
 

@@ -1,4 +1,4 @@
-// Keeps announced specs by age.
+// Keeps announced specs in order of age.
 #include "manager/demand/announced_pods.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The specs of pods that somebody makes over CRI, and told qrmd before.
+// The specs of pods that are created over CRI without kubelet, announced to qrmd before.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace qrm::manager {
 
-/// Knows the latest pods that were announced, and looks for none.
+/// Keeps the latest announced pods; does not look for others.
 ///
 /// Threads: any.
 class AnnouncedPods final : public SpecSource {
  public:
-  /// One who tries pods has a few of them at a time.
+  /// Enough for trials, which run a few pods at a time.
   static constexpr std::size_t kMaxPods = 64;
 
-  /// Takes the place of an earlier one with its UID; the oldest of more than kMaxPods is forgotten.
+  /// Replaces an earlier spec of the same UID; beyond kMaxPods, the oldest is dropped.
   void Add(PodSpec spec);
 
   std::string name() const override { return "announced"; }

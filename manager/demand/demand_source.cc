@@ -33,7 +33,7 @@ std::string FirstOf(std::string first, std::string second) {
   return first.empty() ? std::move(second) : std::move(first);
 }
 
-/// A number of a cgroup v2 file; absent when it is missing or none, such as "max".
+/// The number in a cgroup v2 file; absent if it is missing or not a number, such as "max".
 std::optional<uint64_t> UnifiedNumber(const LinuxResources& resources, const std::string& file) {
   const std::string text = ValueOf(resources.unified, file);
   uint64_t number = 0;
@@ -71,7 +71,7 @@ uint64_t EstimateMemory(const RuntimeContainer& container, const std::string& qo
       bytes > 0) {
     return bytes;
   }
-  // Scores below are kubelet's for critical pods, or somebody else's, and tell no request.
+  // Lower scores are kubelet's for critical pods, or set by others, and contain no request.
   constexpr int64_t kLeastOfBurstable = 3;
   const int64_t score = container.oom_score_adj.value_or(0);
   return qos_class == kBurstable && memory_bytes > 0 && score >= kLeastOfBurstable
@@ -107,7 +107,7 @@ void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limi
 }
 
 std::string ContainerNameOf(const RuntimeContainer& container) {
-  // CRI-O leaves the name out while it creates a container; kubelet's label has it.
+  // CRI-O omits the name while it creates a container; kubelet's label has it.
   return FirstOf(container.name, ValueOf(container.labels, "io.kubernetes.container.name"));
 }
 
@@ -120,7 +120,7 @@ uint64_t MilliCpusFromShares(uint64_t shares) {
   if (shares <= kMinShares) {
     return 0;
   }
-  // Kubelet rounds milli * 1024 / 1000 down, so rounding up gives back every amount of 3 or more.
+  // Kubelet rounds milli * 1024 / 1000 down, so rounding up restores every amount of 3 or more.
   return (shares * 1000 + kSharesPerCpu - 1) / kSharesPerCpu;
 }
 
@@ -128,7 +128,7 @@ uint64_t MilliCpusFromWeight(uint64_t weight) {
   if (weight <= 1) {
     return 0;
   }
-  // The largest number of shares that runc turns into this weight.
+  // The largest number of shares that runc converts to this weight.
   constexpr uint64_t kWeights = 9999;
   constexpr uint64_t kShares = 262142;
   const uint64_t shares = kMinShares + (std::min(weight, kWeights + 1) * kShares - 1) / kWeights;
@@ -184,7 +184,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   if (pod.uid.empty() || demand.container.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot admit container {} of sandbox {}: the runtime gave no {}; create it "
-                  "through kubelet or with both in its CRI metadata",
+                  "through kubelet, or set pod UID and container name in the CRI metadata",
                   container.id, pod.id, pod.uid.empty() ? "pod UID" : "container name");
   }
   demand.pod = {.uid = pod.uid,
@@ -198,7 +198,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
                 .labels = pod.labels,
                 .annotations = pod.annotations};
   demand.pod.annotations.Edit().erase(
-      placement::kPodPriorityAnnotation);  // its spec says it, not itself
+      placement::kPodPriorityAnnotation);  // set by qrmd from the spec, never by the pod
   demand.role_key = !ValueOf(pod.labels, keys_.role_label).empty()
                         ? "label " + keys_.role_label
                         : "annotation " + keys_.role_annotation;

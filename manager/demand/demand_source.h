@@ -1,4 +1,4 @@
-// The demand of a container, and where an admission learns it.
+// The demand of a container, and the interface of its sources.
 #pragma once
 
 #include <cstdint>
@@ -17,92 +17,91 @@
 
 namespace qrm::manager {
 
-/// The source of requests that were computed from cgroup values.
+/// ContainerDemand::source of requests computed from cgroup values.
 inline constexpr char kEstimate[] = "estimate";
 
-/// What one container asks of the node, and as what.
+/// The requests of one container, and what plugins need to know of it.
 struct ContainerDemand {
   checkpoint::PodMeta pod;
   SharedText container;
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
   bool restartable_init = false;  ///< a sidecar among the pod's init containers
-  /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
+  /// By the pod's names. Units: as in ContainerRequest::requests; amounts are above zero.
   Shared<std::map<std::string, double>> requests;
-  Shared<std::map<std::string, double>> limits;  ///< of those that are known to have one
-  /// Where `requests` came from: "pods-api", "kubelet", "announced" or kEstimate.
+  Shared<std::map<std::string, double>> limits;  ///< of the resources with a known limit
+  /// The source of `requests`: "pods-api", "kubelet", "announced" or kEstimate.
   std::string source;
-  SharedText runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
+  SharedText runtime_id;  ///< the runtime's ID of the container; empty if it does not exist yet
   std::string runtime_class;
   /// The CPUs and memory nodes that the runtime confines it to, as far as it says.
   CpuSet cpus;
   NumaMask mems;
-  MadeWith made_with;           ///< of one that exists
-  std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
-  std::string priority_class;   ///< empty when unknown or without
-  std::string role_key;         ///< what names the pod's role: "label KEY"; empty: nobody said
+  MadeWith made_with;           ///< of an existing container
+  std::string controller_kind;  ///< such as "DaemonSet"; empty if unknown or none
+  std::string priority_class;   ///< empty if unknown or none
+  std::string role_key;         ///< the source of the pod's role: "label KEY"; empty: unknown
 
-  /// The pod's other containers, in the order in which they start; empty when the pod's spec is not
-  /// known. Theirs are empty.
+  /// The pod's other containers, in start order; empty if the pod's spec is not known. Their
+  /// `others` are empty.
   std::vector<ContainerDemand> others;
   std::size_t place = 0;  ///< how many of `others` start before this one
 
   ContainerKey key() const { return {pod.uid, container}; }
 };
 
-/// Takes the CPU limit that `told` says; without a quota or a period it says nothing.
+/// Sets the CPU limit from `told`; without a quota or a period it changes nothing.
 void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limits);
 
-/// Tells the demand of a container that the runtime is about to create, or has.
+/// Finds the demand of a container that the runtime is about to create, or has created.
 class DemandSource {
  public:
   using Found = std::function<void(StatusOr<ContainerDemand>)>;
 
   virtual ~DemandSource() = default;
 
-  /// Tells `found` once what the container asks for: within the call when that is known, else by
-  /// `deadline` on the I/O loop, where it must only post. Answers about containers of one pod come
-  /// in the order of the questions. Never waits.
-  /// Errors: kInvalidArgument when the runtime left out whose container it is, else the source's
-  /// own. Threads: any.
+  /// Calls `found` once with the container's demand: within the call if it is known, else by
+  /// `deadline` on the I/O loop, where `found` must only post. Answers about containers of one pod
+  /// keep the order of the calls. Never waits.
+  /// Errors: kInvalidArgument if the runtime gave no pod UID or container name, else the source's.
+  /// Threads: any.
   virtual void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
                     Found found) = 0;
 
-  /// Begins to look for the specs of a pod whose containers are about to be created. Threads: any;
+  /// Starts to look for the spec of a pod whose containers are about to be created. Threads: any;
   /// never waits.
   virtual void Prefetch(const RuntimePod& /*pod*/) {}
 
-  /// `recorded`, what a container on record asked for, with what its pod's spec says now; absent
-  /// when no spec of the pod is known. Never waits. Threads: any.
+  /// `recorded`, a container's recorded demand, updated from its pod's current spec; absent if no
+  /// spec of the pod is known. Never waits. Threads: any.
   virtual std::optional<ContainerDemand> FindNow(const ContainerDemand& /*recorded*/) const {
     return std::nullopt;
   }
-  /// Changes whenever FindNow may answer otherwise than before. Threads: any.
+  /// Changes whenever the answers of FindNow may have changed. Threads: any.
   virtual uint64_t revision() const { return 0; }
-  /// Begins to look for the pod's spec once more, as far as somebody can be asked. Threads: any;
-  /// never waits.
+  /// Starts to look for the pod's spec again, in sources that can look. Threads: any; never waits.
   virtual void LookAgain(const std::string& /*pod_uid*/) {}
 };
 
-/// Computes the demand from the cgroup values that kubelet gave the container.
+/// Estimates the demand from the cgroup values that kubelet gave the container.
 ///
 /// CPUs: exact from 3 m to 256 CPUs; less reads as no request, more as 256 CPUs.
-/// Memory: see MemoryFromOomScore; exact for Guaranteed and BestEffort containers, and where the
+/// Memory: see MemoryFromOomScore; exact for Guaranteed and BestEffort containers, and where
 /// kubelet protects requests (memory.min).
-/// Extended resources cannot be seen. A container that the pod does not name as its main one is a
-/// sidecar; without that annotation all are main.
+/// Extended resources are not visible. If the pod's annotation names a main container, the others
+/// are sidecars; without it, all are main containers.
 ///
 /// Threads: any.
 /// Source: kubelet's MilliCPUToShares and GetContainerOOMScoreAdjust, Kubernetes 1.36.
 class CgroupEstimate final : public DemandSource {
  public:
-  /// `memory_bytes` is the machine's, as kubelet takes it for the node's capacity; 0 when unknown.
+  /// `memory_bytes` is the node's memory capacity as kubelet computes it; 0 if unknown.
   explicit CgroupEstimate(PodKeys keys = {}, uint64_t memory_bytes = 0);
 
   /// Errors: kInvalidArgument as Find.
   StatusOr<ContainerDemand> Estimate(const RuntimePod& pod,
                                      const RuntimeContainer& container) const;
-  /// The name of the container that `pod` calls its main one; empty when it names none.
+  /// The name of the main container in `pod`'s annotation; empty without the annotation.
   std::string MainContainerOf(const checkpoint::PodMeta& pod) const;
 
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
@@ -115,30 +114,30 @@ class CgroupEstimate final : public DemandSource {
   uint64_t memory_bytes_;
 };
 
-/// The container's name in its pod, whichever way the runtime gives it; empty when it does not.
+/// The container's name in its pod, from its name or label; empty if the runtime gives neither.
 std::string ContainerNameOf(const RuntimeContainer& container);
 
-/// What the state calls the container.
+/// The container's key in the state.
 ContainerKey KeyOf(const RuntimePod& pod, const RuntimeContainer& container);
 
-/// The CPU request behind `shares`, in thousandths of a CPU; 0 for what kubelet writes for none.
+/// The CPU request for `shares`, in thousandths of a CPU; 0 for kubelet's value for no request.
 uint64_t MilliCpusFromShares(uint64_t shares);
 
-/// The largest CPU request behind a cgroup v2 `cpu.weight`, in thousandths of a CPU; 0 for the
-/// least weight, which is that of no request and of all up to 27. Else at most 26 more than what
-/// was requested: several requests share a weight. Source: runc's conversion, weight = 1 + (shares
-/// - 2) * 9999 / 262142.
+/// The largest CPU request for a cgroup v2 `cpu.weight`, in thousandths of a CPU. 0 for the lowest
+/// weight, which stands for no request and for requests up to 27. Otherwise up to 26 more than the
+/// true request, because several requests share a weight. Source: runc's conversion, weight = 1 +
+/// (shares - 2) * 9999 / 262142.
 uint64_t MilliCpusFromWeight(uint64_t weight);
 
 /// The memory request of a Burstable container on a machine of `memory_bytes`: one point of the
-/// score is a thousandth of the machine. The true request is at least the result and less than one
-/// point above it; less than two where the score is at its upper end (999, which reads as no
-/// request), at most three where it is at its lower (3). A `limit_bytes` (0: none) within that
-/// range is taken for the request.
+/// score is a thousandth of the memory. The true request is at least the result and less than one
+/// point above it: less than two points at the upper end of the score (999, which reads as no
+/// request), at most three at the lower end (3). A `limit_bytes` (0: none) within that range is
+/// used as the request.
 uint64_t MemoryFromOomScore(int64_t score, uint64_t memory_bytes, uint64_t limit_bytes);
 
-/// "Guaranteed", "Burstable" or "BestEffort": by the pod's cgroup when kubelet made it, else by the
-/// container's OOM score, else by its limits.
+/// "Guaranteed", "Burstable" or "BestEffort": by the pod's cgroup if kubelet created it, else by
+/// the container's OOM score, else by its limits.
 std::string QosClassOf(const RuntimePod& pod, const RuntimeContainer& container);
 
 }  // namespace qrm::manager

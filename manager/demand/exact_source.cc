@@ -1,4 +1,4 @@
-// Answers from known specs, else waits a short while for them on the I/O loop, else estimates.
+// Answers from known specs, else waits briefly for them on the I/O loop, else estimates.
 #include "manager/demand/exact_source.h"
 
 #include <algorithm>
@@ -28,10 +28,10 @@ bool IsOf(const PodSpec& spec, const checkpoint::PodMeta& pod) {
 }
 
 void WarnOfOtherPod(const PodSpec& spec, const checkpoint::PodMeta& pod, const SpecSource& source) {
-  log::Warning("spec of another pod not used", {{"uid", pod.uid},
-                                                {"pod", pod.pod_namespace + "/" + pod.name},
-                                                {"spec", spec.pod_namespace + "/" + spec.name},
-                                                {"from", source.name()}});
+  log::Warning("ignoring the spec of another pod", {{"uid", pod.uid},
+                                                    {"pod", pod.pod_namespace + "/" + pod.name},
+                                                    {"spec", spec.pod_namespace + "/" + spec.name},
+                                                    {"from", source.name()}});
 }
 
 }  // namespace
@@ -42,8 +42,8 @@ struct Question {
   DemandSource::Found found;
 };
 
-/// The questions about one pod whose spec is looked for, in their order. They are answered together
-/// when the first one's wait ends, and until all are, further ones queue behind them.
+/// The questions about one pod whose spec is looked for, in order. They are answered together when
+/// the wait of the first one ends; until then, further questions queue behind them.
 struct Wait {
   explicit Wait(boost::asio::io_context& io) : timer(io) {}
 
@@ -129,7 +129,7 @@ void ExactSource::Find(const RuntimePod& pod, const RuntimeContainer& container,
     }
   }
   if (exact.has_value()) {
-    found(*std::move(exact));  // NOLINT(bugprone-use-after-move): moved where it is not exact
+    found(*std::move(exact));  // NOLINT(bugprone-use-after-move): moved only without `exact`
     return;
   }
   boost::asio::dispatch(impl_->io,
@@ -232,7 +232,7 @@ void ExactSource::Impl::LookWith(std::size_t index, const std::string& uid, cons
   });
 }
 
-// No source that still looks takes precedence over one that has answered.
+// True once a source has the spec and all sources before it have ended looking, or all have ended.
 bool ExactSource::Impl::IsEnough(const Wait& wait) {
   ContainerDemand first;
   {

@@ -1,4 +1,4 @@
-// Takes a container's demand from its pod's spec, where a source knows it.
+// Finds a container's demand in its pod's spec, if a source knows the spec.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@
 
 namespace qrm::manager {
 
-/// Asks the sources in their order; a container that none of them knows is estimated. What is
-/// known is answered at once; for what is not, all sources that can be asked are given time,
-/// together at most `max_wait`, and the answer comes on the I/O loop.
+/// Asks the sources in order; a container that none of them knows is estimated. If a source knows
+/// the pod, the answer comes at once. Otherwise all sources that can look get up to `max_wait`
+/// together, and the answer comes on the I/O loop.
 ///
-/// A spec of another pod than the sandbox says (by namespace and name) is not used.
+/// A spec whose namespace or name differs from the sandbox's is not used.
 ///
 /// Threads: any.
 class ExactSource final : public DemandSource {
@@ -27,7 +27,7 @@ class ExactSource final : public DemandSource {
   ExactSource(const ExactSource&) = delete;
   ExactSource& operator=(const ExactSource&) = delete;
 
-  /// Whoever still waits gets no answer. Threads: the I/O loop, or when it has ended.
+  /// Waiting calls get no answer. Threads: the I/O loop, or any after it has ended.
   void Stop();
 
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,

@@ -1,4 +1,4 @@
-// Turns a manifest into what the runtime and kubelet would report about the pod.
+// Converts a manifest into what the runtime and kubelet would report about the pod.
 #include "manager/demand/new_pod.h"
 
 #include <optional>
@@ -19,13 +19,13 @@ namespace core = ::k8s::io::api::core::v1;
 using google::protobuf::RepeatedPtrField;
 
 constexpr char kSource[] = "manifest";
-/// What etcd takes; a bigger pod never comes.
+/// The limit of etcd for one object.
 constexpr std::size_t kMaxPodBytes = 3 << 19;
 /// Each container's decision names all the others.
 constexpr std::size_t kMaxNewPodContainers = 250;
 /// A DNS label.
 constexpr std::size_t kMaxNameBytes = 63;
-/// All that is the pod's goes into the request of each container.
+/// The pod's labels and annotations go into the request of each container.
 constexpr std::size_t kMaxRequestsBytes = 64 << 20;
 
 std::size_t SizeOf(const RepeatedPtrField<core::Container>& containers) {
@@ -41,8 +41,8 @@ Status CheckNames(const RepeatedPtrField<core::Container>& containers) {
     if (container.name().size() > kMaxNameBytes) {
       return Errorf(
           StatusCode::kInvalidArgument,
-          "cannot try a pod: the name of container {}... has {} bytes, and no container's "
-          "has more than {}; shorten it",
+          "cannot try a pod: the name of container {}... has {} bytes, but {} are allowed; "
+          "shorten it",
           container.name().substr(0, kMaxNameBytes), container.name().size(), kMaxNameBytes);
     }
   }
@@ -57,8 +57,8 @@ Status CheckSize(const core::Pod& pod) {
   const std::size_t shared = bytes - SizeOf(init) - SizeOf(app);
   if (bytes > kMaxPodBytes || count > kMaxNewPodContainers || shared * count > kMaxRequestsBytes) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot try a pod of {} bytes with {} containers: it is larger than any that "
-                  "comes; give at most {} containers and few annotations",
+                  "cannot try a pod of {} bytes with {} containers: it is too large for the API "
+                  "server; use at most {} containers and fewer annotations",
                   bytes, count, kMaxNewPodContainers);
   }
   QRM_RETURN_IF_ERROR(CheckNames(init));
@@ -70,7 +70,7 @@ StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {
   if (!pod.ParseFromString(bytes)) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot try a pod: its {} bytes are no serialized v1.Pod; send Kubernetes' protobuf",
+        "cannot try a pod: its {} bytes are not a serialized v1.Pod; send Kubernetes protobuf",
         bytes.size());
   }
   QRM_RETURN_IF_ERROR(CheckSize(pod));
@@ -86,7 +86,7 @@ StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {
   return pod;
 }
 
-/// The first container as the runtime would tell of it.
+/// The first container as the runtime would report it.
 StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
                                       const CgroupEstimate& estimate) {
   const core::ObjectMeta& meta = pod.metadata();
@@ -100,8 +100,7 @@ StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
   return estimate.Estimate(sandbox, first);
 }
 
-/// What is known of each container without the pod's spec: its CPUs and memory, and nothing of the
-/// others.
+/// The demands without the pod's spec: CPUs and memory of each container, without the others.
 NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::string& main) {
   NewPod pod;
   std::set<std::string> unseen;

@@ -1,4 +1,4 @@
-// Turns a pod that is not on the node yet into the admissions that it would cause.
+// Converts a pod that is not on the node yet into the admissions that it would cause.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace qrm::manager {
 
-/// Whether qrmd is told the specs of pods, or estimates what they request from their cgroups.
+/// Whether qrmd gets pod specs, or estimates requests from cgroup values.
 enum class SpecsFrom { kKubelet, kCgroups };
 
 struct NewPod {
-  /// What DryRun::Run takes: one for all containers, or one each where their spec is not known.
+  /// The argument of DryRun::Run: one demand for all containers, or one each without specs.
   std::vector<ContainerDemand> admissions;
-  /// What the pod requests and its cgroups will not show.
+  /// Requested resources that the pod's cgroups will not show.
   std::vector<std::string> unseen;
 };
 
-/// The pod in the serialized k8s.io.api.core.v1.Pod `bytes`, under the UID `uid`: its own, if it
-/// has one, may be that of a pod which is there. Without a namespace it is in "default".
-/// Errors: kInvalidArgument for bytes that are no pod, for one that is too large, and as
+/// The pod in the serialized k8s.io.api.core.v1.Pod `bytes`, with `uid` instead of the UID in it,
+/// which may be that of an existing pod. The default namespace is "default".
+/// Errors: kInvalidArgument for bytes that are not a pod and for a pod that is too large; those of
 /// ReadManifest.
 StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid, const PodKeys& keys,
                             SpecsFrom specs);

@@ -1,4 +1,4 @@
-// Which labels and annotations of pods are read.
+// The labels and annotations of pods that qrmd reads.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace qrm::manager {
 
-/// Where a pod says its role and type. A label or annotation that is missing or empty is skipped.
+/// The keys of a pod's role and type. A missing or empty label or annotation is ignored.
 struct PodKeys {
   std::string role_label = "katalyst.kubewharf.io/pod_role";
-  std::string role_annotation = "kubernetes.io/pod-role";  ///< read when the label is missing
+  std::string role_annotation = "kubernetes.io/pod-role";  ///< read if the label is missing
   std::string type_annotation = "katalyst.kubewharf.io/pod_type";
   std::string type_annotation_fallback = "kubernetes.io/resource-type";
   std::string main_container_annotation = "kubernetes.io/main-container-name";
@@ -23,11 +23,11 @@ inline std::vector<config::ConfigKey> RoleAndTypeKeys(PodKeys& keys) {
       config::TextKey("pod-role-label", keys.role_label, range,
                       "The label that names a pod's role."),
       config::TextKey("pod-role-annotation", keys.role_annotation, range,
-                      "The annotation that names a pod's role when the label does not."),
+                      "The annotation that names a pod's role if the label is missing."),
       config::TextKey("pod-type-annotation", keys.type_annotation, range,
                       "The annotation that names a pod's type."),
       config::TextKey("pod-type-annotation-fallback", keys.type_annotation_fallback, range,
-                      "The annotation that is read when the one before is missing."),
+                      "The annotation that names a pod's type if pod-type-annotation is missing."),
       config::TextKey("main-container-annotation", keys.main_container_annotation, range,
                       "The annotation that names a pod's main container; the others are sidecars."),
   };

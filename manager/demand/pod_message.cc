@@ -68,7 +68,7 @@ StatusOr<PodSpec> ParsePodMessage(const std::string& bytes) {
   core::Pod pod;
   if (!pod.ParseFromString(bytes)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read a pod: its {} bytes are no v1.Pod; update kubelet, or the qrmctl "
+                  "cannot read a pod: its {} bytes are not a v1.Pod; update kubelet, or the qrmctl "
                   "that sent them",
                   bytes.size());
   }
@@ -77,7 +77,7 @@ StatusOr<PodSpec> ParsePodMessage(const std::string& bytes) {
 
 std::string UidOfPodMessage(const std::string& bytes) {
   core::Pod pod;
-  // What its tenant writes may be no text; the UID comes before it.
+  // Parsing may fail on the tenant's text, which may be invalid UTF-8; the UID comes before it.
   (void)pod.ParseFromString(bytes);
   return pod.metadata().uid();
 }

@@ -1,4 +1,4 @@
-// Reads pods as kubelet's Pods API sends them, in Kubernetes' own protobuf.
+// Parses pods from kubelet's Pods API, which sends Kubernetes protobuf.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace qrm::manager {
 
-/// The spec in a serialized k8s.io.api.core.v1.Pod. Errors: kInvalidArgument for bytes that are no
-/// pod, else as ReadManifest.
+/// The spec in a serialized k8s.io.api.core.v1.Pod. Errors: kInvalidArgument for bytes that are not
+/// a pod, else as ReadManifest.
 StatusOr<PodSpec> ParsePodMessage(const std::string& bytes);
 
-/// The UID in it, which is all that the message of a deleted pod has, also when what follows it is
-/// no pod; empty when there is none.
+/// The UID in the message, which is all that the message of a deleted pod has. Also reads it if the
+/// rest is not a valid pod; empty without a UID.
 std::string UidOfPodMessage(const std::string& bytes);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Checks specs and turns them into demands.
+// Checks specs and converts them into demands.
 #include "manager/demand/pod_spec.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using Amounts = std::map<std::string, double>;
 
 constexpr char kConfigHash[] = "kubernetes.io/config.hash";
 constexpr char kConfigMirror[] = "kubernetes.io/config.mirror";
-/// kubelet refuses bigger pods long before; a wrong peer must not fill our memory.
+/// More than kubelet accepts; keeps a faulty peer from filling the memory.
 constexpr std::size_t kMaxSpecContainers = 1000;
 
 StatusOr<Amounts> ReadAmounts(const StringMap& texts) {
@@ -96,10 +96,11 @@ class ContainerReader {
   Status Add(const PodManifest::Container& container, Kind kind, std::size_t index) {
     if (container.name.empty() || !names_.insert(container.name).second) {
       return Errorf(StatusCode::kInvalidArgument, "its name is {}",
-                    container.name.empty() ? "missing" : "there twice");
+                    container.name.empty() ? "missing" : "used twice");
     }
     if (specs.size() >= kMaxSpecContainers) {
-      return Errorf(StatusCode::kInvalidArgument, "there are more than {}", kMaxSpecContainers);
+      return Errorf(StatusCode::kInvalidArgument, "the pod has more than {} containers",
+                    kMaxSpecContainers);
     }
     QRM_ASSIGN_OR_RETURN(ReadResources resources, Read(container.resources));
     if (kind != Kind::kEphemeral) {
@@ -157,7 +158,7 @@ ContainerType TypeOf(const ContainerSpec& container, const PodSpec& spec, const 
   return IsMain(container, spec, main) ? ContainerType::kMain : ContainerType::kSidecar;
 }
 
-/// Kubelet writes the hash on a static pod and on its mirror, and the other one on the mirror only.
+/// Kubelet sets config.hash on a static pod and its mirror, and config.mirror on the mirror only.
 std::string StaticUidOf(const PodManifest& manifest) {
   const auto hash = manifest.annotations.find(kConfigHash);
   const auto mirror = manifest.annotations.find(kConfigMirror);

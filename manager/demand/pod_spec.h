@@ -1,5 +1,4 @@
-// A pod as its spec has it, from whatever source: what its containers request, and in which order
-// they start.
+// A pod's spec from any source: the requests of its containers, and their start order.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +21,9 @@ struct ContainerSpec {
   std::string name;
   Kind kind = Kind::kApp;
   uint64_t index = 0;  ///< among the pod's init, app or ephemeral containers
-  /// Amounts above zero; where there is only a limit, it is the request. Units: as in
-  /// ContainerRequest::requests.
+  /// Amounts above zero; without a request, the limit. Units: as in ContainerRequest::requests.
   std::map<std::string, double> requests;
-  std::map<std::string, double> limits;  ///< of those that have one
+  std::map<std::string, double> limits;  ///< of resources with a limit
 
   bool operator==(const ContainerSpec&) const = default;
 };
@@ -33,7 +31,7 @@ struct ContainerSpec {
 /// One pod.
 struct PodSpec {
   std::string uid;
-  /// The UID under which kubelet runs the pod, when `uid` is that of a static pod's mirror; else
+  /// The UID under which kubelet runs the pod, if `uid` is that of a static pod's mirror; else
   /// empty.
   std::string static_uid;
   std::string pod_namespace;
@@ -50,7 +48,7 @@ struct PodSpec {
 
 using PodSpecPtr = std::shared_ptr<const PodSpec>;
 
-/// A spec's parts before they are checked, as text.
+/// The parts of a spec as text, unchecked.
 struct PodManifest {
   struct Resources {
     StringMap requests;
@@ -58,7 +56,7 @@ struct PodManifest {
   };
   struct Container {
     std::string name;
-    std::string restart_policy;  ///< of init containers: "Always" for those that keep running
+    std::string restart_policy;  ///< of an init container: "Always" for a sidecar
     Resources resources;
   };
 
@@ -76,17 +74,17 @@ struct PodManifest {
   Resources resources;  ///< of the pod as a whole
 };
 
-/// The checked form. Resources of the pod as a whole count for the QoS class only: they are not
-/// divided among containers, as kubelet's CPU and memory managers do not divide them either.
+/// The checked spec. Pod-level resources count for the QoS class only: like kubelet's CPU and
+/// memory managers, it does not divide them among containers.
 /// Errors: kInvalidArgument naming the pod, what is missing or wrong, and its value.
 /// Source: Kubernetes, "Pod Quality of Service Classes"; kubelet's annotations
 /// kubernetes.io/config.hash and kubernetes.io/config.mirror.
 StatusOr<PodSpec> ReadManifest(const PodManifest& manifest);
 
-/// `estimate` with what `spec` says of its container, and with the pod's other containers, which
-/// are admitted together with it. A container that kubelet restarts through the pod's life is a
-/// sidecar, also one of the init containers; without a named main container, the first is the main
-/// one. Absent when the spec has no such container.
+/// `estimate` with the data of its container in `spec`, and with the pod's other containers, which
+/// are admitted together with it. An init container that kubelet restarts is a sidecar. Without a
+/// named main container, the first app container is the main one. Absent if the spec has no such
+/// container.
 std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const PodSpec& spec,
                                       const std::string& main_container, const std::string& source);
 

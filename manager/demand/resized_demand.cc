@@ -1,4 +1,4 @@
-// Takes what tells a request exactly, and leaves the rest.
+// Takes the values from which a request follows exactly.
 #include "manager/demand/resized_demand.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace qrm::manager {
 namespace {
 
-// Less reads as no request, and all that is more reads alike.
+// Smaller requests read as none, and all larger ones read alike.
 constexpr uint64_t kLeastMilliCpus = 3;
 constexpr uint64_t kMostShares = 262144;
 
@@ -30,8 +30,8 @@ void TakeCpus(uint64_t shares, std::map<std::string, double>& requests) {
   }
 }
 
-/// Whether kubelet writes `quota_us` for a limit of `cpus`: it rounds down to microseconds, and
-/// writes 1 ms at least. Source: kubelet's MilliCPUToQuota, Kubernetes 1.36.
+/// Whether kubelet writes `quota_us` for a limit of `cpus`: it rounds down to microseconds and
+/// writes at least 1 ms. Source: kubelet's MilliCPUToQuota, Kubernetes 1.36.
 bool IsQuotaOf(double cpus, int64_t quota_us, uint64_t period_us) {
   constexpr int64_t kLeastQuotaUs = 1000;
   const int64_t quota = std::llround(cpus * 1000) * static_cast<int64_t>(period_us) / 1000;

@@ -1,15 +1,15 @@
-// What a container asks for once kubelet resizes it in place.
+// The demand of a container after an in-place resize by kubelet.
 #pragma once
 
 #include "manager/demand/demand_source.h"
 
 namespace qrm::manager {
 
-/// `demand` with the requests behind `told`, the values that kubelet gives the runtime at a resize:
-/// a spec may be older, for kubelet's Pods API and `/pods` show a resize after the runtime has
-/// carried it out. CPUs are those of the shares; memory, of a Guaranteed pod, is the limit. Values
-/// without a period are not kubelet's where there is a spec, and those of which it gives none stay
-/// as the spec has them; so do those that kubelet would write for the spec.
+/// `demand` with the requests that follow from `told`, the values that kubelet sends the runtime at
+/// a resize. The spec in `demand` may be older: kubelet's Pods API and `/pods` show a resize only
+/// after the runtime has applied it. CPUs follow from the shares; the memory of a Guaranteed pod is
+/// its limit. The spec's amounts stay if `told` has no value for them, if kubelet would write the
+/// same values for them, or if `told` has no period and so is not kubelet's.
 /// Source: kubelet 1.36, where only updates of the status notify the Pods API's watches.
 ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told);
 

@@ -1,4 +1,4 @@
-// The specs that one source has told, and who waits for more.
+// The specs that one source has reported, and the callers that wait for more.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@
 
 namespace qrm::manager {
 
-/// Specs by the UID of the pod, and mirrors of static pods also by what kubelet runs.
+/// Specs by pod UID; mirrors of static pods also by the static pod's UID, namespace and name.
 ///
 /// Threads: any.
 class SpecCache {
  public:
-  /// A node has a few hundred pods; a source that tells more than this is wrong.
+  /// A node has a few hundred pods; a source that reports more than this is faulty.
   static constexpr std::size_t kMaxPods = 10'000;
 
   using Gone = std::function<void(const std::string& uid)>;
 
-  /// `on_gone` hears of each pod that the source has no more, on the thread that brings it.
+  /// `on_gone` is called for each pod that the source no longer has, on the calling thread.
   explicit SpecCache(Gone on_gone = [](const std::string&) {}) : on_gone_(std::move(on_gone)) {}
 
-  /// Null when unknown.
+  /// Null if unknown.
   PodSpecPtr Find(const std::string& uid) const;
   /// As SpecSource::FindMirror.
   PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
@@ -39,22 +39,22 @@ class SpecCache {
   /// As SpecSource::revision.
   uint64_t revision() const;
 
-  /// Replaces the spec of the same pod. False when there are too many.
+  /// Replaces the spec of the same pod. False if there are too many.
   bool Put(PodSpec spec);
   void Remove(const std::string& uid);
   void Replace(std::vector<PodSpec> specs);
 
-  /// Between the two, the source tells all it has; EndSync forgets what it did not tell again.
+  /// Between the two, the source reports all its specs; EndSync drops those that it did not report.
   void BeginSync();
   void EndSync();
 
-  /// False when it is looked for already.
+  /// False if the pod is looked for already.
   bool BeginLookup(const std::string& uid);
   void EndLookup(const std::string& uid);
-  /// Until then, every pod counts as one that is looked for.
+  /// Until this call, every pod counts as looked for.
   void SetSettled();
 
-  /// As SpecSource::AfterLooking: `done` runs on the thread that ends the looking.
+  /// As SpecSource::AfterLooking: `done` runs on the thread that ends the lookup.
   void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done);
 
  private:

@@ -15,26 +15,26 @@ class SpecSource {
  public:
   virtual ~SpecSource() = default;
 
-  /// What demands by its specs are marked with: "pods-api", "kubelet", "announced".
+  /// ContainerDemand::source of demands from its specs: "pods-api", "kubelet", "announced".
   virtual std::string name() const = 0;
-  /// Whether it can look for a pod that it does not know; as long as the object.
+  /// Whether it can look for a pod that it does not know; constant for each object.
   virtual bool can_look() const { return true; }
-  /// What it knows now; null when unknown.
+  /// The spec that it knows now; null if unknown.
   virtual PodSpecPtr Find(const std::string& uid) const = 0;
-  /// The same of the mirror of the static pod that kubelet runs under `static_uid`. Anybody who may
-  /// make pods can write the annotations of a mirror, but in its own namespace and name only.
+  /// The same of the mirror of the static pod that kubelet runs under `static_uid`. Namespace and
+  /// name must match: any author of pods can write a mirror's annotations, but only on own pods.
   virtual PodSpecPtr FindMirror(const std::string& /*static_uid*/,
                                 const std::string& /*pod_namespace*/,
                                 const std::string& /*name*/) const {
     return nullptr;
   }
-  /// Grows with each spec that is new, changed or gone.
+  /// Grows with each new, changed or removed spec.
   virtual uint64_t revision() const = 0;
-  /// Begins to look for a pod that is not known, or has changed; does nothing when it cannot be
-  /// asked.
+  /// Starts to look for a pod that is unknown or has changed; does nothing if the source cannot
+  /// look.
   virtual void Prefetch(const std::string& uid) = 0;
-  /// Runs `done` once the looking for the pod has ended: at once when nobody looks, else on any
-  /// thread, where it must only post. It may be dropped when that is not before `deadline`.
+  /// Runs `done` when the lookup of the pod has ended: at once if there is none, else on any
+  /// thread, where it must only post. `done` may be dropped if the lookup ends after `deadline`.
   virtual void AfterLooking(const std::string& uid, Deadline deadline,
                             std::function<void()> done) = 0;
 };

@@ -1,4 +1,4 @@
-// Looks for a driver in the order of who has the say.
+// Looks for a driver in annotations, then in defaults.
 #include "manager/drivers/driver_choice.h"
 
 #include <algorithm>
@@ -69,8 +69,8 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand
       ByAnnotation(demand.pod.annotations, kContainerDriver + demand.container);
   if (choice.has_value() && !choice->name.empty() && cpus == 0) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "{} asks for a compute driver, and the container requests no CPU; request those "
-                  "that it is to get",
+                  "{} asks for a compute driver, but the container requests no CPU; request the "
+                  "CPUs that it needs",
                   choice->by);
   }
   if (!choice.has_value()) {
@@ -89,7 +89,7 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand
   choice->spec = SpecOf(demand, choice->name, options);
   if (choice->spec.size() > kMostSpecBytes || IsCut(choice->spec)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "its spec for compute driver {}, '{}', is too long; {} bytes are the most",
+                  "its spec for compute driver {}, '{}', is too long; write at most {} bytes",
                   choice->name, Quoted(choice->spec), kMostSpecBytes);
   }
   return choice;

@@ -1,4 +1,4 @@
-// Which containers a compute driver places, as annotations and the operator's rules say.
+// Chooses the compute driver of a container by annotations and the operator's rules.
 #pragma once
 
 #include <optional>
@@ -14,28 +14,28 @@ namespace qrm::manager {
 struct DriverChoice {
   std::string name;
   std::string spec;
-  std::string by;            ///< what chose it: "annotation cci.qrm.io/driver=fast"
-  bool by_operator = false;  ///< the pod did not ask: a default of the node
+  std::string by;            ///< the reason for the choice: "annotation cci.qrm.io/driver=fast"
+  bool by_operator = false;  ///< by a default of the node, not by the pod
 
   bool operator==(const DriverChoice&) const = default;
 };
 
-/// The driver of `demand`, which requests `cpus` CPUs. A container's own annotations win over its
-/// pod's:
+/// The driver of `demand`, which requests `cpus` CPUs. In order of precedence:
 ///   driver.cci.qrm.io/container.NAME, spec.cci.qrm.io/container.NAME
 ///   cci.qrm.io/driver, cci.qrm.io/spec
-/// and these over the operator's defaults by runtime class and namespace, in this order. An empty
-/// driver is none. Pods' keys and defaults are for main containers that request CPUs.
-/// Errors: kInvalidArgument for an impossible name, a spec that is too long, and a container of its
-/// own key that requests no CPU.
+///   the operator's defaults by runtime class, then by namespace
+/// An empty name means no driver. The pod's annotations and the defaults apply only to main
+/// containers that request CPUs.
+/// Errors: kInvalidArgument for an invalid name, a spec that is too long, and a container
+/// annotation on a container that requests no CPU.
 StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand, double cpus,
                                                    const DriverOptions& options);
 
-/// Whether the rules of `driver` let pods of `pod_namespace` ask for it.
+/// Whether the rules of `driver` allow pods of `pod_namespace` to ask for it.
 bool IsOpenTo(const DriverOptions& options, const std::string& driver,
               const std::string& pod_namespace);
 
-/// The driver's record among `allocations`: its resource name; empty when there is none.
+/// The resource name of the driver's record in `allocations`; empty if there is none.
 std::string DriverOf(const AllocationByResource& allocations);
 
 }  // namespace qrm::manager

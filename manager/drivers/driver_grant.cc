@@ -1,4 +1,4 @@
-// Compares sets, and writes allocations.
+// Compares CPU sets, and creates allocations.
 #include "manager/drivers/driver_grant.h"
 
 #include <vector>
@@ -27,10 +27,10 @@ ResourceAllocation Own(const CpuSet& cpus, const Machine& machine) {
   return allocation;
 }
 
-/// Of all variables and annotations together: they go through the runtime with every creation.
+/// Limit for all variables and annotations together, which pass through the runtime at creation.
 constexpr std::size_t kMostTextBytes = 64 << 10;
 
-/// Refuses what the runtime would fail on with less to say.
+/// Rejects what the runtime would reject with a less clear error.
 Status CheckTexts(const StringMap& envs, const StringMap& annotations) {
   std::size_t bytes = 0;
   for (const StringMap* texts : {&envs, &annotations}) {
@@ -40,7 +40,7 @@ Status CheckTexts(const StringMap& envs, const StringMap& annotations) {
   }
   if (bytes > kMostTextBytes) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "its variables and annotations have {} bytes; {} are the most", bytes,
+                  "its variables and annotations have {} bytes; give at most {}", bytes,
                   kMostTextBytes);
   }
   for (const auto& [name, value] : envs) {
@@ -48,33 +48,34 @@ Status CheckTexts(const StringMap& envs, const StringMap& annotations) {
         name.find('\0') != std::string::npos || value.find('\0') != std::string::npos;
     if (name.empty() || name.find('=') != std::string::npos || ends_early) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "it sets the environment variable '{}', which cannot be; name it without '='",
+                    "it sets the environment variable '{}', which is not valid; use a name without "
+                    "'=' and no zero bytes",
                     Quoted(name));
     }
   }
   return OkStatus();
 }
 
-/// What is shared must be there now; later it comes and goes with the pool.
+/// Shared CPUs must be in the pool now; later they change with the pool.
 Status CheckShared(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
   const CpuSet& pool = limits.offer.shared;
   for (const sdk::ComputePart& part : grant.parts) {
     if (part.shared && !part.cpus.IsSubsetOf(pool)) {
       return Errorf(StatusCode::kInvalidArgument,
                     "it shares CPUs {} of which {} are not in the default pool, which is {}; share "
-                    "those, or the whole pool",
+                    "CPUs of that pool, or the whole pool",
                     ToString(part.cpus), ToString(part.cpus - pool), ToString(pool));
     }
   }
   if (grant.shares() && !limits.pool_is_followed) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it shares CPUs of the default pool, and there is no cpu plugin that keeps one; "
-                  "start one, or give CPUs of the container's own only");
+                  "it shares CPUs of the default pool, but no cpu plugin has such a pool; start a "
+                  "cpu plugin, or give exclusive CPUs only");
   }
   if (grant.shares() && grant.SharedOf(pool).Empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it shares CPUs and gives all of them to the container alone; leave some in the "
-                  "default pool, which is {}",
+                  "it shares CPUs but makes all of them exclusive; leave some in the default pool, "
+                  "which is {}",
                   ToString(pool));
   }
   return OkStatus();
@@ -87,19 +88,20 @@ Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
   const DriverOffer& offer = limits.offer;
   if (!all.IsSubsetOf(offer.available)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it gave CPUs {} of which {} were not offered; those that were are {}",
-                  ToString(all), ToString(all - offer.available), ToString(offer.available));
+                  "it gave CPUs {} of which {} were not offered; the offer is {}", ToString(all),
+                  ToString(all - offer.available), ToString(offer.available));
   }
   if (all.Count() > limits.cpus) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "it gave {} CPUs ({}) and the container requests {}, so that scheduler and node "
-                  "would count differently; request as many as the driver gives",
-                  all.Count(), ToString(all), limits.cpus);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "it gave {} CPUs ({}), but the container requests {}; request as many CPUs as the "
+        "driver gives",
+        all.Count(), ToString(all), limits.cpus);
   }
   if ((offer.shared - all - limits.machine.OfflineNow()).Empty() && !offer.shared.Empty()) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "CPUs {} of its own would empty the shared pool, which is {}; ask for fewer CPUs "
-                  "or remove a pod",
+                  "exclusive CPUs {} would empty the shared pool, which is {}; request fewer CPUs "
+                  "or delete a pod",
                   ToString(all), ToString(offer.shared));
   }
   QRM_RETURN_IF_ERROR(CheckShared(grant, limits));
@@ -116,8 +118,8 @@ Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memor
   }
   return Errorf(
       StatusCode::kInvalidArgument,
-      "it wants the container's memory on NUMA nodes {}, and the memory plugin gave it on "
-      "{}; have the driver keep to the hint",
+      "it wants the container's memory on NUMA nodes {}, but the memory plugin allocated it on {}; "
+      "make the driver follow the hint",
       ToString(grant.mems), ToString(given));
 }
 

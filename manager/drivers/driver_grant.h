@@ -1,4 +1,4 @@
-// Checks what a compute driver gave, and turns it into what is recorded.
+// Checks the answer of a compute driver, and converts it into records.
 #pragma once
 
 #include <string>
@@ -15,31 +15,31 @@ class Machine;
 
 namespace qrm::manager {
 
-/// What an answer is held against.
+/// What an answer is checked against.
 struct GrantLimits {
   const DriverOffer& offer;
   double cpus = 0;  ///< requested
   const Machine& machine;
-  bool pool_is_followed = false;  ///< a cpu plugin tells how the default pool changes
+  bool pool_is_followed = false;  ///< a cpu plugin reports changes of the default pool
 };
 
-/// OK when `grant` has only CPUs that were offered and no more than requested, shares only CPUs of
-/// the default pool of which one is left, leaves that pool one, and no text that a runtime would
-/// fail on. Errors: kInvalidArgument for what breaks the offer, kResourceExhausted for a pool that
-/// would be empty; one sentence.
+/// OK if `grant` has only offered CPUs and no more than requested, shares only CPUs of the default
+/// pool, leaves that pool at least one CPU, and has no text that a runtime would reject.
+/// Errors: kInvalidArgument for a wrong answer, kResourceExhausted for a pool that would be empty;
+/// one sentence.
 Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits);
 
-/// OK when the memory nodes of `grant` are among those of `memory`, the memory plugin's allocation
-/// or null. Errors: kInvalidArgument naming both.
+/// OK if the memory nodes of `grant` are a subset of those of `memory`, the memory plugin's
+/// allocation or null. Errors: kInvalidArgument naming both.
 Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memory);
 
-/// The records of `grant` under `resource`, its driver: the container's CPUs with variables and
-/// annotations, and its memory nodes where the driver gave any.
+/// The records of `grant` under its driver's name `resource`: the container's CPUs with variables
+/// and annotations, and its memory nodes if the driver gave any.
 AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGrant& grant,
                                const Machine& machine);
 
-/// The same as an allocation of the cpu plugin: all CPUs that it must withhold, also idle ones, and
-/// those of `pool`, the default one before the grant, that the container shares.
+/// The same as an allocation of the cpu plugin: all CPUs that it must withhold, including idle
+/// ones, and the CPUs that the container shares in `pool`, the default pool before the grant.
 ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine,
                               const CpuSet& pool);
 

@@ -1,4 +1,4 @@
-// Subtracts what is reserved, owned or in a pool of its own.
+// Subtracts reserved and exclusive CPUs, and CPUs of other pools.
 #include "manager/drivers/driver_offer.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ CpuSet DefaultPool(const std::vector<sdk::Pool>& pools) {
   return found == pools.end() ? CpuSet() : found->cpus;
 }
 
-/// CPUs of the pod's own init containers, which have ended when the container runs.
+/// CPUs of the pod's init containers, which have ended before the container starts.
 CpuSet Lent(const ContainerKey& key, ContainerType type, const std::vector<ExclusiveCpus>& owners) {
   CpuSet lent;
   CpuSet lasting;
@@ -63,8 +63,8 @@ StatusOr<HintList> HintsOf(const DriverOffer& offer, double cpus, const Machine&
   const double count = std::ceil(cpus);
   if (offer.available.Count() < count) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "it requests {} CPUs, and {} are left to give away ({}); remove a pod or ask for "
-                  "fewer",
+                  "it requests {} CPUs, but only {} are free ({}); request fewer CPUs or delete a "
+                  "pod",
                   cpus, offer.available.Count(), ToString(offer.available));
   }
   NodeAmounts amounts;

@@ -1,4 +1,4 @@
-// What a compute driver may choose from, computed anew for each container and never stored.
+// The CPUs that a compute driver may choose from, computed for each container and never stored.
 #pragma once
 
 #include <vector>
@@ -16,29 +16,29 @@ class Machine;
 
 namespace qrm::manager {
 
-/// CPUs as a driver is told of them.
+/// The CPUs that are sent to a driver.
 struct DriverOffer {
-  CpuSet available;  ///< it may choose from these
-  CpuSet shared;     ///< the pool of containers without CPUs of their own, as it is now
+  CpuSet available;  ///< the CPUs that it may choose from
+  CpuSet shared;     ///< the current default pool
   CpuSet reserved;
 
   bool operator==(const DriverOffer&) const = default;
 };
 
-/// What the cpu plugin says of the node's CPUs.
+/// The node's CPUs as the cpu plugin reports them.
 struct CpuAccount {
   std::vector<sdk::Pool> pools;
   AllocatableResource allocatable;
 };
 
-/// What the container `key` may be given by a driver: what the cpu plugin could give away of its
-/// default pool, and what init containers of the pod lend it by the records of `state`. Without a
-/// cpu plugin (null), all that nobody owns.
+/// What a driver may give the container `key`: the free CPUs of the cpu plugin's default pool, and
+/// CPUs of the pod's init containers by the records of `state`. Without a cpu plugin (null), all
+/// CPUs that are not exclusive.
 DriverOffer MakeOffer(const ContainerKey& key, ContainerType type, const Machine& machine,
                       const checkpoint::NodeState& state, const CpuAccount* account);
 
-/// The NUMA nodes that could serve `cpus` of `offer`: a driver gives no hints itself. Errors:
-/// kResourceExhausted when there are too few, with both numbers.
+/// The NUMA nodes that could serve `cpus` of `offer`, since drivers give no hints. Errors:
+/// kResourceExhausted if there are too few, with both numbers.
 StatusOr<HintList> HintsOf(const DriverOffer& offer, double cpus, const Machine& machine);
 
 }  // namespace qrm::manager

@@ -59,15 +59,17 @@ std::vector<config::ConfigKey> DriverKeys(DriverOptions& options) {
   return {{.name = "compute-drivers",
            .shape = KeyShape::kMapping,
            .range = "sections of drivers: {namespaces, default-namespaces, runtime-classes, spec, "
-                    "when-missing: refuse or fallback}",
-           .help = "Compute drivers (CCI): who may ask for them, whose containers are theirs "
-                   "without asking, and what happens while one is away; see cci.md.",
+                    "when-missing: `refuse` or `fallback`}",
+           .help = "Compute drivers (CCI): the namespaces that may ask for them, the containers "
+                   "that get them by default, and what happens while a driver is not running; see "
+                   "cci.md.",
            .read = [&options](const Section& section, const std::string& key) -> Status {
              QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
              DriverOptions read;
              for (const auto& [name, keys] : children) {
                if (!sdk::CheckDriverName(name).ok()) {
-                 return section.Error(key, fmt::format("has '{}', which names no driver", name),
+                 return section.Error(key,
+                                      fmt::format("has '{}', which is not a driver name", name),
                                       "write lower-case letters, digits and '-'");
                }
                QRM_ASSIGN_OR_RETURN(read[name], ReadRules(keys));

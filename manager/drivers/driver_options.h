@@ -1,5 +1,5 @@
-// What the operator says about compute drivers: whose containers are theirs without asking, and
-// what happens while one is away.
+// The configuration of compute drivers: their default containers, and what happens while a driver
+// is not running.
 #pragma once
 
 #include <map>
@@ -10,22 +10,22 @@
 
 namespace qrm::manager {
 
-/// What becomes of a driver's containers while it is not there.
+/// What happens to new containers of a driver while it is not running.
 enum class WhenMissing {
-  kRefuse,    ///< they are refused until it is
-  kFallBack,  ///< the cpu plugin places them, and they stay so
+  kRefuse,    ///< they are rejected
+  kFallBack,  ///< the cpu plugin places them for good
 };
 
-/// What is set for one driver.
+/// The configuration of one driver.
 struct DriverRules {
-  std::vector<std::string> namespaces;  ///< globs: those may ask for it, whatever permissions say
-  std::vector<std::string> default_namespaces;  ///< globs: it is theirs without asking
-  std::vector<std::string> runtime_classes;     ///< the same for pods of these
-  std::string spec;                             ///< of containers that bring none
+  std::vector<std::string> namespaces;  ///< globs: may ask for it, independent of permissions
+  std::vector<std::string> default_namespaces;  ///< globs: get it without asking
+  std::vector<std::string> runtime_classes;     ///< pods of these get it without asking
+  std::string spec;                             ///< of containers without a spec
   WhenMissing when_missing = WhenMissing::kRefuse;
 };
 
-/// Driver -> rules. A driver that is not there has the default ones.
+/// Driver -> rules. Other drivers have the default rules.
 using DriverOptions = std::map<std::string, DriverRules>;
 
 std::vector<config::ConfigKey> DriverKeys(DriverOptions& options);

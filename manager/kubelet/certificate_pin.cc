@@ -35,7 +35,7 @@ StatusOr<std::string> FingerprintIn(const std::string& pem_file) {
       bio == nullptr ? nullptr : PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (certificate == nullptr) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot read kubelet's certificate from {}: there is none in PEM; set "
+                  "cannot read kubelet's certificate from {}: the file has no PEM certificate; set "
                   "kubelet-certificate-file to kubelet's own, such as "
                   "/var/lib/kubelet/pki/kubelet.crt",
                   pem_file);
@@ -43,7 +43,7 @@ StatusOr<std::string> FingerprintIn(const std::string& pem_file) {
   return FingerprintOf(certificate.get());
 }
 
-/// Nothing when there is no such file.
+/// Absent if the file does not exist.
 std::optional<std::string> KeptIn(const std::string& file) {
   std::ifstream stream(file);
   std::string fingerprint;
@@ -67,7 +67,7 @@ Status Keep(const std::string& fingerprint, const std::string& file) {
   }
   if (!written) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot keep the fingerprint of kubelet's certificate in {}: {}; make its "
+                  "cannot save the fingerprint of kubelet's certificate in {}: {}; make its "
                   "directory writable",
                   file, std::generic_category().message(error));
   }
@@ -83,7 +83,7 @@ Status CertificatePin::Check(const std::string& fingerprint) const {
     return given == fingerprint
                ? OkStatus()
                : Errorf(StatusCode::kFailedPrecondition,
-                        "cannot trust kubelet: its certificate has sha256 {}, and the one in {} "
+                        "cannot trust kubelet: its certificate has sha256 {}, but the one in {} "
                         "has {}; set kubelet-certificate-file to kubelet's own",
                         fingerprint, options_.given_file, given);
   }
@@ -94,8 +94,8 @@ Status CertificatePin::Check(const std::string& fingerprint) const {
   return *kept == fingerprint
              ? OkStatus()
              : Errorf(StatusCode::kFailedPrecondition,
-                      "cannot trust kubelet: its certificate has sha256 {}, and the one met first "
-                      "had {}; if kubelet has a new one, remove {}",
+                      "cannot trust kubelet: its certificate has sha256 {}, but the first one seen "
+                      "had {}; if kubelet has a new certificate, remove {}",
                       fingerprint, *kept, options_.kept_file);
 }
 

@@ -1,4 +1,4 @@
-// Knows kubelet by its certificate, where no authority vouches for it.
+// Authenticates kubelet by its certificate, without a certificate authority.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace qrm::manager {
 
-/// Where the certificate is known from; with none of the two, an authority has to vouch for it.
+/// The source of the expected certificate; without one, a certificate authority has to confirm it.
 struct PinOptions {
   std::string given_file;  ///< kubelet's own certificate in PEM, read again each time
-  std::string kept_file;   ///< where the fingerprint of the first one that is met is kept
+  std::string kept_file;   ///< has the fingerprint of the first certificate that kubelet served
 };
 
-/// Tells whether a server is the kubelet that is meant, by the SHA-256 of its certificate (DER), in
+/// Checks whether a server is the expected kubelet, by the SHA-256 of its certificate (DER), in
 /// hex.
 ///
 /// Threads: one.
@@ -25,8 +25,8 @@ class CertificatePin {
   bool is_set() const { return !options_.given_file.empty() || !options_.kept_file.empty(); }
 
   /// OK for the certificate of `given_file`; without that, for the one of `kept_file`, which is
-  /// made of `fingerprint` when it is missing. Errors: kFailedPrecondition for another certificate
-  /// and for files that cannot be read or written, with what to do.
+  /// created with `fingerprint` when it is missing. Errors: kFailedPrecondition for another
+  /// certificate and for files that cannot be read or written, with what to do.
   Status Check(const std::string& fingerprint) const;
 
  private:

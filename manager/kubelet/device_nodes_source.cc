@@ -1,5 +1,5 @@
-// Asks kubelet's pod-resources socket where it has to, and answers the questions about a pod in
-// their order all the same.
+// Queries kubelet's pod-resources socket for pods that may have devices, and keeps the answers for
+// each pod in the order of their questions.
 #include "manager/kubelet/device_nodes_source.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::unique_ptr<Lister::Stub> Connect(const std::string& path) {
       rpc::UnixChannel(path, {.first_backoff = kReconnect, .most_backoff = kReconnect}));
 }
 
-/// The devices of `pod` whose nodes kubelet knows.
+/// The devices of `pod` with known NUMA nodes.
 DeviceNodes NodesOf(const ::v1::PodResources& pod) {
   DeviceNodes devices;
   for (const auto& container : pod.containers()) {
@@ -63,7 +63,7 @@ DeviceNodes NodesOf(const PodList& list, const checkpoint::PodMeta& pod) {
   return {};
 }
 
-/// Sets the annotation of all containers of the pod; without devices, it has none.
+/// Sets the annotation of all containers of the pod, or removes it if there are no devices.
 void SetNodes(ContainerDemand& demand, const DeviceNodes& devices) {
   const auto set = [&](ContainerDemand& one) {
     if (devices.empty()) {
@@ -78,7 +78,7 @@ void SetNodes(ContainerDemand& demand, const DeviceNodes& devices) {
 
 using Answer = StatusOr<ContainerDemand>;
 
-/// A question that has been passed on, and its answer once that is there.
+/// A question that has been passed on, and its answer if it has come.
 struct Turn {
   DemandSource::Found found;
   std::optional<Answer> answer;
@@ -94,7 +94,7 @@ struct Given {
 /// The questions about one pod, in their order.
 struct Line {
   std::deque<TurnPtr> turns;
-  bool answering = false;  // somebody gives answers, and those that come meanwhile, too
+  bool answering = false;  // a thread gives answers, also those that come meanwhile
 };
 
 }  // namespace
@@ -115,7 +115,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     return asks(demand) || std::any_of(demand.others.begin(), demand.others.end(), asks);
   }
 
-  /// What the inner source answered.
+  /// Takes the inner source's answer.
   void Take(const TurnPtr& turn, Answer answer, const std::string& uid, Deadline deadline) {
     if (!answer.ok()) {
       Settle(turn, std::move(answer), uid);
@@ -141,7 +141,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
       boost::asio::post(self->io,
                         [self, turn, asked, uid] { self->Settle(turn, std::move(*asked), uid); });
     };
-    // When it is not sent, the source has stopped, and nobody gets an answer.
+    // If it is not sent, the source has stopped, and no question gets an answer.
     (void)rpc::StartUnary(rpc::CallEnd{calls, deadline}, stub->async(), &Async::List, {}, listed);
   }
 
@@ -154,15 +154,16 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     }
     if (is_first) {
       log::Warning(
-          "kubelet does not tell where a pod's devices are",
+          "cannot get the NUMA nodes of a pod's devices from kubelet",
           {{"pod", pod.pod_namespace + "/" + pod.name},
            {"socket", options.kubelet_socket},
-           {"error", MessageOf(status) + "; it is placed as one without devices: make it anew once "
-                                         "kubelet answers, or set kubelet-pod-resources-socket"}});
+           {"error", MessageOf(status) + "; it is placed like a pod without devices: recreate it "
+                                         "when kubelet answers, or set "
+                                         "kubelet-pod-resources-socket"}});
     }
   }
 
-  /// Gives the answer, once those before it are given.
+  /// Gives the answer, after those to earlier questions.
   void Settle(const TurnPtr& turn, Answer answer, const std::string& uid) {
     {
       const MutexLock lock(mutex);
@@ -176,7 +177,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     }
   }
 
-  /// The first question about the pod, if it has its answer; else nobody answers any more.
+  /// The first question about the pod, if it has its answer; else ends the answering.
   std::optional<Given> Next(const std::string& uid) {
     const MutexLock lock(mutex);
     const auto line = lines.find(uid);
@@ -201,7 +202,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
   boost::asio::io_context& io;
   DemandSource& inner;
   const DeviceNodesOptions options;
-  const std::unique_ptr<Lister::Stub> stub;  // null: kubelet is not asked
+  const std::unique_ptr<Lister::Stub> stub;  // null: kubelet is not queried
   const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
   Mutex mutex;
   std::map<std::string, Line> lines QRM_GUARDED_BY(mutex);  // by pod UID

@@ -1,4 +1,4 @@
-// Adds to a container's demand on which NUMA nodes the devices are that kubelet gave its pod.
+// Adds the NUMA nodes of a pod's devices, which kubelet reports, to a container's demand.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@
 namespace qrm::manager {
 
 struct DeviceNodesOptions {
-  std::string kubelet_socket;  ///< kubelet's pod-resources socket; empty: it is not asked
+  std::string kubelet_socket;  ///< kubelet's pod-resources socket; empty: not queried
   std::chrono::milliseconds timeout{1000};
-  /// Whether a plugin serves the resource, of which kubelet then has no device. Threads: any.
+  /// Whether a plugin serves the resource; kubelet then has no devices of it. Threads: any.
   std::function<bool(const std::string&)> is_served = [](const std::string&) { return false; };
 };
 
-/// Sets the annotation of device_nodes.h for pods of which a container requests an extended
-/// resource that no plugin serves, and drops it where somebody else set it. Kubelet hands out
-/// devices before it has a pod's containers made, so one question tells all of them; a kubelet that
-/// does not answer is told in the log, and the pod placed as one without devices.
+/// Sets the annotation of device_nodes.h for pods with a container that requests an extended
+/// resource that no plugin serves, and removes an annotation that another program set. Kubelet
+/// allocates devices before it creates a pod's containers, so one call covers all of them. If
+/// kubelet does not answer, this is logged, and the pod is placed like one without devices.
 ///
 /// Threads: any.
 class DeviceNodesSource final : public DemandSource {
@@ -32,13 +32,13 @@ class DeviceNodesSource final : public DemandSource {
   DeviceNodesSource(const DeviceNodesSource&) = delete;
   DeviceNodesSource& operator=(const DeviceNodesSource&) = delete;
 
-  /// Whoever still waits gets no answer. Threads: the I/O loop, or when it has ended.
+  /// Pending questions get no answer. Threads: the I/O loop, or when it has ended.
   void Stop();
 
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
             Found found) override;
   void Prefetch(const RuntimePod& pod) override;
-  /// Keeps the annotation that is on record.
+  /// Keeps the recorded annotation.
   std::optional<ContainerDemand> FindNow(const ContainerDemand& recorded) const override;
   uint64_t revision() const override;
   void LookAgain(const std::string& pod_uid) override;

@@ -12,13 +12,12 @@ namespace qrm::manager {
 
 config::ConfigKey HttpsUrlKey(std::string name, std::string& place, const char* example,
                               std::string help) {
-  config::ConfigKey url =
-      config::TextKey(std::move(name), place, fmt::format("such as {}; empty: not asked", example),
-                      std::move(help));
+  config::ConfigKey url = config::TextKey(
+      std::move(name), place, fmt::format("such as {}; empty: not used", example), std::move(help));
   url.read = [&place, example](const config::Section& section, const std::string& key) -> Status {
     QRM_ASSIGN_OR_RETURN(place, section.Text(key, ""));
     if (!place.empty() && !ParseHttpsUrl(place).ok()) {
-      return section.Error(key, fmt::format("is '{}', which is no https address", place),
+      return section.Error(key, fmt::format("is '{}', which is not an https address", place),
                            fmt::format("write one such as {}", example));
     }
     return OkStatus();

@@ -1,4 +1,4 @@
-// Polls kubelet on a thread of its own, one request at a time.
+// Polls kubelet on a separate thread, one request at a time.
 #include "manager/kubelet/kubelet_pods.h"
 
 #include <algorithm>
@@ -20,13 +20,14 @@
 namespace qrm::manager {
 namespace {
 
-/// The log of a container that there is not: it is forbidden to who may read pods only, and not
-/// found for who may nodes/proxy. A path that kubelet does not serve is not found for anybody.
+/// The log of a container that does not exist. Kubelet answers "forbidden" to a token that may only
+/// read pods, and "not found" to one with nodes/proxy. For a path that it does not serve, kubelet
+/// would answer "not found" to any token.
 /// Source: kubelet's authorization by subresources, GetRequestAttributes.
 constexpr char kNoSuchLog[] = "/containerLogs/qrm/may-nodes-proxy/none";
 
-/// `answer` is what came of asking for kNoSuchLog. A kubelet with `enableDebuggingHandlers: false`
-/// does not have the method: it runs commands for nobody.
+/// `answer` is kubelet's answer for kNoSuchLog. A kubelet with `enableDebuggingHandlers: false`
+/// does not have the method, and runs no commands for any token.
 Status CheckPower(const StatusOr<std::string>& answer) {
   switch (answer.status().code()) {
     case StatusCode::kPermissionDenied:
@@ -34,10 +35,11 @@ Status CheckPower(const StatusOr<std::string>& answer) {
       return OkStatus();
     case StatusCode::kOk:
     case StatusCode::kNotFound:
-      return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot ask kubelet for pods: the token may nodes/proxy, so that who steals it "
-                    "runs commands in every container; allow its owner to get nodes/pods only "
-                    "(kubelet 1.33 or newer), or set kubelet-allow-nodes-proxy: true");
+      return Errorf(
+          StatusCode::kFailedPrecondition,
+          "cannot query kubelet for pods: the token may run commands in every container "
+          "(nodes/proxy); allow its owner to get nodes/pods only (kubelet 1.33 or newer), "
+          "or set kubelet-allow-nodes-proxy: true");
     default:
       return answer.status();
   }
@@ -83,9 +85,9 @@ struct KubeletPods::Impl {
   boost::asio::steady_timer timer{io};
   std::set<std::string> waiting;  // for the next poll
   std::set<std::string> asked;    // in the poll under way
-  std::string lesser_token;       // the latest that may not nodes/proxy
+  std::string lesser_token;       // the latest token without nodes/proxy
   bool busy = false;              // a poll is under way or the timer runs
-  bool complained = false;        // about pods that cannot be used
+  bool complained = false;        // unusable pods have been logged
   std::chrono::milliseconds interval = options.least_interval;
   std::chrono::steady_clock::time_point next_poll;
 
@@ -116,7 +118,7 @@ void KubeletPods::Impl::Poll() {
   asked = std::exchange(waiting, {});
   const StatusOr<std::string> token = ReadToken(options.token_file, "kubelet-token-file");
   if (!token.ok()) {
-    Take(Annotate(token.status(), "cannot ask kubelet for pods"));
+    Take(Annotate(token.status(), "cannot query kubelet for pods"));
     return;
   }
   const bool trusted =
@@ -152,7 +154,7 @@ HttpsRequest KubeletPods::Impl::RequestWith(const std::string& token) const {
       .bearer_token = token,
       .ca_file = options.ca_file,
       .timeout = options.timeout,
-      .remedies = {.token_is_unknown = "set kubelet-token-file to a token that it takes",
+      .remedies = {.token_is_unknown = "set kubelet-token-file to a token that kubelet accepts",
                    .token_may_not = "allow the token's owner to get nodes/pods",
                    .wrong_address = "set kubelet-url to a kubelet's address",
                    .no_authorities = "set kubelet-ca-file"}};
@@ -165,7 +167,7 @@ HttpsRequest KubeletPods::Impl::RequestWith(const std::string& token) const {
 void KubeletPods::Impl::Take(const StatusOr<std::string>& body) {
   const Status read = Read(body);
   if (!read.ok() && !failing) {
-    log::Warning("kubelet's pods unknown", {{"error", MessageOf(read)}});
+    log::Warning("cannot get kubelet's pods", {{"error", MessageOf(read)}});
   }
   interval = read.ok() ? options.least_interval : std::min(2 * interval, options.most_interval);
   failing = !read.ok();
@@ -181,7 +183,7 @@ Status KubeletPods::Impl::Read(const StatusOr<std::string>& body) {
   QRM_RETURN_IF_ERROR(body.status());
   QRM_ASSIGN_OR_RETURN(PodList list, ParsePodList(*body));
   if (!list.unusable.empty() && !std::exchange(complained, true)) {
-    log::Warning("kubelet lists pods that are left out",
+    log::Warning("kubelet lists pods that qrmd cannot use",
                  {{"count", list.unusable.size()}, {"error", MessageOf(list.unusable.front())}});
   }
   cache.Replace(std::move(list.specs));

@@ -1,4 +1,4 @@
-// Asks kubelet for its list of pods over HTTPS when a pod is not known.
+// Gets kubelet's list of pods over HTTPS when a pod is not known.
 #pragma once
 
 #include <chrono>
@@ -15,15 +15,15 @@
 
 namespace qrm::manager {
 
-/// What the token may do at kubelet: read pods, or anything (nodes/proxy), which is refused unless
-/// it is wanted.
+/// What the token may do at kubelet: only read pods, or anything (nodes/proxy). The latter is
+/// rejected unless the configuration allows it.
 enum class TokenPower { kNodesPods, kAny };
 
 struct KubeletPodsOptions {
   HttpsUrl url;
   std::string token_file;  ///< read again for each poll, since tokens rotate; empty: none
   std::string ca_file;
-  PinOptions pin;  ///< in place of `ca_file`
+  PinOptions pin;  ///< instead of `ca_file`
   TokenPower token_power = TokenPower::kNodesPods;
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds least_interval =
@@ -32,19 +32,19 @@ struct KubeletPodsOptions {
   SpecCache::Gone on_gone = [](const std::string&) {};
 };
 
-/// The pods of GET /pods. It is asked only for pods that are not known, and not more often than the
-/// options say; while it cannot be reached, nobody waits for it.
+/// The pods of GET /pods. Kubelet is queried only for unknown pods, and not more often than the
+/// options say. While it cannot be reached, lookups end at once.
 ///
-/// Threads: any. It has one of its own, where lists of megabytes are read.
+/// Threads: any. Has a separate thread, where lists of megabytes are read.
 class KubeletPods final : public SpecSource {
  public:
   explicit KubeletPods(KubeletPodsOptions options);
-  /// Ends what is in flight.
+  /// Ends calls under way.
   ~KubeletPods() override;
   KubeletPods(const KubeletPods&) = delete;
   KubeletPods& operator=(const KubeletPods&) = delete;
 
-  /// False from a poll that fails to the next that does not.
+  /// False from a failed poll to the next that succeeds.
   bool reachable() const;
 
   std::string name() const override { return "kubelet"; }

@@ -15,7 +15,7 @@
 namespace qrm::manager {
 namespace {
 
-/// "policyName" of the state in `file`; empty for what is no such state.
+/// "policyName" of the state in `file`; empty if the file is not such a state.
 std::string ReadPolicy(const std::string& file) {
   std::ifstream stream(file);
   const std::string text(std::istreambuf_iterator<char>(stream), {});
@@ -66,7 +66,7 @@ std::vector<std::string> KubeletPolicy::Conflicts() {
     if (manager.policy == manager.word) {
       conflicts.push_back(fmt::format(
           "cannot pin containers: kubelet's {} manager does, with policy {} ({}); set {} in "
-          "kubelet's configuration, remove that file and restart kubelet",
+          "kubelet's configuration, remove the state file and restart kubelet",
           manager.what, manager.policy, manager.file, manager.remedy));
     }
   }

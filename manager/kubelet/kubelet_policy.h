@@ -1,4 +1,4 @@
-// Detects whether kubelet pins containers as well.
+// Detects whether kubelet pins containers itself.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,21 @@
 
 namespace qrm::manager {
 
-/// Looks at the states of kubelet's CPU and memory managers. A kubelet whose state names another
-/// policy than its configuration does not start: the file tells what it runs with.
+/// Reads the state files of kubelet's CPU and memory managers. Kubelet does not start if its state
+/// has another policy than its configuration, so the file shows the policy in use.
 ///
-/// Threads: one. Cost: two stat calls; a file is read when it changed.
+/// Threads: one. Cost: two stat calls; a file is read when it has changed.
 /// Source: kubelet's cpu_manager_state and memory_manager_state, "policyName".
 class KubeletPolicy {
  public:
-  /// `state_dir` is kubelet's root directory; empty: kubelet is not looked at.
+  /// `state_dir` is kubelet's root directory; empty: no file is read.
   explicit KubeletPolicy(const std::string& state_dir);
 
-  /// One sentence with the remedy for each manager that is static; none when there is no kubelet.
+  /// One sentence with the remedy for each manager that is static; none without a kubelet.
   std::vector<std::string> Conflicts();
 
-  /// Whether a file was no longer the node's when Conflicts last looked: one that is mounted by
-  /// itself stays what it was when kubelet puts a new one in its place.
+  /// Whether the latest Conflicts saw a file that the node has replaced: a file that is mounted by
+  /// itself does not change when kubelet replaces it.
   bool outdated() const { return outdated_; }
 
  private:

@@ -1,4 +1,4 @@
-// Makes the sources of pod specs that the configuration names.
+// Creates the sources of pod specs that the configuration names.
 #include "manager/kubelet/kubelet_specs.h"
 
 #include <utility>
@@ -12,7 +12,7 @@
 namespace qrm::manager {
 namespace {
 
-// The sources tell it on threads of their own.
+// The sources call it on their own threads.
 SpecCache::Gone OnLoop(const KubeletSpecs::Parts& parts) {
   return [&io = parts.io, gone = parts.on_pod_gone](const std::string& uid) {
     boost::asio::post(io, [gone, uid] { gone(uid); });
@@ -34,7 +34,7 @@ std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletSpecs::Parts& parts,
                                              const KubeletOptions& options) {
   const StatusOr<HttpsUrl> url = ParseHttpsUrl(options.url);
   if (!url.ok()) {
-    return nullptr;  // empty: other addresses are no configuration
+    return nullptr;  // empty: the configuration rejects other addresses
   }
   return std::make_unique<KubeletPods>(KubeletPodsOptions{
       .url = *url,
@@ -47,7 +47,7 @@ std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletSpecs::Parts& parts,
       .on_gone = OnLoop(parts)});
 }
 
-/// The exact first; those that are not asked are null.
+/// The exact sources first; sources that are not used are null.
 std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet_pods,
                                        SpecSource* announced) {
   std::vector<SpecSource*> sources;

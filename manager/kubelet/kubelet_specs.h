@@ -1,4 +1,4 @@
-// Chooses by the configuration where qrmd learns what pods request.
+// Chooses the sources of pods' requests by the configuration.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,15 @@
 
 namespace qrm::manager {
 
-/// Kubelet's Pods API, then its list over HTTPS, then what was announced, then the estimate; and
-/// the devices that kubelet gave the pod.
+/// Kubelet's Pods API, then its list over HTTPS, then announced pods, then the estimate; and the
+/// devices that kubelet allocated to the pod.
 class KubeletSpecs {
  public:
   struct Parts {
     boost::asio::io_context& io;
     const Machine& machine;
-    std::string pin_file;  ///< where the fingerprint of kubelet's certificate is kept
-    /// Kubelet has this pod, by its UID, no more. Threads: the I/O loop.
+    std::string pin_file;  ///< for the fingerprint of kubelet's certificate
+    /// Kubelet no longer has the pod of this UID. Threads: the I/O loop.
     std::function<void(const std::string&)> on_pod_gone = [](const std::string&) {};
     DeviceNodesOptions devices = {};
   };
@@ -37,16 +37,16 @@ class KubeletSpecs {
   void Stop();
 
   DemandSource& source() { return with_devices_; }
-  /// Takes the serialized k8s.io.api.core.v1.Pod `pod` for one that is about to be made and that
-  /// kubelet does not know; gives its "namespace/name". Errors: kInvalidArgument for one without
-  /// name or UID, or that is no pod. Threads: any.
+  /// Takes the serialized k8s.io.api.core.v1.Pod `pod`, which is about to be created and which
+  /// kubelet does not know; returns its "namespace/name". Errors: kInvalidArgument if it has no
+  /// name or UID, or is not a pod. Threads: any.
   StatusOr<std::string> Announce(const std::string& pod);
-  /// Who tells now what a pod that comes requests. Threads: any.
+  /// The source of a new pod's requests now. Threads: any.
   SpecsFrom specs_from() const;
 
  private:
-  const std::unique_ptr<PodsApiClient> pods_api_;    // null when it is not to be asked
-  const std::unique_ptr<KubeletPods> kubelet_pods_;  // null when it is not to be asked
+  const std::unique_ptr<PodsApiClient> pods_api_;    // null: not used
+  const std::unique_ptr<KubeletPods> kubelet_pods_;  // null: not used
   AnnouncedPods announced_;
   ExactSource specs_;
   DeviceNodesSource with_devices_;

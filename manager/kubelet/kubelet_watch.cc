@@ -1,4 +1,4 @@
-// Publishes what the policy files last said.
+// Publishes the policies that the state files last had.
 #include "manager/kubelet/kubelet_watch.h"
 
 #include "api/base/log.h"

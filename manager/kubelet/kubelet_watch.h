@@ -10,7 +10,7 @@
 
 namespace qrm::manager {
 
-/// Publishes what KubeletPolicy last saw, and logs each change once.
+/// Publishes KubeletPolicy's latest conflicts, and logs each change once.
 class KubeletWatch {
  public:
   enum class News { kNone, kFree, kOutdated };
@@ -18,14 +18,15 @@ class KubeletWatch {
   /// `state_dir` as KubeletPolicy's.
   explicit KubeletWatch(const std::string& state_dir) : policy_(state_dir) {}
 
-  /// kFree when kubelet pins no longer, but did at the latest look; kOutdated when only a new mount
-  /// of its files tells. While it pins, it replaces them often: then one look in many says so.
-  /// Threads: one at a time. Cost: as KubeletPolicy::Conflicts.
+  /// kFree when kubelet has stopped pinning since the latest look. kOutdated when only a new mount
+  /// of its files would show their current state; while kubelet pins, it replaces the files often,
+  /// so this is returned only after many looks. Threads: one at a time. Cost: as
+  /// KubeletPolicy::Conflicts.
   News Look();
 
   /// Threads: any.
   bool stands_aside() const { return stands_aside_; }
-  /// One sentence with the remedy for each manager that pins. Threads: any.
+  /// One sentence with the remedy for each of kubelet's managers that pins. Threads: any.
   std::vector<std::string> conflicts() const;
 
  private:

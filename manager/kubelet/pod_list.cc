@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostPods = 10'000;  // many times what a kubelet runs
+constexpr std::size_t kMostPods = 10'000;  // many times the pods of any kubelet
 
 const Json& PartOf(const Json& json, const char* name) {
   static const Json nothing;
@@ -29,7 +29,7 @@ std::string TextOf(const Json& json, const char* name) {
   return part.is_string() ? part.get<std::string>() : std::string();
 }
 
-/// An object of texts; numbers are taken as they are written, since quantities may be numbers.
+/// An object of texts; numbers are taken as written, since quantities may be numbers.
 StringMap TextsOf(const Json& json) {
   StringMap texts;
   if (json.is_object()) {
@@ -123,7 +123,7 @@ StatusOr<PodList> ParsePodList(const std::string& json) {
   }
   const Json& items = PartOf(*parsed, "items");
   if (TextOf(*parsed, "kind") != "PodList" || !(items.is_array() || items.is_null())) {
-    return NoPodList("the answer is no PodList");
+    return NoPodList("the answer is not a PodList");
   }
   if (pods > kMostPods) {
     return NoPodList(fmt::format("the answer has {} pods, more than {}", pods, kMostPods));

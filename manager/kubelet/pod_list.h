@@ -1,4 +1,4 @@
-// Reads the pods that kubelet's /pods lists: a v1.PodList in JSON.
+// Parses kubelet's answer to GET /pods, a v1.PodList in JSON.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace qrm::manager {
 
-/// A list that was read.
+/// A parsed list.
 struct PodList {
   std::vector<PodSpec> specs;
   std::vector<Status> unusable;  ///< one for each pod that is left out
 };
 
-/// Errors: kInvalidArgument when `json` is no PodList, or beyond the bounds of ParseJsonList or
-/// 10,000 pods, with the cause.
+/// Errors: kInvalidArgument, with the cause, when `json` is not a PodList, or is beyond the bounds
+/// of ParseJsonList or 10,000 pods.
 StatusOr<PodList> ParsePodList(const std::string& json);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Keeps one watch at a time; its events arrive in order on gRPC's threads.
+// Keeps one watch at a time, whose events arrive in order on gRPC's threads.
 #include "manager/kubelet/pods_api_client.h"
 
 #include <algorithm>
@@ -53,13 +53,13 @@ struct PodsApiClient::Impl : std::enable_shared_from_this<PodsApiClient::Impl> {
   SpecCache cache{options.on_gone};
 
   Mutex mutex;
-  bool watching QRM_GUARDED_BY(mutex) = false;  // the current watch has told something
+  bool watching QRM_GUARDED_BY(mutex) = false;  // the current watch has had an event
   bool synced QRM_GUARDED_BY(mutex) = false;
-  bool complained QRM_GUARDED_BY(mutex) = false;  // about a kubelet that is away
+  bool complained QRM_GUARDED_BY(mutex) = false;  // kubelet's absence has been logged
   milliseconds backoff QRM_GUARDED_BY(mutex){0};
 };
 
-/// One stream; deletes itself when gRPC is done with it.
+/// One stream; deletes itself when gRPC has ended the call.
 class PodsApiClient::Watch final : public grpc::ClientReadReactor<pods::WatchPodsEvent> {
  public:
   explicit Watch(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -89,7 +89,7 @@ class PodsApiClient::Watch final : public grpc::ClientReadReactor<pods::WatchPod
     impl_->WatchEnded(rpc::FromGrpc(status), synced_ && lived);
     const auto in_flight = impl_->in_flight;
     const auto id = id_;
-    delete this;  // before it is heard that it ended: who stops may then go too
+    delete this;  // before Leave: a Stop that waits for it may then destroy the rest
     in_flight->Leave(id);
   }
 
@@ -119,13 +119,13 @@ class PodsApiClient::Watch final : public grpc::ClientReadReactor<pods::WatchPod
     if (!spec.ok()) {
       Complain(MessageOf(spec.status()));
     } else if (!impl_->cache.Put(*std::move(spec))) {
-      Complain("more pods than any node has");
+      Complain("more pods than a node can have");
     }
   }
 
   void Complain(const std::string& about) {
     if (!std::exchange(complained_, true)) {
-      log::Warning("kubelet's Pods API tells what is left out", {{"what", about}});
+      log::Warning("skipped an event of kubelet's Pods API", {{"what", about}});
     }
   }
 
@@ -172,9 +172,9 @@ void PodsApiClient::Impl::WatchEnded(const Status& status, bool was_good) {
   }
   cache.SetSettled();
   if (complain) {
-    log::Info("kubelet's Pods API is away", {{"socket", options.socket},
-                                             {"error", MessageOf(status)},
-                                             {"code", static_cast<int>(status.code())}});
+    log::Info("kubelet's Pods API is not available", {{"socket", options.socket},
+                                                      {"error", MessageOf(status)},
+                                                      {"code", static_cast<int>(status.code())}});
   }
   boost::asio::post(io, [self = shared_from_this(), wait] { self->Retry(wait); });
 }
@@ -213,7 +213,7 @@ void PodsApiClient::Impl::Lookup(const std::string& uid) {
 }
 
 void PodsApiClient::Impl::Close() {
-  retry_timer.reset();  // the last owner may be a thread of gRPC, when the loop is gone
+  retry_timer.reset();  // when the loop is gone, the last owner may be a thread of gRPC
   in_flight->StopAndWait();
 }
 

@@ -1,4 +1,4 @@
-// Follows the pods of the node over kubelet's Pods API.
+// Follows the node's pods over kubelet's Pods API.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@ namespace qrm::manager {
 struct PodsApiOptions {
   std::string socket;
   std::chrono::milliseconds lookup_timeout =
-      KubeletOptions().pod_spec_wait;            ///< of the question for one pod
+      KubeletOptions().pod_spec_wait;            ///< of a call for one pod
   std::chrono::milliseconds first_backoff{100};  ///< doubles with each failure
   std::chrono::milliseconds most_backoff{5000};
   SpecCache::Gone on_gone = [](const std::string&) {};
 };
 
-/// A watch that is started again whenever it ends. The specs stay while kubelet is away; the next
-/// initial sync drops those that are gone. A pod that the watch has not reported is asked for by
-/// its UID. Messages that are no pods are skipped and logged once per watch; one of more than 16
-/// MiB ends it.
+/// A watch that is restarted whenever it ends. The specs stay while kubelet does not respond; the
+/// next initial sync drops those of pods that are gone. Pods that the watch has not reported are
+/// looked up by their UID. Messages that are not pods are skipped and logged once per watch; a
+/// message of more than 16 MiB ends it.
 ///
 /// Threads: any.
 /// Source: v1alpha1.Pods of Kubernetes 1.36 and 1.37.
@@ -38,7 +38,7 @@ class PodsApiClient final : public SpecSource {
   PodsApiClient& operator=(const PodsApiClient&) = delete;
 
   void Start();
-  /// Ends the watch and waits for what is in flight. Threads: the I/O loop, or when it has ended.
+  /// Ends the watch and waits for calls under way. Threads: the I/O loop, or when it has ended.
   void Stop();
 
   /// True from the end of an initial sync to the end of its watch.

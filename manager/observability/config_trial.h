@@ -1,4 +1,4 @@
-// What another configuration would change on this node.
+// The changes that another configuration would make on this node.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ struct ChangedKey {
   std::string key;
   std::string from;
   std::string to;
-  bool at_next_start = false;  ///< not before
+  bool at_next_start = false;  ///< the new value takes effect only at the next start
 };
 
-/// CPUs in the kernel's list form.
+/// A pool whose CPUs would change; CPUs in the kernel's list form.
 struct ChangedPool {
   std::string resource;
   std::string pool;
@@ -35,7 +35,7 @@ struct Move {
   std::string to;
 };
 
-/// More than any configuration has.
+/// The largest configuration that is accepted; no real configuration is as large.
 inline constexpr std::size_t kMostConfigBytes = 256 << 10;
 
 struct ConfigTrial {
@@ -44,7 +44,7 @@ struct ConfigTrial {
   std::vector<Move> moves;
 };
 
-/// What a built-in plugin is configured to do.
+/// The configuration of a built-in plugin.
 struct PluginPolicy {
   std::string plugin;
   std::string keys;   ///< its section on one line, as YAML

@@ -10,7 +10,7 @@ StatusOr<HttpGuard> MakeGuard(boost::asio::io_context& io, const HttpOptions& op
   HttpGuard guard;
   if (!options.certificate_file.empty()) {
     guard.security.tls = std::make_shared<TlsFiles>(options.certificate_file, options.key_file);
-    guard.security.tls->Load();  // what is wrong with them is logged now
+    guard.security.tls->Load();  // so that problems with the files are logged at the start
   }
   if (!options.review_url.empty()) {
     QRM_ASSIGN_OR_RETURN(HttpsUrl api, ParseHttpsUrl(options.review_url));

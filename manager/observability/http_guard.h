@@ -1,4 +1,4 @@
-// Who is let in at a port of qrmd: TLS and tokens, as configured.
+// Controls access to a port of qrmd: TLS and tokens, as configured.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@
 
 namespace qrm::manager {
 
-/// What a port needs to judge who connects; it outlives the port.
+/// TLS and token review for one port; it outlives the port.
 struct HttpGuard {
-  std::unique_ptr<TokenReview> review;  ///< null: whoever connects may read
+  std::unique_ptr<TokenReview> review;  ///< null: every client may read
   HttpSecurity security;
 };
 
-/// What is guarded, as messages and as the API server name it.
+/// The guarded service: its name in messages, and its path for the API server.
 struct Guarded {
   std::string what;
   std::string path;
 };
 
-/// `io` outlives the guard. Errors: kInvalidArgument for an address of the API server that is none.
+/// `io` outlives the guard. Errors: kInvalidArgument for an invalid address of the API server.
 StatusOr<HttpGuard> MakeGuard(boost::asio::io_context& io, const HttpOptions& options,
                               const Guarded& guarded);
 

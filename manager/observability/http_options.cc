@@ -1,4 +1,4 @@
-// Parses the addresses, so that what cannot be listened at is refused with the configuration.
+// Parses the addresses, so that a configuration with an unusable address is rejected.
 #include "manager/observability/http_options.h"
 
 #include <utility>
@@ -37,7 +37,8 @@ Status CheckPorts(const HttpOptions& options) {
       const StatusOr<HttpAddress> second = ParseHttpAddress(b.address);
       if (&a < &b && first.ok() && second.ok() && AreOnePort(*first, *second)) {
         return Errorf(StatusCode::kInvalidArgument,
-                      "cannot serve {} on {} and {} on {}: it is one port; give {} and {} one each",
+                      "cannot serve {} on {} and {} on {}: both have the same port; set {} and {} "
+                      "to different ports",
                       a.what, a.address, b.what, b.address, a.key, b.key);
       }
     }
@@ -45,17 +46,17 @@ Status CheckPorts(const HttpOptions& options) {
   return OkStatus();
 }
 
-/// It names pods. Errors: kInvalidArgument.
+/// The page names pods, so other machines need a token. Errors: kInvalidArgument.
 Status CheckPage(const HttpOptions& options) {
   const StatusOr<HttpAddress> page = ParseHttpAddress(options.page_address);
   if (!page.ok() || IsLoopback(*page) || !options.review_url.empty()) {
     return OkStatus();
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot serve the page at {}: it would tell other machines of this node's pods; "
-                "set page-address to an address of this machine only, such as 127.0.0.1:9755, or "
-                "set metrics-certificate-file, metrics-key-file and metrics-review-url, so that "
-                "it is told to bearers of tokens",
+                "cannot serve the page at {}: it would show this node's pods to other machines; "
+                "set page-address to a loopback address such as 127.0.0.1:9755, or set "
+                "metrics-certificate-file, metrics-key-file and metrics-review-url, so that "
+                "clients need a token",
                 options.page_address);
 }
 
@@ -64,42 +65,43 @@ Status CheckPage(const HttpOptions& options) {
 std::vector<config::ConfigKey> HttpKeys(HttpOptions& options) {
   return {
       HttpAddressKey("metrics-address", options.metrics_address,
-                     "Where /metrics is served, to whoever reaches it."),
+                     "The address of /metrics. Every client that reaches it may read, unless "
+                     "metrics-review-url is set."),
       config::TextKey(
           "metrics-certificate-file", options.certificate_file, "path; empty: without TLS",
-          "The certificate chain, in PEM, that metrics and the page are served with over "
-          "TLS (1.2 or newer). Read again when it changes."),
-      config::TextKey("metrics-key-file", options.key_file, "path", "Its private key, in PEM."),
+          "The certificate chain, in PEM, for serving metrics and the page over TLS (1.2 or "
+          "newer). Read again when it changes."),
+      config::TextKey("metrics-key-file", options.key_file, "path",
+                      "The private key of metrics-certificate-file, in PEM."),
       HttpsUrlKey("metrics-review-url", options.review_url, "https://10.96.0.1:443",
-                  "The API server as this node reaches it: metrics are told only to bearers of "
-                  "tokens that it knows and whose owners may get the "
-                  "path /metrics. Empty: to whoever reaches them."),
+                  "The API server's address, as this node reaches it. Metrics are served only to "
+                  "clients with a bearer token that the API server knows and whose owner may get "
+                  "the path /metrics. Empty: every client may read metrics."),
       config::TextKey("metrics-review-token-file", options.review_token_file, "path",
-                      "The token for metrics-review-url; its owner must have the ClusterRole "
-                      "system:auth-delegator. Read again each time."),
+                      "The token with which qrmd calls metrics-review-url. Its owner must have the "
+                      "ClusterRole system:auth-delegator. Read again for each call."),
       config::TextKey("metrics-review-ca-file", options.review_ca_file,
                       "path; empty: the system's authorities",
-                      "The authority, in PEM, of the certificate at metrics-review-url."),
+                      "The certificate authority, in PEM, for metrics-review-url."),
       HttpAddressKey("probe-address", options.probe_address,
-                     "Where /healthz and /readyz are served, for kubelet's probes on the same "
-                     "node."),
+                     "The address of /healthz and /readyz, for kubelet's probes on the same node."),
       HttpAddressKey("page-address", options.page_address,
-                     "Where a page for people is served that shows this node live, such as "
-                     "127.0.0.1:9755. It names pods: beyond loopback addresses it needs "
-                     "metrics-certificate-file, metrics-key-file and metrics-review-url, which "
-                     "guard it as they guard metrics, by the path /node.json."),
+                     "The address of the live page about this node, such as 127.0.0.1:9755. The "
+                     "page names pods: an address that is not loopback also requires "
+                     "metrics-certificate-file, metrics-key-file and metrics-review-url. Clients "
+                     "then need a token whose owner may get the path /node.json."),
   };
 }
 
 Status CheckHttp(const HttpOptions& options) {
   if (options.certificate_file.empty() != options.key_file.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot serve metrics over TLS with one file of two; set both "
-                  "metrics-certificate-file and metrics-key-file, or none");
+                  "cannot serve metrics over TLS: only one of metrics-certificate-file and "
+                  "metrics-key-file is set; set both, or none");
   }
   if (!options.review_url.empty() && options.certificate_file.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot ask for tokens without TLS: whoever listens would have them; set "
+                  "cannot require tokens without TLS: an eavesdropper could steal them; set "
                   "metrics-certificate-file and metrics-key-file beside metrics-review-url");
   }
   QRM_RETURN_IF_ERROR(CheckPage(options));

@@ -1,5 +1,4 @@
-// Where metrics, probes and the page about the node are served: the options, their defaults and
-// their keys.
+// The options of the metrics, probe and page servers, with their defaults and keys.
 #pragma once
 
 #include <string>
@@ -14,16 +13,16 @@ struct HttpOptions {
   std::string metrics_address = ":9753";         ///< empty: not served
   std::string probe_address = "127.0.0.1:9754";  ///< empty: not served
   std::string page_address;                      ///< empty: not served
-  std::string certificate_file;                  ///< of metrics and the page; empty: without TLS
+  std::string certificate_file;                  ///< for metrics and the page; empty: no TLS
   std::string key_file;
-  std::string review_url;  ///< of the API server; empty: whoever reaches them may read
+  std::string review_url;  ///< of the API server; empty: every client may read
   std::string review_token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
   std::string review_ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 };
 
-/// Whether all of it can be had together. Errors: kInvalidArgument when two addresses name one
-/// port, for a certificate without its key or the other way round, for tokens that would be sent
-/// without TLS, and for a page that other machines would see unasked.
+/// Checks that the options fit together. Errors: kInvalidArgument when two addresses have the same
+/// port, for a certificate without a key, for a key without a certificate, for tokens without TLS,
+/// and for a page that other machines could read without a token.
 Status CheckHttp(const HttpOptions& options);
 
 std::vector<config::ConfigKey> HttpKeys(HttpOptions& options);

@@ -27,7 +27,8 @@
 namespace qrm::manager {
 namespace {
 
-/// How often the loops are asked to turn, so that also the first probe knows how long one stands.
+/// How often jobs are posted to the loops, so that even the first probe knows how long a loop has
+/// been stuck.
 constexpr std::chrono::seconds kLookPeriod{1};
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 constexpr int kUnavailable = 503;
@@ -63,7 +64,7 @@ struct HttpServer::Impl {
 
   HttpAnswer AnswerMetrics(std::string_view path) const {
     if (path != "/metrics") {
-      return {kNotFound, "try /metrics; probes have an address of their own\n"};
+      return {kNotFound, "try /metrics; probes are served at probe-address\n"};
     }
     std::vector<prometheus::MetricFamily> families = metrics.registry->Collect();
     for (prometheus::MetricFamily& family : collector.Collect()) {

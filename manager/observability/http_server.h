@@ -17,10 +17,10 @@ class NodeServices;
 class Plugins;
 class Snapshots;
 
-/// Serves the metrics of `Metrics` and those read at each scrape from the state, the plugins and
-/// the daemon's status; /healthz answers 200 or 503 with the loops that do not turn, /readyz 200 or
-/// 503 with the reasons, one a line. Two ports, so that who may read the one need not reach the
-/// other.
+/// Serves the counters of `Metrics`, and metrics that are read at each scrape from the state, the
+/// plugins and the daemon's status. /healthz answers 200, or 503 with the loops that do not run.
+/// /readyz answers 200, or 503 with the reasons, one per line. Metrics and probes have separate
+/// ports, so that access to one does not give access to the other.
 /// Threads: Start and Stop from one thread.
 class HttpServer {
  public:
@@ -31,12 +31,12 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Port 0 is any free one. Errors: kInvalidArgument for what is no address, kUnavailable when it
-  /// is taken.
+  /// Port 0 means any free port. Errors: kInvalidArgument for an invalid address, kUnavailable
+  /// when the port is in use.
   Status Start(const HttpOptions& options);
   void Stop();
 
-  /// Where it listens; 0 when it does not.
+  /// The ports that it listens on; 0 when it does not listen.
   int metrics_port() const;
   int probe_port() const;
 

@@ -1,4 +1,4 @@
-// Keeps one job in each loop.
+// Keeps at most one job in each loop.
 #include "manager/observability/loop_watch.h"
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace qrm::manager {
 
 struct LoopWatch::Watched {
   Loop loop;
-  std::optional<Time> posted_at = std::nullopt;      // of the job that has not been seen to run
-  std::shared_ptr<std::atomic<bool>> ran = nullptr;  // of that job
+  std::optional<Time> posted_at = std::nullopt;      // of the latest job
+  std::shared_ptr<std::atomic<bool>> ran = nullptr;  // whether that job has run
 };
 
 LoopWatch::~LoopWatch() = default;
@@ -34,7 +34,7 @@ std::vector<std::string> LoopWatch::Look(Time now) {
         const auto waits =
             std::chrono::duration_cast<std::chrono::seconds>(now - *watched.posted_at);
         if (waits >= kLimit) {
-          stalled.push_back(fmt::format("the {} has not turned for {} s; start qrmd again",
+          stalled.push_back(fmt::format("the {} has not run for {} s; restart qrmd",
                                         watched.loop.name, waits.count()));
         }
         continue;
@@ -45,7 +45,7 @@ std::vector<std::string> LoopWatch::Look(Time now) {
           [post = watched.loop.post, ran = watched.ran] { post([ran] { *ran = true; }); });
     }
   }
-  for (const std::function<void()>& post : posts) {  // a loop may have locks of its own
+  for (const std::function<void()>& post : posts) {  // without the lock: a loop may take its own
     post();
   }
   return stalled;

@@ -1,4 +1,4 @@
-// Tells whether the daemon's loops still turn.
+// Checks whether the daemon's loops still run.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace qrm::manager {
 
-/// Posts a job to each loop, and looks later whether it has run: a loop that is stuck in a lock, a
-/// call or a disk that does not answer has not. Threads: any.
+/// Posts a job to each loop and checks later whether it has run. A job does not run while its loop
+/// is stuck in a lock, a call or a disk that does not answer. Threads: any.
 class LoopWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// No job waits for so long for anybody: each wait has a deadline of a few seconds at most.
+  /// Longer than any job takes: each wait in a job has a deadline of a few seconds at most.
   static constexpr std::chrono::seconds kLimit{10};
 
   struct Loop {
@@ -28,8 +28,8 @@ class LoopWatch {
   LoopWatch(const LoopWatch&) = delete;
   LoopWatch& operator=(const LoopWatch&) = delete;
 
-  /// A sentence on each loop that a job has been waiting for since kLimit; posts a job to each of
-  /// the others. Cost: one small job a loop, once the last has run.
+  /// One sentence for each loop whose job has waited for kLimit or longer. Posts a new job to each
+  /// loop whose last job has run. Cost: one small job per loop.
   std::vector<std::string> Look(Time now);
 
  private:

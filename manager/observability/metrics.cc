@@ -25,8 +25,8 @@ using prometheus::Registry;
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                               0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
-/// Has a bucket for each limit that answers must keep: 20 ms and 100 ms for most, the admission
-/// deadline for all.
+/// Has a bucket for each limit on answers: 20 ms and 100 ms for most answers, and the admission
+/// deadline for all of them.
 const Histogram::BucketBoundaries kAnswerSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02,
                                                     0.05,   0.1,   0.25,   0.5,   1.2,  1.5};
 
@@ -46,7 +46,7 @@ Counter& AddAdmissionResult(Registry& registry, const std::string& result) {
 
 Counter& AddReloadResult(Registry& registry, const std::string& result) {
   return AddCounter(registry, "qrm_config_reloads_total",
-                    "Times the configuration was read again while qrmd runs, by result.",
+                    "Reloads of the configuration while qrmd runs, by result.",
                     {{"result", result}});
 }
 
@@ -68,7 +68,8 @@ AdmissionMetrics::AdmissionMetrics(Registry& registry)
       rejections_by_resource_(
           BuildCounter()
               .Name("qrm_admission_rejections_total")
-              .Help("Containers rejected, by the resource whose plugin refused or failed, and why.")
+              .Help("Rejected containers, by the resource whose plugin rejected or failed, and by "
+                    "reason.")
               .Register(registry)) {}
 
 void AdmissionMetrics::Record(const AdmissionEvent& event) {
@@ -104,7 +105,7 @@ struct PluginMetrics::Impl {
   prometheus::Family<prometheus::Histogram>& call_seconds;
   prometheus::Family<prometheus::Counter>& call_errors;
   Mutex mutex;
-  /// The families' metrics by resource and method, found without building label maps.
+  /// The families' metrics by resource and method; avoids building label maps for each call.
   std::map<std::pair<std::string, std::string>, Call> calls QRM_GUARDED_BY(mutex);
 };
 
@@ -115,7 +116,7 @@ PluginMetrics::PluginMetrics(Registry& registry)
                          .Register(registry),
                      BuildCounter()
                          .Name("qrm_plugin_call_errors_total")
-                         .Help("Calls that a plugin failed or did not answer in time.")
+                         .Help("Calls to a plugin that failed or missed their deadline.")
                          .Register(registry)}) {}
 
 PluginMetrics::~PluginMetrics() = default;
@@ -145,11 +146,12 @@ void PluginMetrics::Record(const std::string& resource, const std::string& metho
 NriMetrics::NriMetrics(Registry& registry)
     : answer_seconds_(BuildHistogram()
                           .Name("qrm_nri_answer_duration_seconds")
-                          .Help("Time that the runtime waited for our answer, by NRI call.")
+                          .Help("Time that the runtime waited for qrmd's answer, by NRI call.")
                           .Register(registry)),
       undecided_total_(BuildCounter()
                            .Name("qrm_nri_undecided_total")
-                           .Help("NRI calls answered because their time was over.")
+                           .Help("NRI calls answered without a decision because their time was "
+                                 "over.")
                            .Register(registry)) {}
 
 void NriMetrics::Record(const NriAnswer& answer) {
@@ -165,7 +167,7 @@ StoreMetrics::StoreMetrics(Registry& registry)
     : commit_seconds(AddHistogram(registry, "qrm_checkpoint_commit_duration_seconds",
                                   "Time to make one change durable.")),
       commit_errors_total(AddCounter(registry, "qrm_checkpoint_commit_errors_total",
-                                     "Changes that the disk did not take.")),
+                                     "Changes that the disk did not accept.")),
       repairs_total(AddCounter(registry, "qrm_checkpoint_repairs_total",
                                "Repairs of a damaged, foreign or missing database.")) {}
 
@@ -198,12 +200,12 @@ PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
       allocatable_errors_total(
           BuildCounter()
               .Name("qrm_allocatable_errors_total")
-              .Help("Plugins that did not tell what they can give out, by resource.")
+              .Help("Failures to report a plugin's allocatable resources, by resource.")
               .Register(registry)),
       placement_errors_total(
           BuildCounter()
               .Name("qrm_placement_errors_total")
-              .Help("Plugins that did not tell what a container holds by place, by resource.")
+              .Help("Failures to report a container's allocation by NUMA node, by resource.")
               .Register(registry)) {}
 
 ReloadMetrics::ReloadMetrics(Registry& registry)

@@ -1,5 +1,5 @@
-// The metrics that count what happens, when it happens; NodeCollector has those that are read at
-// each scrape. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
+// Metrics that are counted when something happens; NodeCollector has the metrics that are read at
+// each scrape. Names are qrm_<noun>_<unit>; the pod-resources API keeps kubelet's names.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace qrm::manager {
 struct AdmissionEvent;
 struct NriAnswer;
 
-/// What happens to containers that are being created.
+/// Decisions about containers that are being created.
 class AdmissionMetrics {
  public:
   explicit AdmissionMetrics(prometheus::Registry& registry);
@@ -29,7 +29,7 @@ class AdmissionMetrics {
   void Record(const AdmissionEvent& event);
 
  private:
-  prometheus::Histogram& duration_seconds_;  // of those admitted or rejected
+  prometheus::Histogram& duration_seconds_;  // of admissions and rejections
   prometheus::Counter& admitted_total_;
   prometheus::Counter& repeated_total_;
   prometheus::Counter& skipped_total_;
@@ -37,7 +37,7 @@ class AdmissionMetrics {
   prometheus::Family<prometheus::Counter>& rejections_by_resource_;
 };
 
-/// The calls to plugins, by the resource they are registered for.
+/// Calls to plugins, by the plugin's resource.
 class PluginMetrics {
  public:
   explicit PluginMetrics(prometheus::Registry& registry);
@@ -54,7 +54,7 @@ class PluginMetrics {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The calls of the container runtime that it waits for, which delay every container of the node.
+/// NRI calls. The runtime waits for their answers, so they delay every container on the node.
 class NriMetrics {
  public:
   explicit NriMetrics(prometheus::Registry& registry);
@@ -67,7 +67,7 @@ class NriMetrics {
   prometheus::Family<prometheus::Counter>& undecided_total_;
 };
 
-/// The checkpoint.
+/// Writes and repairs of the checkpoint.
 struct StoreMetrics {
   explicit StoreMetrics(prometheus::Registry& registry);
 
@@ -89,19 +89,19 @@ struct PodResourcesVersionMetrics {
   prometheus::Counter& errors_get;
 };
 
-/// The pod-resources socket.
+/// Requests to the pod-resources socket.
 struct PodResourcesMetrics {
   explicit PodResourcesMetrics(prometheus::Registry& registry);
 
   PodResourcesVersionMetrics v1;
   PodResourcesVersionMetrics v1alpha1;
-  prometheus::Counter& rate_limited_total;    ///< not among the requests
+  prometheus::Counter& rate_limited_total;    ///< not counted as requests
   prometheus::Counter& kubelet_errors_total;  ///< calls that kubelet's own socket failed
   prometheus::Family<prometheus::Counter>& allocatable_errors_total;  ///< by resource
   prometheus::Family<prometheus::Counter>& placement_errors_total;    ///< by resource
 };
 
-/// The configuration file, read again while qrmd runs.
+/// Reloads of the configuration file while qrmd runs.
 struct ReloadMetrics {
   explicit ReloadMetrics(prometheus::Registry& registry);
 
@@ -109,11 +109,11 @@ struct ReloadMetrics {
   prometheus::Counter& refused_total;
 };
 
-/// All of them, on one registry.
+/// All metrics of this file, on one registry.
 struct Metrics {
   Metrics();
 
-  std::shared_ptr<prometheus::Registry> registry;  ///< what /metrics shows
+  std::shared_ptr<prometheus::Registry> registry;  ///< served as /metrics
   AdmissionMetrics admission;
   NriMetrics nri;
   PluginMetrics plugins;

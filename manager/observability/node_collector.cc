@@ -64,32 +64,32 @@ void AddNode(const NodeStatus& status, Families& families) {
   AddGauge(families, "qrm_ready", "1 when containers can be admitted.", OneIf(status.ready()));
   AddGauge(families, "qrm_uptime_seconds", "Time since qrmd started.",
            SecondsSince(status.started));
-  AddGauge(families, "qrm_warnings", "What was repaired or worked around since start.",
+  AddGauge(families, "qrm_warnings", "Repairs and workarounds since qrmd started.",
            static_cast<double>(status.warnings.size()));
   AddGauge(families, "qrm_kubelet_conflicts",
-           "Managers of kubelet that pin containers, too; qrmd stands aside meanwhile.",
+           "kubelet managers with a static policy; while there is one, qrmd changes no container.",
            static_cast<double>(status.kubelet_conflicts.size()));
 }
 
 void AddUnplaced(const NodeStatus& status, Families& families) {
   AddGauge(families, "qrm_unplaced_containers",
-           "Containers that run although they were refused a place.",
+           "Unpinned containers: running containers that were rejected.",
            static_cast<double>(status.unplaced_containers));
   AddGauge(families, "qrm_incomplete_containers",
-           "Containers that run without something that they request.",
+           "Containers that have an allocation but run without something that they request.",
            static_cast<double>(status.incomplete_containers));
   AddGauge(families, "qrm_pending_resizes",
-           "Containers that run with less than they request now, and are tried again.",
+           "Containers that run with less than they request now, until there is room.",
            static_cast<double>(status.pending_containers));
 }
 
-/// What fails now, whatever has failed before.
+/// Current failures; past failures do not count.
 void AddFailing(const NodeStatus& status, Families& families) {
-  AddGauge(families, "qrm_not_ready_reasons", "Reasons for which new containers are refused.",
+  AddGauge(families, "qrm_not_ready_reasons", "Reasons why new containers are rejected.",
            static_cast<double>(status.not_ready_reasons.size()));
-  AddGauge(families, "qrm_degraded_reasons", "What works, but worse than it should.",
+  AddGauge(families, "qrm_degraded_reasons", "Things that work worse than they should.",
            static_cast<double>(status.degraded_reasons.size()));
-  AddGauge(families, "qrm_disk_failing", "1 while the disk does not take changes of the state.",
+  AddGauge(families, "qrm_disk_failing", "1 while the disk does not accept changes of the state.",
            OneIf(!status.disk_problem.empty()));
   AddGauge(families, "qrm_reconcile_failing", "1 when the latest reconcile run had a problem.",
            OneIf(!status.reconcile.last_problem.empty()));
@@ -113,12 +113,12 @@ void AddPools(const std::vector<PoolStatus>& pools, Families& families) {
   MetricFamily changed{
       "qrm_pool_changed", "1 while a pool has other CPUs than configured.", MetricType::Gauge, {}};
   MetricFamily wished{"qrm_pool_wished_cpus",
-                      "CPUs that the containers of a pool ask for, where it follows them.",
+                      "CPUs that the containers of an elastic pool request, and at least its min.",
                       MetricType::Gauge,
                       {}};
   MetricFamily clipped{"qrm_pool_clipped",
-                       "1 while a pool has fewer CPUs than its containers ask for, by what "
-                       "keeps it from them.",
+                       "1 while an elastic pool has fewer CPUs than qrm_pool_wished_cpus, by the "
+                       "limit: max or room.",
                        MetricType::Gauge,
                        {}};
   for (const PoolStatus& pool : pools) {
@@ -146,13 +146,13 @@ void AddNumaNodes(const std::vector<NumaStatus>& nodes, Families& families) {
     double (*value)(const NumaStatus& node);
   };
   constexpr Row kRows[] = {
-      {"qrm_numa_node_own_cpus", "CPUs of a NUMA node that containers have for themselves.",
+      {"qrm_numa_node_own_cpus", "Exclusive CPUs of a NUMA node.",
        [](const NumaStatus& node) { return static_cast<double>(node.own_cpus); }},
-      {"qrm_numa_node_unowned_cpus", "CPUs of a NUMA node that no container has for itself.",
+      {"qrm_numa_node_unowned_cpus", "CPUs of a NUMA node that are not exclusive.",
        [](const NumaStatus& node) { return static_cast<double>(node.unowned_cpus); }},
-      {"qrm_numa_node_idle_cpus", "CPUs of a NUMA node that no container and no pool has.",
+      {"qrm_numa_node_idle_cpus", "CPUs of a NUMA node that are not exclusive and in no pool.",
        [](const NumaStatus& node) { return static_cast<double>(node.idle_cpus); }},
-      {"qrm_numa_node_lent_cpus", "CPUs of a NUMA node that pools lend to others.",
+      {"qrm_numa_node_lent_cpus", "CPUs of a NUMA node that pools lend to other pools.",
        [](const NumaStatus& node) { return static_cast<double>(node.lent_cpus); }},
       {"qrm_numa_node_headroom_cpus", "CPUs of a NUMA node that batch work can count on.",
        [](const NumaStatus& node) { return node.headroom_cpus; }},
@@ -174,8 +174,8 @@ void AddNumaNodes(const std::vector<NumaStatus>& nodes, Families& families) {
 
 void AddMode(RuntimeMode mode, Families& families) {
   MetricFamily family{"qrm_runtime_mode",
-                      "1 for how we come to know of containers: nri, or observer, which pins them "
-                      "after their creation, or none.",
+                      "1 for the way qrmd learns of containers: nri, observer (over CRI, pins "
+                      "containers after their start) or none.",
                       MetricType::Gauge,
                       {}};
   for (const RuntimeMode each : {RuntimeMode::kNri, RuntimeMode::kObserver, RuntimeMode::kNone}) {
@@ -187,7 +187,7 @@ void AddMode(RuntimeMode mode, Families& families) {
 
 void AddRuntime(const RuntimeStatus& runtime, Families& families) {
   AddMode(runtime.mode, families);
-  AddGauge(families, "qrm_nri_connected", "1 while the runtime calls us over NRI.",
+  AddGauge(families, "qrm_nri_connected", "1 while the runtime calls qrmd over NRI.",
            OneIf(runtime.nri_connected));
   AddCounter(families, "qrm_nri_connects_total", "Connections to the runtime's NRI socket.",
              runtime.nri_connects);
@@ -197,7 +197,7 @@ void AddRuntime(const RuntimeStatus& runtime, Families& families) {
            OneIf(runtime.cri_reachable));
   if (runtime.last_sync.has_value()) {
     AddGauge(families, "qrm_runtime_sync_age_seconds",
-             "Time since the runtime last told over NRI all that exists.",
+             "Time since the runtime last reported all pods and containers over NRI.",
              SecondsSince(*runtime.last_sync));
   }
 }
@@ -205,18 +205,19 @@ void AddRuntime(const RuntimeStatus& runtime, Families& families) {
 void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
   AddCounter(families, "qrm_reconcile_runs_total",
              "Runs of the reconcile loop that compared everything.", reconcile.runs);
-  AddCounter(families, "qrm_reconcile_updates_total", "Container updates that the runtime took.",
-             reconcile.updates);
+  AddCounter(families, "qrm_reconcile_updates_total",
+             "Container updates that the runtime accepted.", reconcile.updates);
   AddGauge(families, "qrm_deferred_updates",
-           "Containers that have CPUs of which the runtime has yet to be told.",
+           "Containers whose CPUs in the kernel the runtime does not know yet.",
            static_cast<double>(reconcile.deferred));
   AddCounter(families, "qrm_reconcile_failures_total",
              "Container updates and plugin answers that failed in the reconcile loop.",
              reconcile.failures);
   AddCounter(families, "qrm_drift_repairs_total",
-             "Cpusets of somebody else that were replaced by ours.", reconcile.drift_repairs);
+             "Cpuset drift corrected: cpusets that another writer set and qrmd replaced.",
+             reconcile.drift_repairs);
   AddGauge(families, "qrm_reconcile_period_seconds",
-           "How often the reconcile loop is to compare everything.",
+           "The period in which the reconcile loop should compare everything.",
            std::chrono::duration<double>(reconcile.period).count());
   if (reconcile.last.has_value()) {
     AddGauge(families, "qrm_reconcile_age_seconds", "Time since the reconcile loop last ran.",
@@ -229,11 +230,11 @@ void AddPublish(const PublishStatus& publish, Families& families) {
     return;
   }
   AddCounter(families, "qrm_publish_writes_total",
-             "Writes of objects about this node that the API server took.", publish.writes);
+             "Writes of objects about this node that the API server accepted.", publish.writes);
   AddCounter(families, "qrm_publish_events_total",
-             "Events of refused pods that the API server took.", publish.events);
+             "Events of rejected pods that the API server accepted.", publish.events);
   AddCounter(families, "qrm_publish_failures_total",
-             "Writes and events that the API server did not take.", publish.failures);
+             "Writes and events that the API server did not accept.", publish.failures);
 }
 
 void AddRejectedInputs(Families& families) {
@@ -253,7 +254,7 @@ void AddState(const checkpoint::NodeState& state, Families& families) {
   AddGauge(families, "qrm_containers", "Admitted containers.",
            static_cast<double>(state.container_count()));
   AddGauge(families, "qrm_pending_removals",
-           "Removed pods that a plugin which is away has still to be told about.",
+           "Removed pods of which a plugin has not been notified yet, because it is not running.",
            static_cast<double>(state.pending_removals().size()));
 }
 
@@ -267,7 +268,7 @@ void AddOffline(const checkpoint::NodeState& state, const CpuSet& offline, Famil
     });
   }
   AddGauge(families, "qrm_offline_own_cpus",
-           "CPUs of containers' own that are offline: their containers are without them.",
+           "Exclusive CPUs that are offline, so that their containers lack them.",
            (owned & offline).Count());
 }
 
@@ -293,13 +294,14 @@ void AddClasses(const std::vector<ClassTypeStatus>& types, Families& families) {
   };
   MetricFamily users = gauge("qrm_class_users", "Containers, or pods, that have the class.");
   MetricFamily capacity =
-      gauge("qrm_class_capacity", "How many may have the class at a time; missing: any number.");
+      gauge("qrm_class_capacity",
+            "Containers, or pods, that may have the class at a time; absent: no limit.");
   MetricFamily unmet =
-      gauge("qrm_class_unmet", "Containers, or pods, that have not what their class promises.");
+      gauge("qrm_class_unmet", "Containers, or pods, that lack what their class promises.");
   MetricFamily readings = gauge(
-      "qrm_class_reading", "What the kernel measures of a class; the label says in what unit.");
+      "qrm_class_reading", "The kernel's measurement of a class; the label quantity has the unit.");
   MetricFamily repairs{"qrm_class_repairs_total",
-                       "Classes that others had changed and that were put back.",
+                       "Class drift corrected: classes that another writer changed.",
                        MetricType::Counter,
                        {}};
   for (const ClassTypeStatus& status : types) {

@@ -1,4 +1,4 @@
-// Metrics that are read from the daemon's state at each scrape, so that nothing has to keep them.
+// Metrics that are read from the daemon's state at each scrape and stored nowhere else.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// What the edges (control, metrics, health) ask of the daemon, so that none of them knows its
-// parts.
+// The daemon's interface for control, metrics and health, so that these need not know its parts.
 #pragma once
 
 #include <chrono>
@@ -29,57 +28,58 @@ using ClassDone = std::function<void(const StatusOr<std::string>&)>;
 
 using TrialDone = std::function<void(const StatusOr<ConfigTrial>&)>;
 
-/// What is to be said of a container on record beside what it holds.
+/// Remarks about a recorded container, beside its allocation.
 struct ContainerRemarks {
-  std::vector<std::string> implicit_requests;  ///< those that the configuration makes
-  /// It runs, and has nothing of these resources, which it requests or which all get.
+  std::vector<std::string> implicit_requests;  ///< requests that the configuration adds
+  /// Resources that the container requests, or that all containers get, and that it runs without.
   std::vector<std::string> runs_without;
-  std::string pending;  ///< why it runs with less than it requests now; empty: it does not
+  std::string pending;  ///< why it runs with less than it requests now; empty: it has enough
 };
 
-/// The daemon as the edges see it. Threads: any.
+/// The daemon as control, metrics and health see it. Threads: any.
 class NodeServices {
  public:
   virtual ~NodeServices() = default;
 
-  /// As it is now; never waits for an admission.
+  /// The current status; never waits for an admission.
   virtual NodeStatus Status() const = 0;
 
-  /// A sentence on each loop that has not turned for longer than any work of it may take, as far as
-  /// that is known from earlier calls: each call asks the loops to turn.
+  /// One sentence for each loop that has not run for longer than any of its jobs may take. Each
+  /// call posts jobs to the loops; later calls check whether they have run.
   virtual std::vector<std::string> StalledLoops() = 0;
 
-  /// The runtime's id of a container; empty when it has none now.
+  /// The runtime's ID of a container; empty while the container has none.
   virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;
 
-  /// Of the container `name` of `pod`, which is on record.
+  /// The remarks about the recorded container `name` of `pod`.
   virtual ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
                                      const std::string& name) const = 0;
 
-  /// When the runtime last took an update of a container, as far as this process remembers.
+  /// When the runtime last accepted an update of a container; absent when there was none since the
+  /// start of qrmd.
   virtual std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const = 0;
 
   /// The latest decisions, oldest first. Cost: reads them from the disk.
   virtual std::vector<checkpoint::DecisionTrace> Decisions() const = 0;
 
-  /// How many decisions there were since the start: Decisions() changes with it. Cheap.
+  /// The number of decisions since the start; Decisions() changes only with it. Cheap.
   virtual uint64_t DecisionCount() const = 0;
 
-  /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
-  /// asked, or empty.
+  /// Starts a reconcile as soon as no other runs; returns at once. `resource` is the plugin that
+  /// asked for it, or empty.
   virtual void ReconcileSoon(const std::string& resource) = 0;
 
-  /// Drops what is on record of the plugin of `resource`, which is gone for good, or only tells
-  /// what that is. `done` runs once with it, on a thread that must not wait. Errors: those of
+  /// Drops the records of the plugin of `resource`, which is gone for good, or only returns them.
+  /// `done` runs once with the records, on a thread that must not wait. Errors: as in
   /// manager/admission/forget_plugin.h.
   virtual void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) = 0;
 
-  /// Makes durable what built-in plugins keep beside their allocations; `done` runs once, on a
-  /// thread that must not wait. Errors: the disk's.
+  /// Makes the values durable that built-in plugins keep beside their allocations. `done` runs
+  /// once, on a thread that must not wait. Errors: the disk's.
   virtual void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) = 0;
 
-  /// Who may ask for what; as long as this object.
+  /// The permissions; valid as long as this object.
   virtual const Permissions& GetPermissions() const = 0;
 
   /// The types of QoS-class resources, by name.
@@ -89,18 +89,19 @@ class NodeServices {
   /// Errors: those of ClassKeeper::Set.
   virtual void SetClass(const ClassChange& change, ClassDone done) = 0;
 
-  /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
+  /// The outcome for the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it arrived now;
   /// nothing changes. `done` runs once, on a thread that may wait, or at once.
   virtual void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) = 0;
 
   /// As KubeletSpecs::Announce.
   virtual StatusOr<std::string> AnnouncePod(const std::string& pod) = 0;
 
-  /// What the built-in plugins are configured to do.
+  /// The configuration of each built-in plugin.
   virtual std::vector<PluginPolicy> Policies() const = 0;
 
-  /// What the configuration file `name` that holds `text` would change; nothing does. `done` runs
-  /// once, on a thread that must not wait, or at once. Errors: why the file would be refused.
+  /// Finds what the configuration file `name` with the content `text` would change; applies
+  /// nothing. `done` runs once, on a thread that must not wait, or at once. Errors: why the file
+  /// would be rejected.
   virtual void TryConfig(const std::string& text, const std::string& name, TrialDone done) = 0;
 };
 

@@ -35,7 +35,7 @@ struct Stat {
   double resident_pages = 0;
 };
 
-/// The fields of /proc/self/stat, by their numbers in proc(5); those before the state are missing.
+/// Reads fields of /proc/self/stat, by their numbers in proc(5), from the field after the state.
 std::optional<Stat> ReadStat() {
   constexpr std::size_t kState = 3;
   constexpr std::size_t kUserTicks = 14;
@@ -69,7 +69,7 @@ std::optional<Stat> ReadStat() {
               .resident_pages = fields[kResident]};
 }
 
-/// When the machine was booted, in seconds since 1970.
+/// The boot time in seconds since 1970.
 std::optional<double> BootTime() {
   std::ifstream file("/proc/stat");
   for (std::string line; std::getline(file, line);) {
@@ -86,7 +86,7 @@ std::optional<double> BootTime() {
 void AddFiles(Families& families) {
   std::error_code error;
   std::filesystem::directory_iterator at("/proc/self/fd", error);
-  double open = -1;  // without the one that counts them
+  double open = -1;  // does not count the descriptor that lists the directory
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     ++open;
   }

@@ -1,4 +1,4 @@
-// The metrics that every program for Prometheus has of its process.
+// The standard process metrics of Prometheus' client libraries.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace qrm::manager {
 
-/// Adds process_* of this process; those that the kernel does not tell are left out.
+/// Adds the process_* metrics of this process, without those that the kernel does not provide.
 /// Units: seconds, bytes. Threads: any. Source: Prometheus' client libraries, proc(5).
 void AddProcess(std::vector<prometheus::MetricFamily>& families);
 

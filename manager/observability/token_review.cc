@@ -1,4 +1,4 @@
-// Two questions to the API server for a token that is not known, and a memory of the answers.
+// Reviews each unknown token with two calls to the API server, and caches the answers.
 #include "manager/observability/token_review.h"
 
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
-/// Whoever invents tokens gets no more of the API server's time, and no more memory.
+/// Bounds the API server's time and qrmd's memory that clients with invented tokens can use.
 constexpr int kAskingAtOnce = 4;
 constexpr std::size_t kKnown = 64;
 constexpr char kTokenReviews[] = "/apis/authentication.k8s.io/v1/tokenreviews";
@@ -29,7 +29,7 @@ std::string DigestOf(const std::string& text) {
   return {digest.begin(), digest.begin() + size};
 }
 
-/// Its status; null for what is no review.
+/// The review's status; null for text that is not a review.
 json StatusIn(const std::string& review) {
   const json parsed = ParseJson(review).value_or(json());
   return parsed.is_object() && parsed.contains("status") && parsed["status"].is_object()
@@ -48,7 +48,7 @@ std::string TokenQuestion(const std::string& token) {
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// Whether `user`, as a TokenReview tells it, may get `path`.
+/// The question whether `user`, as in a TokenReview, may get `path`.
 std::string AccessQuestion(const json& user, const std::string& path) {
   json spec = {{"nonResourceAttributes", {{"path", path}, {"verb", "get"}}}};
   for (const char* name : {"uid", "groups", "extra"}) {
@@ -71,14 +71,14 @@ TokenReview::TokenReview(boost::asio::io_context& io, Options options)
     : io_(io), options_(std::move(options)) {}
 
 Status TokenReview::Unavailable(const std::string& cause) const {
-  return Errorf(StatusCode::kUnavailable, "cannot tell who may read {}: {}; try again",
+  return Errorf(StatusCode::kUnavailable, "cannot check the token for {}: {}; try again",
                 options_.what, cause);
 }
 
 void TokenReview::Check(const std::string& token, const Done& done) {
   if (token.empty()) {
     done(Errorf(StatusCode::kUnauthenticated,
-                "cannot tell {} without a token; send one as Authorization: Bearer TOKEN",
+                "cannot serve {} without a token; send one as Authorization: Bearer TOKEN",
                 options_.what));
     return;
   }
@@ -89,7 +89,7 @@ void TokenReview::Check(const std::string& token, const Done& done) {
     return;
   }
   if (asking_ == kAskingAtOnce) {
-    done(Unavailable("others wait for the API server"));
+    done(Unavailable("too many other clients wait for the API server"));
     return;
   }
   ++asking_;
@@ -111,7 +111,7 @@ void TokenReview::CheckAccess(const std::string& reviewed, const Done& done) {
   const json status = StatusIn(reviewed);
   if (!Says(status, "authenticated") || !status.contains("user") || !status["user"].is_object()) {
     done(Errorf(StatusCode::kUnauthenticated,
-                "cannot tell {}: the API server does not know the token; send a valid one",
+                "cannot serve {}: the API server does not know the token; send a valid token",
                 options_.what));
     return;
   }
@@ -123,8 +123,8 @@ void TokenReview::CheckAccess(const std::string& reviewed, const Done& done) {
           done(OkStatus());
         } else {
           done(Errorf(StatusCode::kPermissionDenied,
-                      "cannot tell {}: the token's owner may not; allow the verb get of the "
-                      "nonResourceURL {} by a ClusterRole",
+                      "cannot serve {}: the token's owner has no permission; allow the verb get on "
+                      "the nonResourceURL {} in a ClusterRole",
                       options_.what, options_.path));
         }
       });
@@ -143,7 +143,7 @@ void TokenReview::Ask(const char* path, std::string json, const Answer& answer) 
       .json = std::move(json),
       .timeout = options_.timeout,
       .remedies = {
-          .token_is_unknown = "set metrics-review-token-file to a token that it takes",
+          .token_is_unknown = "set metrics-review-token-file to a token that it accepts",
           .token_may_not = "bind the token's owner to the ClusterRole system:auth-delegator",
           .wrong_address = "set metrics-review-url to the API server's address",
           .no_authorities = "set metrics-review-ca-file"}};

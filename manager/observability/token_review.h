@@ -1,4 +1,4 @@
-// Asks the API server whether the owner of a token may read what qrmd serves.
+// Asks the API server whether the owner of a token may read a path that qrmd serves.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,19 @@
 
 namespace qrm::manager {
 
-/// Whose tokens the API server knows (TokenReview) and whom it allows to get a path
-/// (SubjectAccessReview), may. Answers count for a while.
+/// A client may read when the API server knows its token (TokenReview) and allows the token's owner
+/// to get the path (SubjectAccessReview). Answers are cached for a while.
 ///
 /// Threads: that of `io`.
-/// Source: authentication.k8s.io/v1, authorization.k8s.io/v1; what they ask is allowed by the
-/// cluster role system:auth-delegator.
+/// Source: authentication.k8s.io/v1, authorization.k8s.io/v1. The cluster role
+/// system:auth-delegator allows both reviews.
 class TokenReview {
  public:
   struct Options {
     HttpsUrl api;
-    std::string token_file;  ///< whose owner may ask; read again each time
+    std::string token_file;  ///< qrmd's own token; read again for each call
     std::string ca_file;
-    std::string what = "metrics";  ///< that is guarded, in messages
+    std::string what = "metrics";  ///< the guarded service, in messages
     std::string path = "/metrics";
     std::chrono::milliseconds timeout{5000};
     std::chrono::milliseconds yes_counts{60'000};
@@ -36,9 +36,9 @@ class TokenReview {
   /// `io` outlives the review.
   TokenReview(boost::asio::io_context& io, Options options);
 
-  /// OK when the owner of `token` may read. Errors: kUnauthenticated for a token that is
-  /// missing or unknown, kPermissionDenied for an owner who may not, kUnavailable when the API
-  /// server does not tell or too many wait for it.
+  /// OK when the owner of `token` may read. Errors: kUnauthenticated for a missing or unknown
+  /// token, kPermissionDenied for an owner without permission, kUnavailable when the API server
+  /// does not answer or too many reviews wait for it.
   void Check(const std::string& token, const Done& done);
 
  private:

@@ -1,4 +1,4 @@
-// Takes from the documents of decisions what a person wants to know, without assuming their shape.
+// Takes the fields that the page shows from the JSON documents of decisions. Fields may be missing.
 #include "manager/page/page_decisions.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string ToText(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// "node 0,1 preferred".
+/// A hint as text: "node 0,1 preferred".
 std::string HintText(const Json& hint) {
   std::string nodes;
   for (const Json& node : PartOf(hint, "nodes")) {
@@ -60,7 +60,7 @@ std::string HintsText(const Json& hints) {
              : fmt::format("{}; and {} more", text, hints.size() - kMostHints);
 }
 
-/// [[name, text], ...] of the first kMostEntries of an object.
+/// The first kMostEntries of an object, as [[name, text], ...].
 template <typename TextOfEntry>
 Json Entries(const Json& object, TextOfEntry text_of_entry) {
   Json entries = Json::array();
@@ -83,7 +83,7 @@ std::string GivenText(const Json& given) {
   if (const Json& quantity = PartOf(given, "quantity"); text.empty() && quantity.is_number()) {
     text = ToText(quantity);
   }
-  text += PartOf(given, "exclusive") == Json(true) ? " (its own)" : "";
+  text += PartOf(given, "exclusive") == Json(true) ? " (exclusive)" : "";
   if (const std::string rule = TextOf(PartOf(given, "decided_by")); !rule.empty()) {
     text += ", by " + rule;
   }

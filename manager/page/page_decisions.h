@@ -1,4 +1,4 @@
-// What the page tells of decisions: the latest ones, and of each container why it is where it is.
+// The decisions on the page: the latest ones, and the latest one about each container.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace qrm::manager {
 
-/// So that the page stays small, whatever pods and plugins wrote.
+/// Limits that keep the page small, whatever pods and plugins write.
 inline constexpr std::size_t kMostPageDecisions = 50;
 inline constexpr std::size_t kMostWhyBytes = 8 << 10;
 
-/// How the page names a container in a path: digits and letters only, whatever its name is.
+/// The page's id of a container, for paths: hexadecimal digits only.
 std::string PageIdOf(const ContainerKey& key);
 
 struct PageDecisions {
-  std::string latest = "[]";  ///< a JSON list, the latest first, of kMostPageDecisions
-  /// By PageIdOf: a JSON object of up to kMostWhyBytes about the latest decision on a container.
+  std::string latest = "[]";  ///< a JSON list of up to kMostPageDecisions, latest first
+  /// PageIdOf -> a JSON object of up to kMostWhyBytes about the container's latest decision.
   std::map<std::string, std::string> why;
 };
 
-/// `traces` as the log reads them, oldest first. Cost: reads the document of each.
+/// The decisions in `traces`, which are oldest first. Cost: parses the document of each.
 PageDecisions ReadForPage(const std::vector<checkpoint::DecisionTrace>& traces);
 
 }  // namespace qrm::manager

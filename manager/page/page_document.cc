@@ -1,4 +1,4 @@
-// Each part of the document is a function.
+// Builds each part of the document in its own function.
 #include "manager/page/page_document.h"
 
 #include <algorithm>
@@ -39,8 +39,7 @@ Json Sentences(const std::vector<std::string>& texts) {
   return list;
 }
 
-/// The node's CPUs by what they share: a list of L3 caches, each a list of cores, each a list of
-/// CPUs.
+/// The CPUs of `node`: a list of L3 caches, each a list of cores, each a list of CPUs.
 Json CachesOf(const Machine& machine, const NumaNode& node) {
   std::map<int, std::map<int, Json>> caches;
   for (const int id : node.cpus) {
@@ -105,7 +104,7 @@ Json PluginsJson(std::vector<PluginInfo> plugins) {
   return list;
 }
 
-/// What one container has: its CPUs and memory nodes, and how much of the rest.
+/// Adds the container's CPUs, its memory nodes, and the amounts of other resources.
 void FillAllocations(const ContainerRecord& record, Json& container) {
   CpuSet cpus;
   bool is_own = false;

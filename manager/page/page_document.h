@@ -1,4 +1,4 @@
-// The document behind the page: the node as it is now, as JSON.
+// The page's document: the current state of the node, as JSON.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace qrm::manager {
 
-/// More are counted, not listed.
+/// More containers are counted, not listed.
 inline constexpr std::size_t kMostPageContainers = 2000;
 
-/// What the page shows; all but the decisions is as it is now.
+/// What the page shows. All except the decisions is current.
 struct PageSources {
   const std::string& node_name;
   const checkpoint::NodeState& state;
@@ -27,8 +27,8 @@ struct PageSources {
   RemarksSource remarks_of;
 };
 
-/// A JSON object that is the same as long as nothing changes: no ages, no counts of runs.
-/// Text of pods and plugins is cut, and free of control characters. Cost: O(containers + CPUs).
+/// A JSON object that is the same as long as nothing changes: no ages, no counts of runs. Text of
+/// pods and plugins is cut and has no control characters. Cost: O(containers + CPUs).
 std::string PageDocument(const PageSources& sources);
 
 }  // namespace qrm::manager

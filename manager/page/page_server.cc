@@ -1,4 +1,4 @@
-// Answers with the page's files, and with documents that it keeps for half a second.
+// Serves the page's files, and documents that are cached for half a second.
 #include "manager/page/page_server.h"
 
 #include <chrono>
@@ -58,8 +58,8 @@ const PageFile* FindFile(std::string_view path) {
   return nullptr;
 }
 
-/// The page's names and sentences come from others: nothing in them may become a script, a form or
-/// a request. Source: Content Security Policy Level 3, Trusted Types.
+/// The page shows foreign names and sentences. Nothing in them may become a script, a form or a
+/// request. Source: Content Security Policy Level 3, Trusted Types.
 HttpAnswer Secured(HttpAnswer answer) {
   if (answer.status == kNotModified) {
     return answer;  // sent every second
@@ -87,11 +87,11 @@ struct PageServer::Impl {
       return {kNotAllowed, "only GET is served here\n"};
     }
     if (!guard.security.gate && !IsLocalName(NameInHost(question.host))) {
-      Reject(Rejected::kWebPage, fmt::format("cannot show the page under the name {}; ask for "
-                                             "localhost or the address",
+      Reject(Rejected::kWebPage, fmt::format("cannot serve the page for the host name {}; use "
+                                             "localhost or the IP address",
                                              Quoted(question.host)));
       return {kForbidden,
-              "cannot show the page under that name; ask for localhost or the address\n"};
+              "cannot serve the page for that host name; use localhost or the IP address\n"};
     }
     if (const PageFile* file = FindFile(question.target); file != nullptr) {
       return {.body = std::string(FindPageFile(file->name)), .type = file->type};
@@ -121,11 +121,11 @@ struct PageServer::Impl {
     Refresh();
     const auto found = decisions.why.find(id);
     return found == decisions.why.end()
-               ? HttpAnswer{kNotFound, "no decision about that container is remembered\n"}
+               ? HttpAnswer{kNotFound, "qrmd has no decision about that container\n"}
                : HttpAnswer{.body = found->second, .type = kJson};
   }
 
-  /// Makes the document anew when the one that is there is too old.
+  /// Rebuilds the document if it is older than kDocumentCounts.
   void Refresh() {
     const steady_clock::time_point now = steady_clock::now();
     if (!document.empty() && now - made < kDocumentCounts) {
@@ -155,10 +155,10 @@ struct PageServer::Impl {
   }
 
   const Sources sources;
-  // So that the tags of an earlier process mean nothing.
+  // Part of the ETags, so that those of an earlier process do not match.
   const int64_t started = std::chrono::system_clock::now().time_since_epoch().count();
 
-  // On the thread only.
+  // Used only on the server's thread.
   std::string document;
   uint64_t version = 0;
   steady_clock::time_point made;
@@ -188,7 +188,7 @@ Status PageServer::Start(const HttpOptions& options) {
   QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.page_address));
   QRM_ASSIGN_OR_RETURN(impl_->guard,
                        MakeGuard(impl_->io, options, {"this node's page", kDocumentPath}));
-  // The files hold nothing of the node, and ask whoever reads them for a token.
+  // The files contain no data of the node, and the page asks the user for a token.
   impl_->guard.security.is_open = [](std::string_view path) { return FindFile(path) != nullptr; };
   QRM_RETURN_IF_ERROR(impl_->listener.Listen(address, "page-address", impl_->guard.security));
   impl_->thread = std::thread([this] { impl_->io.run(); });

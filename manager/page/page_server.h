@@ -1,4 +1,4 @@
-// Serves the live page about the node.
+// Serves the live page of the node.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ class NodeServices;
 class Plugins;
 class Snapshots;
 
-/// Serves a page that shows this node and follows its changes: it asks once a second for
-/// /node.json, which is made at most twice a second, for all who ask, and not sent to who has it.
-/// A thread of its own, so that neither probes nor scrapes wait for it.
+/// Serves a page that shows this node live. The page gets /node.json once a second. The document is
+/// built at most twice a second for all clients, and is not sent to clients that have the current
+/// version. The server has its own thread, so that probes and scrapes do not wait for it.
 ///
 /// Threads: Start and Stop from one thread.
 class PageServer {
@@ -37,12 +37,12 @@ class PageServer {
   PageServer(const PageServer&) = delete;
   PageServer& operator=(const PageServer&) = delete;
 
-  /// Without `page_address`, nothing. Errors: kInvalidArgument for what is no address,
-  /// kUnavailable when it is taken.
+  /// Does nothing if `page_address` is empty. Errors: kInvalidArgument for an invalid address,
+  /// kUnavailable when it is in use.
   Status Start(const HttpOptions& options);
   void Stop();
 
-  /// Where it listens; 0 when it does not.
+  /// The port of the server; 0 if it does not listen.
   int port() const;
 
  private:

@@ -1,4 +1,4 @@
-// Joins the plugins' answers, and drops those that arrive when the cache is gone.
+// Joins the plugins' answers, and drops answers that arrive after the cache's end.
 #include "manager/podresources/allocatable_cache.h"
 
 #include <utility>
@@ -11,7 +11,7 @@ namespace qrm::manager {
 
 struct AllocatableCache::State {
   explicit State(prometheus::Family<prometheus::Counter>& errors)
-      : failures("what it can give out", errors) {}
+      : failures("its allocatable resources", errors) {}
 
   PluginFailures failures;
   Mutex mutex;

@@ -1,5 +1,5 @@
-// Caches what the node can give out, as the plugins last reported it: refreshed in the background,
-// read at once.
+// Caches the node's allocatable resources, as the plugins last reported them. It is refreshed in
+// the background, so that readers never wait.
 #pragma once
 
 #include <chrono>
@@ -27,11 +27,11 @@ class AllocatableCache {
   /// `errors`, counted by resource, and `plugins` outlive the cache.
   AllocatableCache(Plugins& plugins, prometheus::Family<prometheus::Counter>& errors);
 
-  /// Asks all plugins; their answers replace the cached ones. A plugin that fails costs its own
-  /// resources only. Of two rounds at once, the one that was begun later decides.
+  /// Asks all plugins; their answers replace the cached ones. If a plugin fails, only its resources
+  /// are missing. Of two rounds at once, the one that began later counts.
   void Refresh(std::chrono::steady_clock::duration timeout);
 
-  /// Does so when the latest round began longer than `max_age` ago.
+  /// Refreshes if the latest round began longer than `max_age` ago.
   void RefreshIfOlder(std::chrono::steady_clock::duration max_age,
                       std::chrono::steady_clock::duration timeout);
 

@@ -1,5 +1,5 @@
-// Asks kubelet with a List and a GetAllocatableResources in parallel, and gives the result to all
-// callers that wait.
+// Calls kubelet's List and GetAllocatableResources in parallel, and gives the result to all waiting
+// callers.
 #include "manager/podresources/kubelet_client.h"
 
 #include <atomic>
@@ -29,7 +29,7 @@ using Stub = ::v1::PodResourcesLister::Stub;
 
 constexpr std::chrono::milliseconds kReconnect{1000};
 
-/// Both calls of a round; the later one ends it.
+/// Both calls of a round; the one that ends last ends the round.
 struct Round {
   StatusOr<::v1::ListPodResourcesResponse> list;
   ::v1::AllocatableResourcesResponse allocatable;
@@ -66,7 +66,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
                           round->list = std::move(answer);
                           end();
                         }) &&
-        // Older kubelets do not have it; then there is nothing to add.
+        // Older kubelets do not have it: then no allocatable devices are added.
         rpc::StartUnary(limit, stub->async(), &Async::GetAllocatableResources, {},
                         [round, end](StatusOr<::v1::AllocatableResourcesResponse> answer) {
                           if (answer.ok()) {
@@ -74,7 +74,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
                           }
                           end();
                         });
-    QRM_CHECK(sent);  // they are never stopped: each ends by its deadline
+    QRM_CHECK(sent);  // `calls` is never stopped: each call ends by its deadline
   }
 
   void Finish(Round& round) {
@@ -111,7 +111,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   void Miss(const std::string& reason) QRM_REQUIRES(mutex) {
     errors.Increment();
     if (!failing) {
-      log::Warning("kubelet's devices unknown",
+      log::Warning("cannot get kubelet's devices",
                    {{"socket", options.socket_path}, {"error", reason}});
     }
     failing = true;

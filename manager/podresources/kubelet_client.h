@@ -1,4 +1,4 @@
-// Asks kubelet's own pod-resources socket, rarely enough for its rate limit.
+// Queries kubelet's own pod-resources socket, within its rate limit.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ class Counter;
 namespace qrm::manager {
 
 struct KubeletClientOptions {
-  std::string socket_path;  ///< empty: there is no kubelet to ask
+  std::string socket_path;  ///< empty: kubelet is not queried
   std::chrono::milliseconds timeout{1000};
-  /// An answer serves calls for that long. Source: kubelet answers 100 calls a second, of all its
+  /// How long an answer serves calls. Source: kubelet answers 100 calls a second, of all its
   /// clients together.
   std::chrono::milliseconds max_age{500};
-  /// The last good answer stands in for a kubelet that fails, for that long.
+  /// How long the last good answer is used while kubelet fails.
   std::chrono::seconds max_stale{60};
 };
 
@@ -31,15 +31,15 @@ class KubeletClient {
   /// `errors` outlives the client and the last call of `done`.
   KubeletClient(KubeletClientOptions options, prometheus::Counter& errors);
 
-  /// Who asks.
+  /// A caller that waits for the view.
   struct Asker {
     virtual ~Asker() = default;
     virtual void Take(const ViewPtr& view) = 0;
   };
 
-  /// Gives `asker` what kubelet says, never null: at once on this thread when it is known or there
-  /// is no kubelet, else on a thread of gRPC within the timeout. Equal answers are the same view.
-  /// Calls that come while kubelet is being asked share its answer.
+  /// Gives `asker` kubelet's view, never null: at once on this thread if it is known or there is no
+  /// kubelet, else on a thread of gRPC within the timeout. Equal answers are the same view. Calls
+  /// during a query share its answer.
   void Get(std::unique_ptr<Asker> asker);
 
  private:

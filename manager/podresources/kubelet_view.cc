@@ -1,4 +1,4 @@
-// Merges kubelet's answers into ours by pod and container name, since the API carries no UIDs.
+// Merges kubelet's answers into qrmd's by pod and container name, since the API carries no UIDs.
 #include "manager/podresources/kubelet_view.h"
 
 #include <unordered_map>

@@ -1,4 +1,4 @@
-// What kubelet itself says about the node: devices and claims that no plugin of ours hands out.
+// Kubelet's own devices and claims, which no plugin of qrmd allocates.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class KubeletView {
   const ::v1::ListPodResourcesResponse& list() const;
   const ::v1::AllocatableResourcesResponse& allocatable() const;
 
-  /// Both views tell the same of the pod. Cost: that of finding it and comparing its bytes.
+  /// Whether both views have the same about the pod. Cost: finding it and comparing its bytes.
   bool AgreesOn(const std::string& pod_namespace, const std::string& name,
                 const KubeletView& other) const;
 
@@ -39,7 +39,7 @@ class KubeletView {
 };
 
 /// Adds kubelet's devices and dynamic resources to the containers of `pod`, and the containers that
-/// only kubelet knows. CPUs and memory stay ours. A device without NUMA nodes loses its topology.
+/// only kubelet knows. Keeps CPUs and memory. A device without NUMA nodes loses its topology.
 void AddKubeletPod(const ::v1::PodResources& kubelet, ::v1::PodResources& pod);
 
 /// Adds kubelet's devices.

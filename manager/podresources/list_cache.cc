@@ -1,5 +1,5 @@
-// Caches the bytes of each pod by itself: a serialized response is those of its pods, one after
-// another.
+// Caches the bytes of each pod separately: a serialized response is the bytes of its pods, one
+// after another.
 #include "manager/podresources/list_cache.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct ListCache::Encoder {
 
   const std::set<std::string>& annotations;
   std::shared_ptr<std::string> bytes = std::make_shared<std::string>();
-  ::v1::ListPodResourcesResponse one;  // used again and again: it keeps its memory
+  ::v1::ListPodResourcesResponse one;  // reused, with its memory
 };
 
 std::shared_ptr<const std::string> ListCache::Answer(const StatePtr& state,

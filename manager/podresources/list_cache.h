@@ -1,4 +1,4 @@
-// Caches the encoded List answer, and encodes only the pods that changed.
+// Caches the encoded List answer, and encodes only pods that have changed.
 #pragma once
 
 #include <chrono>
@@ -27,34 +27,34 @@ class ListCache {
   using SteadyTime = std::chrono::steady_clock::time_point;
   using PodPtrs = std::vector<const checkpoint::PodRecord*>;
 
-  /// About what plugins should be asked now; the pods are those of the state that was answered.
+  /// The pods, of the answered state, that plugins should be asked about now.
   struct ToAsk {
     PodPtrs changed;  ///< pods that are new or have changed: every plugin
     PodPtrs others;   ///< the rest: the plugins of `resources`
     std::set<std::string> resources;
   };
 
-  /// `machine` outlives the cache. Of pods' annotations, only `annotations` are told.
+  /// `machine` outlives the cache. Of pods' annotations, answers have only `annotations`.
   explicit ListCache(const Machine& machine, std::set<std::string> annotations = {})
       : machine_(machine), annotations_(std::move(annotations)) {}
 
-  /// ListAnswer(*state, machine, *kubelet) with what plugins told, serialized, and with those
-  /// annotations only; whoever passes
-  /// `to_ask` asks. Cost: nothing for the state and the view of the last call; else a copy of the
-  /// bytes of pods that are the same in both, and an encoding of the others.
+  /// ListAnswer(*state, machine, *kubelet) with the plugins' reports and only those annotations,
+  /// serialized. A caller that passes `to_ask` has to ask. Cost: nothing for the state and the view
+  /// of the last call; else a copy of the bytes of pods that are the same in both, and an encoding
+  /// of the others.
   std::shared_ptr<const std::string> Answer(const StatePtr& state, const KubeletPtr& kubelet,
                                             ToAsk* to_ask = nullptr);
 
-  /// Adds what a plugin reported about a container of `pod`, which the caller keeps alive, to the
-  /// next answer; does nothing when the pod has changed since.
+  /// Adds a plugin's report about a container of `pod`, which the caller keeps alive, to the next
+  /// answer. Does nothing when the pod has changed since.
   void Tell(const checkpoint::PodRecord& pod, const std::string& container,
             const PlacedByResource& placed);
 
-  /// The first answer at or after `when` that is passed a ToAsk has the plugin of `resource` asked
-  /// about all pods.
+  /// At or after `when`, the first Answer with `to_ask` makes its caller ask the plugin of
+  /// `resource` about all pods.
   void AskAgain(const std::string& resource, SteadyTime when);
 
-  /// What plugins told of `pod`; null when nothing.
+  /// The plugins' reports about `pod`; null when there is none.
   std::shared_ptr<const PodPlacements> PlacementsOf(const checkpoint::PodRecord& pod) const;
 
  private:
@@ -62,7 +62,7 @@ class ListCache {
     std::size_t offset = 0;
     std::size_t size = 0;
     std::shared_ptr<const PodPlacements> placements;
-    bool stale = false;  ///< the bytes were made without these placements
+    bool stale = false;  ///< the bytes do not have these placements yet
   };
   /// Records are immutable and `state_` keeps them alive: the same address is the same record.
   using KeptByPod = std::unordered_map<const checkpoint::PodRecord*, Kept>;

@@ -1,4 +1,4 @@
-// Queues questions by plugin; each answer lets the next one start.
+// Queues questions by plugin; each answer starts the next question.
 #include "manager/podresources/placement_asker.h"
 
 #include <deque>
@@ -21,7 +21,7 @@ struct PlacementQuestion {
   std::string container;
 };
 
-/// What one plugin is to be asked.
+/// The questions for one plugin.
 struct Lane {
   std::deque<PlacementQuestion> queue;
   int under_way = 0;
@@ -40,7 +40,7 @@ std::set<std::string> PluginsToAsk(const Plugins& plugins, const std::set<std::s
   return resources;
 }
 
-/// True for failures that say nothing of the container that was asked for.
+/// True for failures of the plugin, which say nothing about the container.
 bool IsAway(const Status& status) {
   return status.code() == StatusCode::kUnavailable ||
          status.code() == StatusCode::kDeadlineExceeded;
@@ -54,10 +54,10 @@ struct PlacementAsker::State : std::enable_shared_from_this<State> {
       : plugins(all_plugins),
         timeout(call_timeout),
         listener(std::move(told_listener)),
-        failures("what its containers hold by place", errors) {}
+        failures("the NUMA nodes of its containers' allocations", errors) {}
 
-  /// Asks while there is something to ask and room. A plugin that is away answers inside the call:
-  /// the thread that pumps goes on then, and no other begins.
+  /// Asks while there are questions and room. A plugin that is not running answers within the call:
+  /// then the thread that pumps continues, and no other thread begins.
   void Pump(const std::string& resource) {
     {
       const MutexLock lock(mutex);

@@ -1,4 +1,4 @@
-// Asks plugins in the background, a few calls at a time, what containers hold by place.
+// Asks plugins in the background where containers' allocations are, a few calls at a time.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// One queue per plugin, so that one that is slow delays nobody else's answers. Built-in plugins
-/// are not asked, since our records have what they would report.
+/// Has one queue per plugin, so that a slow plugin does not delay the answers of others. Built-in
+/// plugins are not asked, since the records have what they would report.
 ///
 /// Threads: any.
 class PlacementAsker {
@@ -26,33 +26,33 @@ class PlacementAsker {
 
   /// Both run on any thread, and may still run after the asker is gone.
   struct Listener {
-    /// Learns what the plugin of `resource` told of a container of `pod`, which `state` keeps
-    /// alive.
+    /// Receives the report of the plugin of `resource` about a container of `pod`, which `state`
+    /// keeps alive.
     std::function<void(const StatePtr& state, const checkpoint::PodRecord& pod,
                        const std::string& container, const PlacedByResource& placed)>
         on_told;
-    /// The plugin was away or too slow, and is not asked what else was to be asked.
+    /// The plugin is not running or was too slow, and its other questions are dropped.
     std::function<void(const std::string& resource)> on_away;
   };
 
-  /// Calls of one plugin under way at once: admissions come first.
+  /// Calls to one plugin at once; few, because admissions come first.
   static constexpr int kAtOnce = 4;
 
   /// `plugins` and `errors`, counted by resource, outlive the asker and its calls.
   PlacementAsker(Plugins& plugins, prometheus::Family<prometheus::Counter>& errors,
                  std::chrono::milliseconds timeout, Listener listener);
-  /// Asks no more.
+  /// Drops all questions.
   ~PlacementAsker();
   PlacementAsker(const PlacementAsker&) = delete;
   PlacementAsker& operator=(const PlacementAsker&) = delete;
 
-  /// Asks about all containers of `pods`, which are of `state`, the live plugins that gave them
-  /// something: all, or those of `only`. A plugin that fails costs its own resources only; one
-  /// without the call is no error. Returns at once.
+  /// Asks about all containers of `pods`, which are of `state`: the running plugins that gave them
+  /// allocations, all or those of `only`. If a plugin fails, only its resources are missing; a
+  /// plugin without the call is not an error. Returns at once.
   void Ask(const StatePtr& state, const std::vector<const checkpoint::PodRecord*>& pods,
            const std::set<std::string>& only = {});
 
-  /// The plugins that failed, which forget themselves with their next answer or with Forget.
+  /// The plugins that failed; a plugin's next answer, or Forget, removes it.
   PluginFailures& failures();
 
  private:

@@ -16,7 +16,7 @@ PluginFailures::PluginFailures(std::string untold, prometheus::Family<prometheus
 
 void PluginFailures::Add(const std::string& resource, const Status& why) {
   errors_.Add({{"resource", resource}}).Increment();
-  log::Debug("plugin does not tell",
+  log::Debug("plugin does not report",
              {{"resource", resource}, {"what", untold_}, {"error", MessageOf(why)}});
   const MutexLock lock(mutex_);
   reasons_[resource] = MessageOf(why);
@@ -32,7 +32,7 @@ std::vector<std::string> PluginFailures::Sentences() const {
   std::vector<std::string> sentences;
   sentences.reserve(reasons_.size());
   for (const auto& [resource, reason] : reasons_) {
-    sentences.push_back(fmt::format("plugin {} does not tell {}: {}", resource, untold_, reason));
+    sentences.push_back(fmt::format("plugin {} does not report {}: {}", resource, untold_, reason));
   }
   return sentences;
 }

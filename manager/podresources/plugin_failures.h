@@ -16,11 +16,11 @@ class Family;
 
 namespace qrm::manager {
 
-/// Counts failed answers of one kind, and keeps each plugin's latest until its next good one.
+/// Counts failed answers of one kind, and keeps each plugin's latest failure until it answers.
 /// Threads: any.
 class PluginFailures {
  public:
-  /// `untold` completes "plugin NAME does not tell ..."; `errors`, counted by resource, outlives
+  /// `untold` completes "plugin NAME does not report ..."; `errors`, counted by resource, outlives
   /// this.
   PluginFailures(std::string untold, prometheus::Family<prometheus::Counter>& errors);
 
@@ -28,7 +28,7 @@ class PluginFailures {
   /// The plugin answered, or was replaced.
   void Forget(const std::string& resource);
 
-  /// One for each plugin that fails, by name: what its containers or the node lack, and why.
+  /// One for each plugin that fails, by name: what it does not report, and why.
   std::vector<std::string> Sentences() const;
 
  private:

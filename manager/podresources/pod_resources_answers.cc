@@ -1,5 +1,5 @@
-// Builds the API's messages from records. What has no NUMA node gets no topology: an empty one
-// means "nowhere".
+// Builds the API's messages from records. Values without a NUMA node get no topology: an empty one
+// would mean "on no node".
 #include "manager/podresources/pod_resources_answers.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool IsMemory(std::string_view resource) {
   return resource == kMemory || resource.substr(0, kHugepagesPrefix.size()) == kHugepagesPrefix;
 }
 
-/// The CPUs that belong to the container alone.
+/// The exclusive CPUs of the allocation.
 CpuSet ExclusiveCpus(const ResourceAllocation& allocation) {
   if (!allocation.exclusive || allocation.oci_property != kCpusetCpus) {
     return {};
@@ -36,7 +36,7 @@ CpuSet ExclusiveCpus(const ResourceAllocation& allocation) {
   return CpuSet::Parse(allocation.value).value_or(CpuSet{});
 }
 
-/// Amounts come from plugins: what is no number of bytes counts as none.
+/// Amounts come from plugins: an amount that is not a number of bytes counts as 0.
 uint64_t BytesOf(double amount) {
   constexpr double kLimit = 9.0e18;
   return amount >= 1 && amount < kLimit ? static_cast<uint64_t>(amount) : 0;
@@ -57,7 +57,7 @@ void AddMemoryBlock(const std::string& type, uint64_t bytes, const std::vector<i
   }
 }
 
-/// A block per NUMA node when the amounts are known by node, else one for all its nodes.
+/// A block per NUMA node if the amounts by node are known, else one block for all nodes.
 void AddMemory(const std::string& resource, const ResourceAllocation& allocation,
                ::v1::ContainerResources& container) {
   if (!allocation.amount_by_node.empty()) {
@@ -86,7 +86,7 @@ AmountByNode CountByNode(const CpuSet& cpus, const Machine& machine) {
   return amounts;
 }
 
-/// Amounts by node as the plugin gave them, else counted from `own_cpus`.
+/// Amounts by node from the plugin, else counted from `own_cpus`.
 void AddTopologyAware(const std::string& resource, const ResourceAllocation& allocation,
                       const CpuSet& own_cpus, const Machine& machine,
                       ::v1::ContainerResources& container) {
@@ -109,7 +109,7 @@ void AddTopologyAware(const std::string& resource, const ResourceAllocation& all
 
 using TopologyAwareQuantities = ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>;
 
-/// A plugin that tells no places leaves those that we know.
+/// If a plugin reports no amounts by node, those of the record stay.
 void ReplaceQuantities(const std::vector<PlacedQuantity>& told, TopologyAwareQuantities& list) {
   if (told.empty()) {
     return;
@@ -139,7 +139,7 @@ void ReplaceQuantities(const std::vector<PlacedQuantity>& told, TopologyAwareQua
   return added;
 }
 
-/// What plugins reported takes precedence over our records.
+/// Plugins' reports take precedence over the record.
 void Overlay(const PlacedByResource& told, ::v1::ContainerResources& container) {
   for (const auto& [name, placed] : told) {
     ::v1::TopologyAwareResource& message = ResourceOf(container, name);
@@ -175,8 +175,8 @@ struct ListedContainer {
   const ContainerRecord* record;
 };
 
-/// As kubelet lists them: sidecars that are init containers, then app containers, in the order of
-/// the spec. Source: Kubernetes 1.36, podresources server v1.
+/// In kubelet's order: sidecars that are init containers, then app containers, in the order of the
+/// spec. Source: Kubernetes 1.36, podresources server v1.
 std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
   std::vector<ListedContainer> listed;
   for (const auto& [name, record] : pod.containers) {

@@ -1,4 +1,4 @@
-// What the pod-resources API answers: pure functions from the node's state to messages.
+// The answers of the pod-resources API: pure functions from the node's state to messages.
 #pragma once
 
 #include <map>
@@ -27,42 +27,41 @@ class ListPodResourcesResponse;
 
 namespace qrm::manager {
 
-/// What plugins told of a pod's containers by place, by container name.
+/// The plugins' reports about a pod's containers, by container name.
 using PodPlacements = std::map<std::string, PlacedByResource>;
 
-/// All admitted pods, then those that only kubelet knows. In each, sidecars come first, then app
-/// containers, each in the order of the pod's spec; init and ephemeral containers are left out, as
-/// kubelet does. Cost: linear in the records.
+/// All admitted pods, then pods that only kubelet knows. In each, sidecars come first, then app
+/// containers, each in the order of the pod's spec; like kubelet, it leaves out init and ephemeral
+/// containers. Cost: linear in the records.
 ::v1::ListPodResourcesResponse ListAnswer(const checkpoint::NodeState& state,
                                           const Machine& machine, const KubeletView& kubelet);
 
-/// Fills `message`, which is empty, with what ListAnswer says about one pod. What plugins told goes
-/// before what the records say; null where they were not asked.
+/// Fills the empty `message` with ListAnswer's data of one pod. The plugins' reports take
+/// precedence over the records; null if the plugins were not asked.
 void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
              const PodPlacements* placements, ::v1::PodResources& message);
 
-/// Takes the annotations out of `pod` that `told` does not name: they are its tenant's, whoever
-/// reads the answer.
+/// Removes the annotations that are not in `told` from `pod`: tenants write them, and every reader
+/// of the answer would see them.
 void KeepAnnotations(const std::set<std::string>& told, ::v1::PodResources& pod);
 
 /// The pods of `kubelet` that `state` does not know.
 std::vector<const ::v1::PodResources*> KubeletsOwnPods(const checkpoint::NodeState& state,
                                                        const KubeletView& kubelet);
 
-/// The same as ListAnswer in the first version of the API, which knows devices only.
+/// The same as ListAnswer in the first version of the API, which has devices only.
 ::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const checkpoint::NodeState& state,
                                                         const KubeletView& kubelet);
 
-/// One pod. Errors: kUnknown with kubelet's text, on which clients match, for a pod that is not
-/// there.
+/// One pod. Errors: kUnknown for an unknown pod, with kubelet's text, on which clients match.
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const checkpoint::NodeState& state,
                                                   const Machine& machine,
                                                   const KubeletView& kubelet,
                                                   const ::v1::GetPodResourcesRequest& request,
                                                   const PodPlacements* placements = nullptr);
 
-/// Capacity less reservations, whatever is in use. CPU ids are those that a plugin named, or all of
-/// the machine's when its amount says that none is reserved; devices are kubelet's.
+/// Capacity less reservations, in use or not. CPU ids are those that a plugin reported, or all of
+/// the machine if its amount shows that none is reserved; devices are kubelet's.
 ::v1::AllocatableResourcesResponse AllocatableAnswer(const AllocatableByResource& allocatable,
                                                      const Machine& machine,
                                                      const KubeletView& kubelet);

@@ -18,7 +18,7 @@ config::ConfigKey GroupKey(std::string name, std::optional<gid_t>& place, std::s
             QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
             const auto group = ParseNumber<gid_t>(text);
             if (!group.has_value()) {
-              return section.Error(key, fmt::format("is '{}', which is no group id", text),
+              return section.Error(key, fmt::format("is '{}', which is not a group id", text),
                                    "write a number such as 1000");
             }
             place = group;

@@ -14,15 +14,15 @@ namespace qrm::manager {
 
 struct PodResourcesOptions {
   std::string socket = "/var/lib/qrm/pod-resources/kubelet.sock";
-  /// Kubelet's own socket, whose devices and dynamic resources are added to our answers, and the
-  /// pods that only kubelet knows; empty, or the same as `socket`: none. A call waits for it up to
-  /// the timeout.
+  /// Kubelet's own socket. Answers also have its devices and dynamic resources, and the pods that
+  /// only kubelet knows. Empty, or the same as `socket`: not queried. A call waits for it up to the
+  /// timeout.
   std::string kubelet_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::chrono::milliseconds kubelet_timeout{1000};
-  /// Off: the method answers as a kubelet in which its feature gate is off.
+  /// Off: the method answers like a kubelet without its feature gate.
   bool allocatable_enabled = true;
   bool get_enabled = true;
-  /// The annotations of pods that answers carry: those that say where a pod belongs.
+  /// The annotations of pods that answers have: those that determine where a pod belongs.
   std::vector<std::string> annotations = {"katalyst.kubewharf.io/qos_level",
                                           "katalyst.kubewharf.io/cpu_enhancement",
                                           "katalyst.kubewharf.io/memory_enhancement",
@@ -30,14 +30,14 @@ struct PodResourcesOptions {
                                           "katalyst.kubewharf.io/pod_type",
                                           "kubernetes.io/pod-role",
                                           "kubernetes.io/resource-type"};
-  /// Per process that calls. Source: kubelet's limit for all its clients together.
+  /// Per calling process. Source: kubelet's limit for all its clients together.
   int qps = 100;
   int burst = 10;
-  std::optional<gid_t> group;                      ///< who besides root may use the socket
+  std::optional<gid_t> group;                      ///< may use the socket, besides root
   std::chrono::milliseconds plugin_timeout{1000};  ///< of a call to a plugin
-  /// Before a plugin that did not answer is asked again what its containers hold.
+  /// Until a plugin that did not answer is asked about its containers again.
   std::chrono::milliseconds plugin_retry{10'000};
-  /// A call that finds an older answer of the plugins gets it, and has them asked for the next one.
+  /// A call that finds an older answer of the plugins returns it, and starts a refresh.
   std::chrono::milliseconds allocatable_max_age{5000};
 };
 
@@ -47,20 +47,21 @@ inline std::vector<config::ConfigKey> PodResourcesKeys(PodResourcesOptions& opti
   return {
       config::PathKey("pod-resources-socket", options.socket,
                       "Serves kubelet's PodResourcesLister for exporters and other readers."),
-      config::TextKey("kubelet-pod-resources-socket", options.kubelet_socket,
-                      "absolute path; empty: not asked",
-                      "Kubelet's own socket: its devices and claims are added to our answers when "
-                      "it is there."),
+      config::TextKey(
+          "kubelet-pod-resources-socket", options.kubelet_socket, "absolute path; empty: not used",
+          "Kubelet's own socket. If it exists, qrmd adds kubelet's devices and claims to "
+          "its answers."),
       config::SwitchKey("pod-resources-get", options.get_enabled,
-                        "Whether Get answers; off, it fails as in a kubelet without it."),
+                        "Whether Get is enabled. If not, it fails as in a kubelet without it."),
       config::SwitchKey("pod-resources-allocatable", options.allocatable_enabled,
-                        "Whether GetAllocatableResources answers; off, it fails as in a kubelet "
-                        "without it."),
+                        "Whether GetAllocatableResources is enabled. If not, it fails as in a "
+                        "kubelet without it."),
       config::WordsKey("pod-resources-annotations", options.annotations, "list of annotation keys",
-                       "The annotations of pods that answers carry; others may hold anything that "
-                       "a tenant wrote."),
+                       "The annotations of pods that answers contain. Others are left out, since "
+                       "tenants can write anything into them."),
       GroupKey("pod-resources-group", options.group,
-               "Who besides root may use pod-resources-socket; by default qrmd's own group."),
+               "The group that may use pod-resources-socket, besides root. The default is qrmd's "
+               "own group."),
   };
 }
 

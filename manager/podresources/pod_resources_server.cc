@@ -31,21 +31,21 @@ constexpr char kAllocatableDisabled[] = "Pod Resources API GetAllocatableResourc
 constexpr char kGetDisabled[] = "PodResources API Get method disabled";
 constexpr char kNotRestored[] =
     "cannot list pods: qrmd has not restored its state yet; try again in a second";
-/// A caller that keeps calling at this many times its rate is disconnected, since refusing its
+/// A caller that keeps calling at this many times its rate is disconnected, since rejecting its
 /// calls costs too much.
 constexpr int kFloodFactor = 10;
 /// A request names a namespace and a pod.
 constexpr int kMaxRequestBytes = 4 << 10;
-/// New connections a second of one process; clients keep theirs.
+/// New connections a second of one process; clients reuse theirs.
 constexpr int kConnectionsPerSecond = 50;
 constexpr char kNotAsked[] =
-    "cannot tell what is allocatable: the plugins have not answered yet; try again in a second";
+    "cannot list allocatable resources: the plugins have not answered yet; try again in a second";
 
 grpc::Status FailedPrecondition(const char* text) {
   return {grpc::StatusCode::FAILED_PRECONDITION, text};
 }
 
-/// What plugins tell goes into `cache`; one that is away is asked again after `retry`.
+/// Plugins' reports go into `cache`; a plugin that is not running is asked again after `retry`.
 PlacementAsker::Listener ToCache(const std::shared_ptr<ListCache>& cache,
                                  std::chrono::milliseconds retry) {
   return {
@@ -58,7 +58,7 @@ PlacementAsker::Listener ToCache(const std::shared_ptr<ListCache>& cache,
           }};
 }
 
-/// `bytes` without a copy: they live as long as gRPC needs them.
+/// `bytes` without a copy: they live for as long as gRPC needs them.
 grpc::ByteBuffer Refer(std::shared_ptr<const std::string> bytes) {
   using Holder = std::shared_ptr<const std::string>;
   auto* holder = new Holder(std::move(bytes));
@@ -69,7 +69,7 @@ grpc::ByteBuffer Refer(std::shared_ptr<const std::string> bytes) {
   return {&slice, 1};
 }
 
-// Whoever takes kubelet's place, at its own socket, has no kubelet to ask.
+// If qrmd serves kubelet's own socket path, there is no kubelet to query.
 std::string KubeletSocketOf(const PodResourcesOptions& options) {
   return options.kubelet_socket == options.socket ? std::string() : options.kubelet_socket;
 }
@@ -98,7 +98,7 @@ struct PodResourcesServer::Impl {
                 .max_request_bytes = kMaxRequestBytes,
                 .connections = {.per_second = kConnectionsPerSecond}}) {}
 
-  /// False when the caller is too fast; counts the call, and disconnects a caller that goes on.
+  /// False when the caller is too fast; counts the call, and disconnects a caller that continues.
   bool IsInTime(const std::string& grpc_peer) {
     const PeerCredentials peer = server.FindPeer(grpc_peer).value_or(PeerCredentials{});
     const auto now = std::chrono::steady_clock::now();
@@ -107,17 +107,16 @@ struct PodResourcesServer::Impl {
     }
     metrics.rate_limited_total.Increment();
     if (!rejections.Allow(peer, now)) {
-      Reject(
-          Rejected::kGrpcCalls,
-          fmt::format("cannot serve process {} of user {}: it goes on calling {} beyond {} calls "
-                      "a second; see what it is",
-                      peer.pid, peer.uid, options.socket, options.qps));
+      Reject(Rejected::kGrpcCalls,
+             fmt::format("cannot serve process {} of user {}: it keeps calling {} at more than {} "
+                         "calls a second; check that process",
+                         peer.pid, peer.uid, options.socket, options.qps));
       server.Disconnect(grpc_peer);
     }
     return false;
   }
 
-  /// What a call counts as.
+  /// The counters of a call.
   struct Counters {
     prometheus::Counter& all;
     prometheus::Counter& requests;
@@ -148,7 +147,7 @@ struct PodResourcesServer::Impl {
   };
 
   /// Finishes the call with `answer(kubelet's view)`, unless the caller is too fast or the state is
-  /// not restored, and counts.
+  /// not restored, and counts it.
   template <typename Answer>
   grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, Counters counters,
                                   Answer answer) {
@@ -175,7 +174,7 @@ struct PodResourcesServer::Impl {
       return {grpc::StatusCode::UNKNOWN, kGetDisabled};
     }
     const auto state = snapshots.Load();
-    AnswerList(state, view);  // has plugins asked about what is new
+    AnswerList(state, view);  // asks plugins about new pods
     const auto* pod = state->FindPodByName(request.pod_namespace(), request.pod_name());
     const auto placements = pod == nullptr ? nullptr : list->PlacementsOf(*pod);
     auto answer = GetAnswer(*state, machine, *view, request, placements.get());
@@ -198,7 +197,7 @@ struct PodResourcesServer::Impl {
     return bytes;
   }
 
-  /// The same bytes as long as neither changes: clients that do not read them share them.
+  /// The same bytes while neither changes: clients that do not read their answers share them.
   std::shared_ptr<const std::string> AnswerV1Alpha1(const ListCache::StatePtr& state,
                                                     const KubeletClient::ViewPtr& view) {
     {
@@ -243,7 +242,7 @@ struct PodResourcesServer::Impl {
             .answer = {.at = bytes.get(), .bytes = bytes->size(), .owner = bytes}};
   }
 
-  /// List answers with bytes that are ready; the others are messages.
+  /// List answers with ready bytes; the other methods answer with messages.
   using V1Service = ::v1::PodResourcesLister::WithRawCallbackMethod_List<
       ::v1::PodResourcesLister::WithCallbackMethod_GetAllocatableResources<
           ::v1::PodResourcesLister::WithCallbackMethod_Get<::v1::PodResourcesLister::Service>>>;
@@ -311,8 +310,8 @@ struct PodResourcesServer::Impl {
   PodResourcesMetrics& metrics;
   const std::function<bool()> restored;
   const PodResourcesOptions options;
-  const std::set<std::string> annotations;  // that answers carry
-  const std::shared_ptr<ListCache> list;    // outlives the questions that are under way
+  const std::set<std::string> annotations;  // of pods, in answers
+  const std::shared_ptr<ListCache> list;    // outlives the questions under way
   PlacementAsker asker;
   AllocatableCache allocatable;
   KubeletClient kubelet;

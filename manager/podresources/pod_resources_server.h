@@ -1,4 +1,4 @@
-// The pod-resources socket: kubelet's API, answered from our snapshot.
+// The pod-resources socket: kubelet's API, answered from qrmd's snapshot.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class Plugins;
 struct PodResourcesMetrics;
 
 /// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk;
-/// only kubelet, when its socket is named, is asked on the way.
+/// it only waits for kubelet, if kubelet's socket is configured.
 /// Threads: Start and Stop from one thread, the others from any.
 class PodResourcesServer {
  public:
@@ -39,19 +39,19 @@ class PodResourcesServer {
   Status Start();
   void Stop();
 
-  /// Asks the plugins anew what the node can give out; the answer replaces the cached one when all
-  /// have answered or the timeout is over. Returns at once.
+  /// Asks the plugins for the node's allocatable resources again. The answer replaces the cached
+  /// one when all have answered or the timeout has passed. Returns at once.
   void RefreshAllocatable();
 
-  /// What the plugins last told that the node can give out, and asks them again when that is old.
-  /// Null until they have told.
+  /// The node's allocatable resources, as the plugins last reported them; starts a refresh when
+  /// they are old. Null until the plugins have answered.
   std::shared_ptr<const AllocatableByResource> Allocatable();
 
-  /// The plugin of `resource` registered, is back, or says that its allocations changed: does so,
-  /// and has it asked at the next List what its containers hold. Returns at once.
+  /// The plugin of `resource` has registered, runs again, or has changed its allocations:
+  /// refreshes, and asks it about its containers at the next List. Returns at once.
   void OnPluginChanged(const std::string& resource);
 
-  /// One sentence for each plugin without whose answers ours lack its resources. Threads: any.
+  /// One sentence for each plugin whose resources are missing in answers. Threads: any.
   std::vector<std::string> Problems() const;
 
  private:

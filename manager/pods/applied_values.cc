@@ -1,4 +1,4 @@
-// Compares cpusets, and drops recorded values that no longer hold.
+// Compares cpusets, and drops recorded values that containers do not have.
 #include "manager/pods/applied_values.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using checkpoint::NodeState;
 
 namespace {
 
-/// True when `ours` and `b` name the same ids but for `ignored`, however they are written.
+/// True when `ours` and `b` list the same ids except for `ignored`, however they are written.
 template <typename Set>
 bool IsSameList(const std::string& ours, const std::string& b, const Set& ignored = {}) {
   if (ours == b) {

@@ -1,4 +1,4 @@
-// Queues pods whose sandboxes have stopped, which all wait equally long.
+// Queues pods whose sandboxes have stopped; all wait equally long.
 #include "manager/pods/ended_pods.h"
 
 #include <deque>
@@ -30,8 +30,8 @@ struct EndedPods::Impl : std::enable_shared_from_this<EndedPods::Impl> {
   const std::chrono::milliseconds delay;
   boost::asio::steady_timer timer;
   std::deque<Waiting> queue;
-  std::set<std::string> unwanted;  // UIDs of pods that do not come back
-  std::set<std::string> missing;   // ids of sandboxes, in the latest list
+  std::set<std::string> unwanted;  // UIDs of pods that do not restart
+  std::set<std::string> missing;   // ids of sandboxes that the latest list did not have
   bool stopped = false;
 };
 
@@ -82,7 +82,7 @@ bool EndedPods::FindRemoved(const std::vector<RuntimePod>& pods) {
       if (!missing_before.contains(id)) {
         impl_->missing.insert(id);
       } else if (!impl_->parts.live.RemovePod(uid, id)) {
-        log::Info("pod was removed unheard", {{"uid", uid}});
+        log::Info("pod was removed without an event", {{"uid", uid}});
         any_is_gone = true;
       }
     }
@@ -136,7 +136,7 @@ void EndedPods::Impl::ForgetDue() {
     queue.pop_front();
     if (Forget(uid)) {
       any = true;
-    } else if (parts.live.HasStopped(uid)) {  // and a container outlives its sandbox
+    } else if (parts.live.HasStopped(uid)) {  // a container has outlived its sandbox
       queue.push_back({uid, steady_clock::now() + delay});
     }
   }

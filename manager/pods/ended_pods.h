@@ -1,4 +1,4 @@
-// Detects pods that have ended for good although the runtime still has their sandboxes.
+// Detects terminated pods whose sandboxes the runtime still has.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 
 namespace qrm::manager {
 
-/// Forgets a pod a while after its sandboxes have stopped and its containers have ended, at once
-/// when it does not come back: kubelet keeps the sandbox of a finished job for as long as the job's
-/// pod is listed by the API server, which may be days. A pod whose sandbox is only replaced has a
-/// new one by then. An admission that lacks room does not wait for it (PodPlacer).
+/// Forgets a pod some time after its sandboxes have stopped and its containers have ended, or at
+/// once if kubelet has deleted it. Kubelet keeps the sandbox of a finished job for as long as the
+/// API server lists its pod, which may be days. A pod whose sandbox is only replaced has a new one
+/// within that time. An admission that lacks room does not wait for it (PodPlacer).
 ///
 /// Threads: the I/O loop, or before it runs.
 class EndedPods {
@@ -33,16 +33,16 @@ class EndedPods {
   EndedPods& operator=(const EndedPods&) = delete;
 
   void OnStopped(const std::string& pod_uid, const std::string& pod_id);
-  /// Takes over which of the listed sandboxes are ready: one that is not has stopped.
+  /// Notes which of the listed sandboxes are ready, and which have stopped.
   void OnListed(const std::vector<RuntimePod>& pods,
                 std::chrono::steady_clock::time_point asked_at =
                     std::chrono::steady_clock::time_point::max());
-  /// `pods` are all that there are. A sandbox that is known and missing here twice in a row was
-  /// removed unheard; once proves nothing, since it may be newer than the list: false then.
+  /// `pods` are all that exist. A known sandbox that is missing from two lists in a row was removed
+  /// without an event. The first time it may only be newer than the list: then the result is false.
   bool FindRemoved(const std::vector<RuntimePod>& pods);
-  /// The pod does not come back: it is forgotten as soon as it has ended.
+  /// The pod does not restart: it is forgotten as soon as it has ended.
   void ReleaseEnded(const std::string& pod_uid);
-  /// Nothing is forgotten after it.
+  /// No pod is forgotten after it.
   void Stop();
 
  private:

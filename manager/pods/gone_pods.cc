@@ -1,4 +1,4 @@
-// Judges by the time since a pod was last listed, and by the cgroups of its containers.
+// Decides by the time since a pod was last listed, and by the cgroups of its containers.
 #include "manager/pods/gone_pods.h"
 
 #include <utility>

@@ -11,17 +11,17 @@
 
 namespace qrm::manager {
 
-/// Whose a list is: that of a runtime that knows the known pods, or perhaps of another one.
+/// Whether a list is from the runtime that has the known pods, or perhaps from another one.
 enum class ListTrust { kOurs, kMaybeAnothers };
 
-/// Remembers since when each known pod is missing, and which cgroups its containers had.
+/// Remembers since when each known pod has been missing, and the cgroups of its containers.
 ///
 /// Threads: one.
 class GonePods {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// `read_cpuset` tells by kNotFound that a cgroup is gone; empty: nobody looks.
+  /// `read_cpuset` returns kNotFound for a cgroup that is gone; empty: cgroups are not read.
   GonePods(CpusetSource read_cpuset, std::chrono::milliseconds gone_after);
 
   /// Forgets everything.
@@ -29,7 +29,7 @@ class GonePods {
   /// A container of the pod has this cgroup.
   void NoteCgroup(const std::string& pod_uid, const std::string& cgroups_path);
 
-  /// Those of `known` that are not in `listed` but may still be there at `now`. A list that is
+  /// The pods of `known` that are not in `listed` but may still exist at `now`. A list that is
   /// empty, or perhaps another runtime's, proves nothing without the cgroups.
   std::set<std::string> Doubtful(const std::set<std::string>& known,
                                  const std::set<std::string>& listed, Time now,

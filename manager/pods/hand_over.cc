@@ -23,18 +23,18 @@ namespace {
 
 using checkpoint::ContainerRecord;
 
-/// What runc takes for an update on a busy node.
+/// The time that runc takes for an update on a busy node.
 constexpr std::chrono::milliseconds kLongestUpdate{200};
 constexpr std::chrono::milliseconds kLookPeriod{1};
 
-/// The container itself does, and those that run in turn with it, by the checks of their
-/// admissions.
+/// True for the container itself, and for containers that by their admissions' checks run in turn
+/// with it.
 bool OwnsSomeOf(const ContainerRecord& record, const CpuSet& cpus) {
   return OwnedCpus(record.allocations).Intersects(cpus);
 }
 
-/// Whether lists may have some of a set of CPUs, as those do that say nothing. Most containers have
-/// the list of another one: each is read once.
+/// Whether a list may have some of a set of CPUs; an empty one may. Most containers have the same
+/// list as another container: each list is parsed once.
 class MayBeAmong {
  public:
   explicit MayBeAmong(const CpuSet& cpus) : cpus_(cpus) {}
@@ -54,15 +54,14 @@ class MayBeAmong {
   std::unordered_map<std::string, bool> known_;
 };
 
-/// Whether the container may have some of the CPUs in the kernel.
+/// Whether the cgroup of the container may have some of the CPUs.
 bool MayHave(const ContainerRecord& record, MayBeAmong& among) {
   const std::set<std::string> lists = checkpoint::CpuListsOf(record);
   return std::any_of(lists.begin(), lists.end(),
                      [&](const std::string& list) { return among(list); });
 }
 
-/// Whether anybody but those who own some of `cpus` may have some. Cost: O(different lists +
-/// owners).
+/// Whether containers that own none of `cpus` may have some. Cost: O(different lists + owners).
 bool OthersMayHave(const checkpoint::NodeState& state, const CpuSet& cpus, MayBeAmong& among) {
   std::size_t containers = 0;
   for (const auto& [list, having] : state.cpu_lists()) {
@@ -80,7 +79,7 @@ bool OthersMayHave(const checkpoint::NodeState& state, const CpuSet& cpus, MayBe
   return containers > 0;
 }
 
-/// Where nobody owns CPUs.
+/// All CPUs that are not exclusive.
 CpuSet FreeForAll(const NodeCpusets& node) {
   return node.machine.cpu_set() - OwnedCpus(node.state) - node.machine.OfflineNow();
 }
@@ -92,17 +91,17 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
   }
   const StatusOr<CgroupCpuset> has = node.read(container->cgroups_path);
   if (!has.ok() || !has->cpus.Intersects(cpus)) {
-    return OkStatus();  // it is gone, or elsewhere
+    return OkStatus();  // it is gone, or has other CPUs
   }
   const CpuSet rest = has->cpus - cpus;
   const CpuSet left = rest.Empty() ? FreeForAll(node) : rest;
   if (left.Empty()) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "container {} of pod {} runs on CPUs {}, and others own all that there are; "
-                  "delete its pod",
+                  "container {} of pod {} runs on CPUs {}, but all CPUs are exclusive to other "
+                  "containers; delete its pod",
                   key.container, key.pod_uid, ToString(has->cpus));
   }
-  node.live.Defer(key, container->id, left);  // before, so that no update in between goes unseen
+  node.live.Defer(key, container->id, left);  // before the write: an update in between is seen
   if (const Status written = WriteCpus(*has, left); !written.ok()) {
     node.live.Defer(key, container->id, has->cpus);
     return Annotate(written, fmt::format("container {} of pod {} does not leave CPUs {}",
@@ -111,7 +110,7 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
   return OkStatus();
 }
 
-/// Until the runtime has written to the container's cgroup what it was told; false when it has not
+/// Waits until the runtime has written its update to the container's cgroup; false when it has not
 /// by `deadline`.
 bool AwaitWrite(const ContainerKey& key, const CpuSet& told, const NodeCpusets& node,
                 Deadline deadline) {
@@ -127,14 +126,14 @@ bool AwaitWrite(const ContainerKey& key, const CpuSet& told, const NodeCpusets& 
     if (std::chrono::steady_clock::now() >= deadline) {
       return false;
     }
-    std::this_thread::sleep_for(kLookPeriod);  // the kernel tells nobody
+    std::this_thread::sleep_for(kLookPeriod);  // the kernel has no event for it
   }
 }
 
 void WarnOfSlowUpdate(const ContainerKey& key, const CpuSet& told) {
   log::Warning(
-      "a container may get CPUs of another one for an instant: the runtime has not written its "
-      "update yet; it leaves them again before their owner starts",
+      "a container may briefly get exclusive CPUs of another container: the runtime has not "
+      "written its update yet; the container leaves these CPUs before their owner starts",
       {{"pod", key.pod_uid}, {"container", key.container}, {"told", ToString(told)}});
 }
 
@@ -144,7 +143,7 @@ bool IsAnOwner(const ContainerKey& key, const ContainerKey& owner, const CpuSet&
   return key == owner || (record != nullptr && OwnsSomeOf(*record, cpus));
 }
 
-/// Those whose updates are under way leave `cpus`, which `owner` has, as soon as they have them.
+/// Containers with updates under way leave `cpus`, which `owner` has, as soon as they get them.
 Status LeaveAfterUpdates(const ContainerKey& owner, const CpuSet& cpus, const NodeCpusets& node) {
   const Deadline deadline = DeadlineAfter(kLongestUpdate);
   for (const auto& [key, told] : node.updates.With(cpus)) {
@@ -161,9 +160,9 @@ Status LeaveAfterUpdates(const ContainerKey& owner, const CpuSet& cpus, const No
   return OkStatus();
 }
 
-/// Those that have some of `cpus` by what was written to their cgroups leave them. One of which the
-/// runtime is being told has them already, and again when the runtime writes them: what it leaves
-/// first shows when that is.
+/// Containers that have some of `cpus` by values written to their cgroups leave them. If the
+/// runtime is taking such a value, the container gets the CPUs again when the runtime writes it.
+/// The first leave is needed to see that write.
 Status LeaveDeferred(const ContainerKey& owner, const CpuSet& cpus, const NodeCpusets& node) {
   const Deadline deadline = DeadlineAfter(kLongestUpdate);
   for (const auto& [key, deferred] : node.live.DeferredWith(cpus)) {

@@ -1,4 +1,4 @@
-// Keeps the CPUs that containers have for themselves clear of others, in the kernel and at once.
+// Keeps other containers off exclusive CPUs, by writing to cgroups without delay.
 #pragma once
 
 #include "api/base/status.h"
@@ -12,31 +12,32 @@
 
 namespace qrm::manager {
 
-/// What runs on a node, and what of it is on record.
+/// The containers of a node, running and on record.
 struct NodeCpusets {
   const checkpoint::NodeState& state;
-  LiveContainers& live;  ///< of those that lose CPUs, the runtime is told later
+  LiveContainers& live;  ///< notes cpusets that the runtime has to take later
   const Machine& machine;
-  const CpusetSource& read;  ///< empty: nothing is done
-  UpdatesUnderWay& updates;  ///< those that are found written are forgotten
+  const CpusetSource& read;  ///< empty: no cpuset is read or written
+  UpdatesUnderWay& updates;  ///< updates that are found written are forgotten
 };
 
-/// Returns when no other container on record may run on the CPUs that `key` owns: those that have
-/// some lose them, and one that would have none left goes where nobody owns CPUs, until a reconcile
-/// brings it what it has then. It writes to their cgroups, because a runtime that waits for our
-/// answer takes no update; it is told the same when it has time. Of those that are
-/// elsewhere by their record and by what the runtime took, no cgroup is read. It waits at most 200
-/// ms for updates that give others such CPUs and are under way, since they would be written over
-/// what they leave. Cost: O(owners of CPUs) where nobody has to leave, else O(containers), and some
-/// 0.2 ms in the kernel for each that leaves. Errors: kFailedPrecondition for a container that has
-/// nowhere to go, or that the kernel does not move; kPermissionDenied where cgroups may not be
-/// written.
+/// Returns when no other recorded container may run on the exclusive CPUs of `key`. The other
+/// containers lose these CPUs; if none would be left, they get all CPUs that are not exclusive,
+/// until a reconcile sets their recorded ones. This writes to their cgroups, because a runtime that
+/// waits for qrmd's answer takes no update; the runtime gets the same values later. Cgroups are not
+/// read for containers that have other CPUs by their record and by what the runtime took.
+///
+/// Waits at most 200 ms for updates under way that give other containers such CPUs, since they
+/// would overwrite the written cpusets. Cost: O(owners of CPUs) if no container has to leave, else
+/// O(containers), and some 0.2 ms in the kernel for each that leaves. Errors: kFailedPrecondition
+/// for a container without any CPUs to go to, or that the kernel does not move; kPermissionDenied
+/// where cgroups cannot be written.
 Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node);
 
-/// Whether the container was made with CPUs that others own now. Cost: O(owners).
+/// Whether the container was created with CPUs that are now exclusive to others. Cost: O(owners).
 bool MayRunOnOwned(const ContainerKey& key, const NodeCpusets& node);
 
-/// The container, which need not be on record, leaves the CPUs that others own. Errors: as above.
+/// Moves the container, with or without a record, off exclusive CPUs of others. Errors: as above.
 Status LeaveOwned(const ContainerKey& key, const NodeCpusets& node);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Turns lists into the table of live containers, and finds those that are new in it.
+// Turns lists into the table of live containers, and finds new containers in them.
 #include "manager/pods/inventory.h"
 
 #include <algorithm>
@@ -41,11 +41,12 @@ PodsById ById(const std::vector<RuntimePod>& pods) {
   return by_id;
 }
 
-/// A pod of a list, with the names that stay: they are those that the state has, where it has them,
-/// else copies, since memory that lies between pieces of the list cannot be given back.
+/// A pod of a list, with texts that outlive the list: those of the state if it has them, else
+/// copies. Texts of the list itself would lie between its pieces, whose memory could then not be
+/// given back.
 struct Lasting {
   const RuntimePod* pod = nullptr;
-  const checkpoint::PodRecord* record = nullptr;  // null: nobody knows the pod
+  const checkpoint::PodRecord* record = nullptr;  // null: the pod is not on record
   SharedText uid;
   SharedText id;
 };
@@ -122,7 +123,7 @@ bool Inventory::OnSynchronized(std::vector<RuntimePod> pods,
     }
     auto [key, entry] = LastingEntry(pod->second, container);
     LiveContainer& latest = live[std::move(key)];
-    if (!latest.started || Runs(container)) {  // of two with one name, the one that runs
+    if (!latest.started || Runs(container)) {  // of two with the same name, take the running one
       latest = std::move(entry);
     }
   }
@@ -140,7 +141,7 @@ bool Inventory::OnSynchronized(std::vector<RuntimePod> pods,
 void Inventory::OnObserved(Observation seen) {
   NoteUnknownToCri(seen.unknown_to_cri);
   const PodsById pod_by_id = ById(seen.pods);
-  // Of two with one name, the one that runs.
+  // Of two containers with the same name, take the running one.
   std::stable_partition(seen.containers.begin(), seen.containers.end(), Runs);
   std::map<ContainerKey, LiveContainer> live;
   std::vector<PodAndContainer> fresh;
@@ -170,7 +171,7 @@ void Inventory::OnObserved(Observation seen) {
       any_has_started = true;
     }
   }
-  // A stopped sandbox of a pod that is forgotten would only be forgotten once more.
+  // A stopped sandbox of a forgotten pod would only be forgotten again.
   const auto state = parts_.state.Load();
   std::erase_if(seen.pods, [&](const RuntimePod& pod) {
     const auto first = live.lower_bound({pod.uid, ""});
@@ -181,7 +182,7 @@ void Inventory::OnObserved(Observation seen) {
   ended_.OnListed(seen.pods);
   placer_.AdoptObserved(std::move(fresh));
   if (any_has_started) {
-    parts_.reconciler.Trigger();  // what was decided since their creation can be applied now
+    parts_.reconciler.Trigger();  // decisions since their creation can be applied now
   }
 }
 
@@ -219,7 +220,7 @@ ListVerdict Inventory::OnListed(const RuntimeList& list) {
                                                          : ListVerdict::kUnconfirmed;
 }
 
-// One list may be older than a pod that NRI told of.
+// A single list may be older than a pod that NRI reported.
 ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
   const bool again = std::exchange(contradicted_, !pods.empty()) && !pods.empty();
   std::string now;
@@ -227,8 +228,8 @@ ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
     const auto state = parts_.state.Load();
     const checkpoint::PodRecord* const one = state->FindPod(*pods.begin());
     now = fmt::format(
-        "NRI and CRI contradict each other: CRI lists none of the pods that NRI told of ({}, such "
-        "as {}), which keep what they have; set cri-socket and nri-socket to sockets of one "
+        "NRI and CRI contradict each other: CRI lists none of the pods that NRI reported ({}, such "
+        "as {}), and their allocations are kept; set cri-socket and nri-socket to sockets of one "
         "runtime",
         pods.size(),
         one == nullptr ? *pods.begin()
@@ -257,8 +258,8 @@ void Inventory::OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container
   placer_.AdoptObserved({{pod, std::move(container)}});
 }
 
-// As for sandboxes: one that is missing once may be newer than the list. One that has not started
-// may be missing for as long as the runtime takes to make it.
+// As for sandboxes, a container that is missing once may be newer than the list. One that has not
+// started may be missing for as long as the runtime takes to create it.
 bool Inventory::FindRemovedContainers(const std::vector<RuntimeContainer>& containers) {
   std::set<std::string> ids;
   for (const RuntimeContainer& container : containers) {

@@ -14,31 +14,31 @@
 
 namespace qrm::manager {
 
-/// Replaces what is known of live containers by what the runtime lists, gives the placer those that
-/// started without us, and finds what has ended. A list of another runtime than NRI tells of ends
-/// nothing.
+/// Replaces the table of live containers by the runtime's lists, passes containers that started
+/// without qrmd to the placer, and finds those that have ended. A list of another runtime than
+/// NRI's proves no end.
 ///
-/// Threads: the I/O loop, but for `contradiction`.
+/// Threads: the I/O loop, except for `contradiction`.
 class Inventory final : public ObservationListener {
  public:
   /// All outlive the inventory.
   Inventory(const NodeParts& parts, PodPlacer& placer, EndedPods& ended)
       : parts_(parts), placer_(placer), ended_(ended) {}
 
-  /// What NRI tells of everything that exists. False when it leaves out what CRI told of: CRI's
-  /// lists show whether that is still there.
+  /// All that exists, by NRI. False when it leaves out containers that CRI reported: CRI's lists
+  /// will show whether they still exist.
   bool OnSynchronized(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
-  /// What CRI showed while NRI is away.
+  /// All that exists, by CRI while NRI is not available.
   void OnObserved(Observation seen) override;
-  /// What CRI lists while NRI tells of changes: makes up for events that did not come. What is
-  /// missing may only be newer than the list: another one has to confirm it.
+  /// CRI's lists beside NRI's events: replaces events that were lost. What is missing may only be
+  /// newer than the list: another list has to confirm it.
   ListVerdict OnListed(const RuntimeList& list);
 
-  /// A container that CRI lists and NRI does not tell of. It has its resources.
+  /// A container that CRI lists and NRI does not report, with its resources.
   void OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container);
 
-  /// How NRI and CRI contradict each other since two lists in a row, as one sentence; empty when
-  /// they do not. Threads: any.
+  /// How NRI and CRI have contradicted each other in two lists in a row, as one sentence; empty
+  /// when they agree. Threads: any.
   std::string contradiction() const {
     const MutexLock lock(mutex_);
     return contradiction_;
@@ -52,7 +52,7 @@ class Inventory final : public ObservationListener {
   const NodeParts& parts_;
   PodPlacer& placer_;
   EndedPods& ended_;
-  std::set<std::string> missing_;  // ids of containers, in the latest list
+  std::set<std::string> missing_;  // ids of containers that the latest list did not have
   bool contradicted_ = false;      // by the latest list
 
   mutable Mutex mutex_;

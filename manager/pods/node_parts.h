@@ -1,4 +1,4 @@
-// The parts of the daemon that this room uses.
+// The parts of the daemon that manager/pods uses.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ class Reconciler;
 class Releaser;
 class StateLoop;
 
-/// All outlive those who are given it.
+/// All parts outlive their users.
 struct NodeParts {
   boost::asio::io_context& io;
   StateLoop& state;
@@ -36,13 +36,13 @@ struct NodeParts {
   LiveContainers& live;
   ForeignWrites& writes;
   const Machine& machine;
-  CpusetSource read_cpuset;  ///< empty: the kernel is not asked
-  /// Others leave the CPUs of a new owner before it begins, and not by an update that follows.
+  CpusetSource read_cpuset;  ///< empty: cpusets are not read from the kernel
+  /// Other containers leave the CPUs of a new owner before it starts, and not by a later update.
   bool writes_cpusets = true;
-  /// Somebody else pins this node's containers: they are noted, and nothing is done to them.
+  /// True while kubelet pins this node's containers: then they are only noted, and not changed.
   /// Threads: any.
   std::function<bool()> stands_aside = [] { return false; };
-  ClassKeeper* classes = nullptr;  ///< null: nobody has a class
+  ClassKeeper* classes = nullptr;  ///< null: no container has a class
 };
 
 }  // namespace qrm::manager

@@ -1,5 +1,4 @@
-// Implements a look at the runtime: two lists, then the status of each new container, then one
-// observation.
+// A look at the runtime: two lists, the status of each new container, and one observation.
 #include "manager/pods/observer.h"
 
 #include <algorithm>
@@ -20,7 +19,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// The cgroup of the pod, by that of one of its containers.
+/// The cgroup of the pod, from that of one of its containers.
 /// Source: OCI cgroupsPath, "/kubepods/podX/c" or systemd's "kubepods-podX.slice:cri-o:c".
 std::string ParentOf(const std::string& cgroups_path) {
   return cgroups_path.substr(0, cgroups_path.find_last_of("/:"));
@@ -31,7 +30,7 @@ std::string ParentOf(const std::string& cgroups_path) {
 /// One look under way.
 struct Look {
   Observation seen;
-  std::vector<RuntimeContainer> to_ask;  // whose status is wanted
+  std::vector<RuntimeContainer> to_ask;  // whose status is needed
   std::size_t next = 0;
   std::size_t in_flight = 0;
 };
@@ -63,10 +62,10 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   void EndLook(const Status& result);
   std::set<std::string> KnownPods() const;
 
-  /// Calls `work` with the object, unless NRI has come back or gone away again meanwhile.
+  /// Calls `work` with the object, unless NRI has come or gone meanwhile.
   template <typename... Args, typename Work>
   std::function<void(Args...)> While(Work work) {
-    // NOLINTNEXTLINE(performance-unnecessary-value-param): work may take what comes by value
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): work may take its arguments by value
     return [weak = weak_from_this(), begun = era, work = std::move(work)](Args... args) {
       const std::shared_ptr<Impl> self = weak.lock();
       if (self != nullptr && self->era == begun) {
@@ -85,8 +84,8 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   bool stopped = false;
   bool looking = false;
   bool look_again = false;
-  steady_clock::time_point next_values;  // when known containers are asked for again
-  std::size_t asked_again = 0;           // how many of them were, so far
+  steady_clock::time_point next_values;  // when known containers are next asked for their values
+  std::size_t asked_again = 0;           // how many of them were asked so far
 
   mutable Mutex mutex;
   ObserverStatus status QRM_GUARDED_BY(mutex);
@@ -100,7 +99,7 @@ void Observer::Impl::Begin() {
   {
     const MutexLock lock(mutex);
     status.active = true;
-    status.problem = "the runtime was not asked over CRI yet";
+    status.problem = "the runtime was not queried over CRI yet";
   }
   StartWatch();
   StartLook();
@@ -144,9 +143,9 @@ void Observer::Impl::OnWatchEnd(const Status& why) {
     had_events = std::exchange(status.has_events, false);
   }
   if (why.code() == StatusCode::kUnimplemented) {
-    log::Info("the runtime tells no container events: it is asked every period",
+    log::Info("the runtime has no container events: it is polled every period",
               {{"period_ms", options.period.count()}});
-    return;  // the watch stays, ended, until NRI is back
+    return;  // the ended watch stays until NRI is back
   }
   if (had_events) {
     LookAfter(options.min_gap);  // events may have been lost with the stream
@@ -160,7 +159,7 @@ void Observer::Impl::OnWatchEnd(const Status& why) {
       }));
 }
 
-// An earlier look replaces the one that waits.
+// A look that is due earlier replaces the one that waits.
 void Observer::Impl::LookAfter(std::chrono::milliseconds delay) {
   if (looking) {
     look_again = true;
@@ -212,7 +211,7 @@ void Observer::Impl::OnContainers(std::vector<RuntimePod> pods,
   for (RuntimeContainer& container : *containers) {
     const auto pod = pod_by_id.find(container.pod_id);
     if (pod == pod_by_id.end() || !IsLive(container)) {
-      continue;  // a pod that is younger than the list of pods is found by the next look
+      continue;  // the next look finds a pod that is newer than the list of pods
     }
     const bool is_known = IsKnown(*pod->second, container);
     (is_known ? known : look->to_ask).push_back(std::move(container));
@@ -227,8 +226,8 @@ bool Observer::Impl::IsKnown(const RuntimePod& pod, const RuntimeContainer& cont
   return known.has_value() && known->id == container.id;
 }
 
-// A list does not show what was resized: the next of the known containers are looked at each
-// period, so that a period costs the same on every node.
+// A list does not show resizes: each period, some of the known containers are asked in turn, so
+// that a period costs the same on every node.
 void Observer::Impl::AskAgain(std::vector<RuntimeContainer> known, Look& look) {
   std::size_t count = 0;
   if (const auto now = steady_clock::now(); now >= next_values && !known.empty()) {
@@ -244,7 +243,7 @@ void Observer::Impl::AskAgain(std::vector<RuntimeContainer> known, Look& look) {
   std::move(rest, known.end(), std::back_inserter(look.seen.containers));
 }
 
-// Answers may come at once, within the call.
+// Answers may come within the call.
 void Observer::Impl::AskMore(const std::shared_ptr<Look>& look) {
   while (look->next < look->to_ask.size() && look->in_flight < options.concurrent_statuses) {
     ++look->in_flight;
@@ -260,7 +259,7 @@ void Observer::Impl::AskMore(const std::shared_ptr<Look>& look) {
   }
 }
 
-// A new container without status is left to the next look.
+// If the status of a new container fails, the next look asks again.
 void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look, const RuntimeContainer& listed,
                               StatusOr<RuntimeContainer> container) {
   --look->in_flight;
@@ -268,7 +267,8 @@ void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look, const RuntimeCo
     UseKernelsCpuset(parts.read_cpuset, *container);
     look->seen.containers.push_back(*std::move(container));
   } else if (container.status().code() != StatusCode::kNotFound) {
-    log::Warning("container not looked at", {{"error", MessageOf(container.status())}});
+    log::Warning("cannot read the status of a container",
+                 {{"error", MessageOf(container.status())}});
     const auto& pods = look->seen.pods;
     const auto pod = std::find_if(pods.begin(), pods.end(),
                                   [&](const RuntimePod& one) { return one.id == listed.pod_id; });
@@ -323,7 +323,7 @@ void Observer::Impl::EndLook(const Status& result) {
     status.looks += result.ok() ? 1 : 0;
     status.problem = MessageOf(result);
   }
-  if (news) {  // not at every attempt
+  if (news) {  // log each problem once
     log::Warning("cannot follow the runtime", {{"error", MessageOf(result)}});
   }
   LookAfter(look_again ? options.min_gap : options.period);

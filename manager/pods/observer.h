@@ -1,4 +1,4 @@
-// Follows the runtime over CRI while it does not call us over NRI.
+// Follows the runtime over CRI while qrmd is not attached over NRI.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@
 
 namespace qrm::manager {
 
-/// What the runtime listed.
+/// The pods and containers that the runtime listed.
 struct Observation {
   std::vector<RuntimePod> pods;
-  /// Those that are created or run. What is not among the live ones yet has its resources, with the
-  /// kernel's cpuset in place of the runtime's.
+  /// Those that are created or run. Containers that are not live yet come with their resources, and
+  /// with the kernel's cpuset instead of the runtime's.
   std::vector<RuntimeContainer> containers;
-  /// UIDs of pods that were not listed but may still be there.
+  /// UIDs of pods that were not listed but may still exist.
   std::set<std::string> doubtful;
   /// As LiveContainers::UnknownToCri.
   std::set<std::string> unknown_to_cri;
 };
 
-/// Is told what the observer sees. Threads: the I/O loop.
+/// Receives what the observer finds. Threads: the I/O loop.
 class ObservationListener {
  public:
   virtual ~ObservationListener() = default;
@@ -39,21 +39,21 @@ class ObservationListener {
 
 /// The observer's state.
 struct ObserverStatus {
-  bool active = false;      ///< NRI is away
+  bool active = false;      ///< NRI is not available
   bool working = false;     ///< active, and the latest lists were answered
-  bool has_events = false;  ///< the runtime tells of changes; else it is polled
+  bool has_events = false;  ///< the runtime sends events; else it is polled
   uint64_t looks = 0;       ///< complete lists
   std::string problem;      ///< why it is not working: one sentence; empty when it is
 };
 
-/// Lists pods and containers when it begins, on every event of the runtime and every period: an
-/// event tells when to look, and never what is there, so that lost, repeated and reordered ones do
-/// no harm.
+/// Lists pods and containers when it begins, on every event of the runtime and every period. An
+/// event only triggers a look, and its contents are not used: lost, repeated and reordered events
+/// do no harm.
 ///
-/// A pod that is missing from a list may still be there: runtimes that restart answer too early. It
-/// is doubtful until it has been missing for `gone_after` and none of its containers has a cgroup
-/// any more; a list without any pod alone proves nothing, nor does one of another runtime than NRI
-/// told of. An error changes nothing.
+/// A pod that is missing from a list may still exist: runtimes that restart answer too early. It is
+/// doubtful until it has been missing for `gone_after` and none of its containers has a cgroup any
+/// more. A list without pods proves nothing, nor does a list of another runtime than NRI's. An
+/// error changes nothing.
 ///
 /// Threads: the I/O loop, or before it runs; GetStatus any.
 class Observer {
@@ -72,9 +72,9 @@ class Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  /// NRI is away, or was never there: the observer begins when it is not back after the grace.
+  /// NRI is not available: the observer begins if NRI does not return within the grace.
   void OnNriAway();
-  /// Ends the observer; what is under way is dropped.
+  /// Ends the observer, and drops the look under way.
   void OnNriBack();
   /// The same, for good.
   void Stop();

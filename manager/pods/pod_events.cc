@@ -1,4 +1,4 @@
-// Handles the runtime's events: notes what changes at once, and passes on what has to be decided.
+// Handles the runtime's events: notes changes at once, and passes on what needs a decision.
 #include "manager/pods/pod_events.h"
 
 #include <string_view>
@@ -26,7 +26,7 @@ namespace {
 
 using checkpoint::ContainerRecord;
 
-// Kubelet resizes a container in place; our own updates change cpusets only.
+// Kubelet's in-place resizes set these values; qrmd's own updates change cpusets only.
 bool IsResize(const LinuxResources& requested) {
   return requested.cpu_shares.has_value() || requested.memory_limit_bytes.has_value();
 }
@@ -44,7 +44,7 @@ void PodEvents::OnDisconnected(const Status& /*cause*/) {
 
 void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
-  reply(std::vector<ContainerUpdate>{});  // the reconciler repairs over CRI what is wrong
+  reply(std::vector<ContainerUpdate>{});  // the reconciler repairs wrong values over CRI
   const bool all_are_told = room_.inventory.OnSynchronized(std::move(pods), std::move(containers));
   if (!parts_.stands_aside()) {
     room_.pre_start.TellLate();
@@ -62,7 +62,7 @@ void PodEvents::OnPodStarted(const RuntimePod& pod) {
   parts_.state.Load()->ForEachPodNamed(
       pod.pod_namespace, pod.name, [&](const checkpoint::PodRecord& other) {
         if (other.meta.uid != pod.uid) {
-          room_.ended.ReleaseEnded(other.meta.uid);  // this one takes its place
+          room_.ended.ReleaseEnded(other.meta.uid);  // the new pod replaces it
         }
       });
 }
@@ -72,8 +72,8 @@ void PodEvents::OnPodStopped(const RuntimePod& pod) {
 }
 
 void PodEvents::OnPodRemoved(const RuntimePod& pod) {
-  // Kubelet replaces a broken sandbox: the pod lives on while it has another one. That may be one
-  // which another plugin refused after it was told to us, of which no more is heard.
+  // Kubelet replaces a broken sandbox: the pod lives on while it has another sandbox. If another
+  // NRI plugin rejected that sandbox after qrmd learned of it, no event follows.
   if (parts_.live.RemovePod(pod.uid, pod.id)) {
     room_.audit.LookSoon();
   } else {
@@ -109,7 +109,7 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   const CpuSet offline = parts_.machine.OfflineNow();
   const LinuxResources recorded = CpusetOf(*record, offline);
   NoteContradiction(key, requested, recorded);
-  // Its record may be older than an owner of some of its CPUs.
+  // Some of its recorded CPUs may have become exclusive to another container since.
   const LinuxResources ours = CpusetOf(*record, offline | OwnedByOthers(key, *state));
   if (!SameCpuset(ours, recorded)) {
     parts_.live.DeferOther(key, container.id);
@@ -122,7 +122,7 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   }
 }
 
-/// An owner of these CPUs that is made meanwhile waits for them to arrive.
+/// An owner of these CPUs that is created meanwhile waits until they are written.
 void PodEvents::NoteUpdate(const ContainerKey& key, const std::string& id,
                            const LinuxResources& requested, const LinuxResources& ours) {
   const std::string& told = ours.cpuset_cpus.empty() ? requested.cpuset_cpus : ours.cpuset_cpus;
@@ -156,7 +156,7 @@ void PodEvents::OnStartContainer(const RuntimePod& pod, const RuntimeContainer& 
 void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) {
   const ContainerKey key = KeyOf(pod, container);
   if (!parts_.live.MarkStarted(key, container.id) && !parts_.live.Find(key).has_value()) {
-    // A list that was slower than its creation may have made us forget it.
+    // A list that came before its creation may have removed it.
     parts_.live.Add(key, {.id = container.id,
                           .pod_id = pod.id,
                           .started = true,
@@ -169,7 +169,7 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
   if (record != nullptr &&
       (parts_.live.FindDeferred(key, container.id).has_value() ||
        !PropertiesToApply(*record, container.id, parts_.machine.OfflineNow()).empty())) {
-    parts_.reconciler.TriggerChanges(key);  // they changed between its creation and its start
+    parts_.reconciler.TriggerChanges(key);  // its values changed between creation and start
   }
 }
 
@@ -177,7 +177,7 @@ void PodEvents::OnContainerStopped(const RuntimePod& pod, const RuntimeContainer
   parts_.live.Remove(KeyOf(pod, container), container.id);
   parts_.writes.Forget(KeyOf(pod, container));
   if (!parts_.live.HasContainerOf(pod.uid)) {
-    room_.audit.LookSoon();  // whether its sandbox goes is not told of each
+    room_.audit.LookSoon();  // not every runtime sends an event when the sandbox stops
   }
 }
 

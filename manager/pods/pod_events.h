@@ -1,4 +1,4 @@
-// Turns what the runtime tells into admissions, removals and repairs.
+// Turns the runtime's events into admissions, removals and repairs.
 #pragma once
 
 #include <vector>
@@ -15,13 +15,13 @@ class PodPlacer;
 class PreStart;
 class SyncAudit;
 
-/// Answers the runtime's events: the placer decides creations; an update of somebody else keeps our
-/// cpusets; a synchronization ends the observer and begins an audit.
+/// Answers the runtime's events: the placer decides creations; an update of another program keeps
+/// the recorded cpusets; a synchronization ends the observer and begins an audit.
 ///
 /// Threads: the I/O loop.
 class PodEvents final : public RuntimeEvents {
  public:
-  /// Those of the room that hear of events.
+  /// The parts that receive events.
   struct Room {
     PodPlacer& placer;
     Inventory& inventory;

@@ -1,4 +1,4 @@
-// Waits for specs before it posts; what it posts runs on the state loop, one job after another.
+// Waits for specs before it posts a job; the jobs run one after another on the state loop.
 #include "manager/pods/pod_placer.h"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ using checkpoint::ContainerRecord;
 
 namespace {
 
-/// False for refusals that no room would have spared: plugins of others may call a lack of it
-/// anything else.
+/// False for rejections that more room would not have prevented. Foreign plugins may report a lack
+/// of room by any other code.
 bool MayLackRoom(const Status& refusal) {
   switch (refusal.code()) {
     case StatusCode::kResourceExhausted:
@@ -156,7 +156,7 @@ void PodPlacer::OnReconciled() {
   unplaced_.LeaveOwnedCpus();
 }
 
-// What the first plugin after a start gave would bind the others to its nodes.
+// Only then: the first plugin's allocations after a start would bind the others to its NUMA nodes.
 void PodPlacer::CompareAllRequests() {
   if (parts_.live.synchronized() && !unplaced_.AwaitsPlugins()) {
     resizes_.CompareAll();
@@ -178,7 +178,7 @@ void PodPlacer::Answer(const Creation& creation, const StatusOr<ContainerDemand>
     const std::string why = MessageOf(adjustment.status());
     if (const auto before = refusals_.Take(why, std::chrono::steady_clock::now());
         before.has_value()) {
-      log::Warning("container refused", {{"error", why}, {"equal_ones_before", *before}});
+      log::Warning("container rejected", {{"error", why}, {"equal_ones_before", *before}});
     }
   }
   creation.reply(std::move(adjustment));
@@ -188,14 +188,14 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
                                                 const StatusOr<ContainerDemand>& found) {
   const auto& [pod, container, deadline, reply] = creation;
   if (found.status().code() == StatusCode::kInvalidArgument) {
-    log::Warning("container left alone", {{"error", MessageOf(found.status())}});
+    log::Warning("container skipped", {{"error", MessageOf(found.status())}});
     return ContainerAdjustment{};
   }
   QRM_RETURN_IF_ERROR(found.status());
-  if (!parts_.live.HasPod(pod.uid)) {  // nobody would ever remove its record
+  if (!parts_.live.HasPod(pod.uid)) {  // its record would never be removed
     return Errorf(StatusCode::kAborted,
-                  "cannot admit container {} of pod {}/{}: the pod was removed while its spec was "
-                  "looked for; create it again",
+                  "cannot admit container {} of pod {}/{}: the pod was removed while qrmd read its "
+                  "spec; create it again",
                   container.name, pod.pod_namespace, pod.name);
   }
   const ContainerDemand demand = WithoutPlaced(*found, parts_.live);
@@ -204,7 +204,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (is_made_anew) {
-    resizes_.Compare(demand.key());  // it may have been refused more than it had
+    resizes_.Compare(demand.key());  // a resize beyond its record may have been rejected
   }
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
     RuntimeContainer made = container;
@@ -214,7 +214,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
     }
     unplaced_.Add(pod, made);
   } else if (OwnsCpusAlone(demand.key())) {
-    parts_.reconciler.TriggerChanges();  // others have to leave these CPUs
+    parts_.reconciler.TriggerChanges();  // other containers have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
     if (parts_.writes_cpusets) {
       QRM_RETURN_IF_ERROR(MakeRoom(demand));
@@ -230,7 +230,7 @@ NodeCpusets PodPlacer::CpusetsOf(const checkpoint::NodeState& state) {
   return {state, parts_.live, parts_.machine, parts_.read_cpuset, updates_};
 }
 
-// Before the runtime makes it: its cgroup has its CPUs from then on.
+// Runs before the runtime creates the container, whose cgroup has its CPUs from then on.
 Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
   const auto state = parts_.state.Load();
   const Status made = UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
@@ -250,7 +250,7 @@ Status PodPlacer::HandOver(const ContainerKey& key) {
   return HasDriver(*state, key) ? handed_over : UnlessReadOnly(std::move(handed_over));
 }
 
-// Containers without a place run on what their runtime gave them, which are all CPUs.
+// Unpinned containers may run on all CPUs.
 Status PodPlacer::ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const {
   QRM_RETURN_IF_ERROR(MakeRoomFor(key, node));
   for (const ContainerKey& unplaced : unplaced_.Keys()) {
@@ -259,15 +259,15 @@ Status PodPlacer::ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) 
   return OkStatus();
 }
 
-// There others leave the CPUs with the reconcile that follows.
+// With read-only cgroups, other containers leave the CPUs in the reconcile that follows.
 Status PodPlacer::UnlessReadOnly(Status handed_over) {
   if (handed_over.code() != StatusCode::kPermissionDenied) {
     return handed_over;
   }
   if (!std::exchange(read_only_told_, true)) {
     log::Warning(
-        "containers leave the CPUs of new owners only after those have begun: cgroups may not be "
-        "written here; mount cgroup-root so that they may, or set write-cpusets: false",
+        "cannot write to cgroups: containers leave the exclusive CPUs of others only after those "
+        "have started; mount cgroup-root writable, or set write-cpusets: false",
         {{"error", MessageOf(handed_over)}});
   }
   return OkStatus();
@@ -282,14 +282,14 @@ StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::M
   }
   const bool any_ended = parts_.live.RemoveAllEnded();
   if (any_ended) {
-    log::Info("pods that have ended give way", {{"to", demand.pod.name}});
+    log::Info("releasing terminated pods to make room", {{"to", demand.pod.name}});
     RemoveGonePods();
   }
   const bool any_untold = parts_.releaser.FinishRemovals();
   return any_ended || any_untold ? parts_.admitter.Admit(demand, moment, deadline) : options;
 }
 
-// The loop waits for no plugin that has yet to hear of removals: it is tried once more after these.
+// A retry does not wait for plugins that have not received removals: another retry follows these.
 Status PodPlacer::PlaceResized(const ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
   constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
@@ -310,8 +310,8 @@ Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
   return OkStatus();
 }
 
-// Init containers that were placed without their pod's spec are on record as main ones. They are
-// released, and not only called INIT, because their plugins know them as what they were.
+// Init containers that were placed without their pod's spec are recorded as main containers. They
+// are released, since changing their type to INIT would not change what their plugins know.
 void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, AdmissionMoment moment) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(demand.pod.uid);
@@ -327,9 +327,9 @@ void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, Admissio
   Release(ended);
 }
 
-// The spec tells who is an init container. Without it, they are known by their end: when the next
-// container is made for the first time, or found, those before it have run to their end and were
-// not made again. One that ended while nobody looked is only known not to be there.
+// The spec shows which containers are init containers. Without a spec, their end shows it: when the
+// next container is created for the first time, or found, the earlier ones have run to their end
+// and were not recreated. If the end itself was missed, only their absence shows it.
 bool PodPlacer::HasEndedBefore(const ContainerDemand& demand, const std::string& other,
                                AdmissionMoment moment) const {
   const ContainerKey key{demand.pod.uid, other};
@@ -347,8 +347,8 @@ bool PodPlacer::HasEndedBefore(const ContainerDemand& demand, const std::string&
              : !parts_.live.HasEndedAgain(key);
 }
 
-// Init containers have ended when the pod's main container is created, or found: what they hold is
-// released, as by kubelet's managers. If they run again, they are placed again.
+// Init containers have ended when the pod's main container is created, or found. Their allocations
+// are released then, as by kubelet's managers. If they run again, they are placed again.
 void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(pod_uid);
@@ -366,7 +366,7 @@ void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
 
 void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
   if (const Status removed = parts_.releaser.RemoveContainers(ended); !removed.ok()) {
-    log::Warning("init containers not released", {{"error", MessageOf(removed)}});
+    log::Warning("cannot release init containers", {{"error", MessageOf(removed)}});
   }
 }
 
@@ -391,13 +391,13 @@ void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
     }
   }
   if (state->container_count() == 0 && !containers.empty()) {
-    log::Warning("containers run, and nothing is on record: they are placed by what they run on",
+    log::Warning("the checkpoint is empty: placing running containers by their current CPUs",
                  {{"containers", containers.size()}});
   }
   CommitDistrust(change);
   for (const PluginInfo& plugin : parts_.plugins.List()) {
     if (plugin.live) {
-      unplaced_.AddIncomplete(plugin.resource);  // it may have come before the runtime did
+      unplaced_.AddIncomplete(plugin.resource);  // it may have registered before the runtime did
     }
   }
   unplaced_.TryAll();
@@ -428,7 +428,7 @@ void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
   }
 }
 
-// It may have been made while nobody looked.
+// The container may have been created while events were lost.
 bool PodPlacer::NoteFound(const checkpoint::NodeState& state, const ContainerKey& key,
                           const RuntimeContainer& container, const CpuSet& offline,
                           Change& change) {
@@ -443,7 +443,7 @@ void PodPlacer::CommitDistrust(const Change& change) {
     return;
   }
   if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
-    log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
+    log::Warning("cannot record which values containers have", {{"error", MessageOf(saved)}});
   }
 }
 
@@ -461,13 +461,13 @@ void PodPlacer::RemoveGonePods() {
 
 void PodPlacer::RemovePods(const std::vector<std::string>& gone) {
   const Status removed = parts_.releaser.RemovePods(gone, [this] {
-    unplaced_.TryAll();  // what did not fit may do so now
+    unplaced_.TryAll();  // there may be room for them now
     resizes_.RetryPending();
     parts_.reconciler.TriggerChangesSoon();
   });
   all_removed_ = removed.ok();
   if (!removed.ok()) {
-    log::Warning("pods not removed: tried again at the next removal or synchronization",
+    log::Warning("cannot remove pods: trying again at the next removal or synchronization",
                  {{"error", MessageOf(removed)}});
   }
 }

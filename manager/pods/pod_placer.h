@@ -1,4 +1,4 @@
-// Places containers, and releases what pods held that are gone.
+// Places containers, and releases the allocations of pods that are gone.
 #pragma once
 
 #include <chrono>
@@ -21,54 +21,54 @@ namespace qrm::manager {
 
 enum class AdmissionMoment;
 
-/// Decides on the state loop what becomes of containers that the runtime creates, resizes or runs
-/// without an admission, and of pods that `live` no longer has. What a container asks for is found
-/// before, so that the state loop never waits for a source of specs. An admission that lacks room
-/// gets that of the pods that have ended, which was kept for their return.
+/// Decides on the state loop about containers that the runtime creates, resizes or runs without an
+/// admission, and about pods that `live` no longer has. Requests are found before, so that the
+/// state loop never waits for a source of specs. An admission that lacks room releases the
+/// allocations of terminated pods, which are otherwise reserved in case these pods restart.
 ///
-/// Threads: any, but OnReconciled, CompareAllRequests and OnDiskReturned. None of them waits.
+/// Threads: any, except for OnReconciled, CompareAllRequests and OnDiskReturned. No call waits.
 class PodPlacer {
  public:
-  /// `parts` outlive the placer, and what it has begun. `adoption_grace` begins now; RetryUnplaced
-  /// is for its caller to call when it is over.
+  /// `parts` outlive the placer and all its jobs. `adoption_grace` begins now; the caller calls
+  /// RetryUnplaced at its end.
   PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline,
             std::chrono::milliseconds adoption_grace = {},
             ResizeRetries retries = ResizeRetries::kOn);
 
-  /// Answers a creation, in the order of those of its pod.
+  /// Answers a creation; the creations of one pod are answered in their order.
   void Create(RuntimePod pod, RuntimeContainer container, RuntimeEvents::AdjustmentReply reply);
-  /// Runs `done` once the container may start: others have left the CPUs that it owns, and it those
-  /// of others, which it may have been made with. At once where nobody owns CPUs, else on the state
-  /// loop. Errors: those of MakeRoomFor; where cgroups may not be written, only for a container of
-  /// a compute driver.
+  /// Runs `done` once the container may start: other containers have left its exclusive CPUs, and
+  /// it has left theirs, which it may have been created with. At once if no container has
+  /// exclusive CPUs, else on the state loop. Errors: those of MakeRoomFor; where cgroups cannot be
+  /// written, only for a container of a compute driver.
   void Start(const ContainerKey& key, std::function<void(const Status&)> done);
-  /// Asks plugins again for a container of which the live ones show other values than before.
+  /// Compares the requests of a container whose shown values have changed with its record.
   void CompareRequests(const ContainerKey& key);
-  /// The runtime is told now to give `cpus` to a container that runs.
+  /// The runtime was just asked to give `cpus` to a running container.
   void NoteUpdate(const ContainerKey& key, CpuSet cpus) { updates_.Note(key, std::move(cpus)); }
-  /// `containers` are all that exist: those that are not known are admitted after the fact, values
-  /// that differ from ours are applied again, pods that are gone are removed.
+  /// `containers` are all that exist: admits unknown ones after the fact, applies recorded values
+  /// again where they differ, and removes pods that are gone.
   void Adopt(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
-  /// The same for containers that were not there at the latest look.
+  /// The same for containers that the latest look did not find.
   void AdoptObserved(std::vector<PodAndContainer> fresh);
-  /// The container is gone, if it has not been created anew.
+  /// The container is gone, unless it was recreated.
   void Forget(const ContainerKey& key);
-  /// Removes the pods that `live` no longer has, or the one of `uid` if it is such a one.
+  /// Removes the pods that `live` no longer has; with `uid`, only that pod.
   void RemoveGone();
   void RemoveGone(const std::string& uid);
-  /// Tries again to admit the containers that run without an admission, and compares what all
-  /// others request with their records.
+  /// Tries again to admit running containers without an admission, and compares the requests of
+  /// all others with their records.
   void RetryUnplaced();
-  /// The same, and those of which the plugin of `resource` was not asked because it was not there.
+  /// The same, and asks the plugin of `resource` about containers that were admitted without it.
   void OnPluginRegistered(const std::string& resource);
-  /// Plugins were asked what containers have now: those that run without an admission leave the
-  /// CPUs that others own. Threads: the state loop.
+  /// A reconcile has taken the plugins' latest allocations: moves unpinned containers off
+  /// exclusive CPUs. Threads: the state loop.
   void OnReconciled();
-  /// A whole reconcile: asks plugins again for the containers that request something else than
-  /// their records say. Threads: the state loop.
+  /// Part of a whole reconcile: asks plugins again about containers whose requests differ from
+  /// their records. Threads: the state loop.
   void CompareAllRequests();
-  /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
-  /// state loop.
+  /// Repeats removals and admissions that failed while the disk rejected writes. Threads: the state
+  /// loop.
   void OnDiskReturned();
   UnplacedStatus unplaced() const { return unplaced_.GetStatus(); }
   const Resizes& resizes() const { return resizes_; }
@@ -115,11 +115,12 @@ class PodPlacer {
   const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;
   UpdatesUnderWay updates_;
-  RepeatedLines refusals_;  // used on the state loop only, as the next one
+  // Used on the state loop only.
+  RepeatedLines refusals_;
   Unplaced unplaced_;
   Resizes resizes_;
-  bool read_only_told_ = false;  ///< used on the state loop only, as the next one
-  bool all_removed_ = true;      ///< the latest removal has come about; used on the state loop only
+  bool read_only_told_ = false;
+  bool all_removed_ = true;  ///< whether the latest removal has succeeded
 };
 
 }  // namespace qrm::manager

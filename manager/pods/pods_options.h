@@ -1,4 +1,4 @@
-// How the runtime is followed: the options, with their defaults and keys.
+// How qrmd follows the runtime: the options, with their defaults and keys.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,17 @@
 namespace qrm::manager {
 
 struct ObserverOptions {
-  /// Between two looks without an event; the reconciler's.
+  /// Between two looks without an event; equal to the reconciler's.
   std::chrono::milliseconds period = ReconcileOptions().period;
-  std::chrono::milliseconds grace{2000};  ///< for NRI to come back by itself
-  std::chrono::milliseconds min_gap{20};  ///< between two looks, however many events there are
+  std::chrono::milliseconds grace{2000};  ///< for NRI to return by itself
+  std::chrono::milliseconds min_gap{20};  ///< between two looks, regardless of events
   std::chrono::milliseconds gone_after{10000};
   std::chrono::milliseconds watch_retry{1000};
   std::size_t concurrent_statuses = 8;
-  std::size_t values_per_period = 64;  ///< known containers that are asked for again
+  std::size_t values_per_period = 64;  ///< known containers whose values are read again
 };
 
-/// Whether what a resize was refused is tried again by itself.
+/// Whether rejected resizes are tried again without an event.
 enum class ResizeRetries { kOff, kOn };
 
 struct PodsOptions {
@@ -37,31 +37,34 @@ struct PodsOptions {
 
 inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
   return {
-      config::DurationKey("observer-grace", options.observer.grace, {"0s", "5m"},
-                          "How long NRI may be away before the runtime is followed over CRI."),
+      config::DurationKey(
+          "observer-grace", options.observer.grace, {"0s", "5m"},
+          "How long NRI may be unavailable before qrmd follows the runtime over CRI."),
       config::DurationKey("observer-gone-after", options.observer.gone_after, {"0s", "10m"},
                           "How long a pod must be missing from CRI's list, with its cgroups gone, "
-                          "to be taken as removed while NRI is away."),
+                          "before it counts as removed while NRI is unavailable."),
       config::DurationKey(
           "pod-ended-after", options.ended_after, {"0s", "60m"},
-          "How long the place of a pod that has ended (its sandboxes have stopped, and no "
-          "container is there) is kept for its return while nobody else lacks it."),
+          "How long to reserve the resources of a terminated pod (its sandboxes have stopped, and "
+          "no container exists) in case it restarts. They are released earlier if another pod "
+          "needs them."),
       config::DurationKey("pre-start-deadline", options.pre_start_deadline, {"10ms", "10s"},
-                          "How long plugins that want to prepare containers may take before one "
-                          "starts; no other of the node is made meanwhile. More than nine tenths "
-                          "of admission-deadline counts as that."),
+                          "How long plugins may take to prepare a container before it starts. The "
+                          "node creates no other container meanwhile. At most nine tenths of "
+                          "admission-deadline are used."),
       config::DurationKey("adoption-grace", options.adoption_grace, {"0s", "10m"},
-                          "How long after a start containers that run without a place wait for "
-                          "plugins that were there before, so that all they get is aligned."),
+                          "How long unpinned containers wait after a start of qrmd for the plugins "
+                          "that ran before, so that all their allocations are aligned."),
       config::SwitchKey(
           "write-cpusets", options.write_cpusets,
-          "Whether others leave the CPUs that a container gets for itself before it is "
-          "made, by what is written to their cgroups, and not by the runtime's updates, "
-          "which come later. For containers of compute drivers it is always so."),
+          "Whether qrmd writes to cgroups to move other containers off exclusive CPUs before their "
+          "owner is created. With false the runtime's updates move them later. For containers of "
+          "compute drivers qrmd always writes."),
       config::SwitchKey(
           "retry-resizes", options.retry_resizes,
-          "Whether a container that grew in place without room is tried again every "
-          "reconcile-period. With false it gets more at its next resize, or when it is made anew."),
+          "Whether an in-place resize that was rejected for lack of room is tried again every "
+          "reconcile-period. With false the container gets more at its next resize, or when it is "
+          "recreated."),
   };
 }
 

@@ -1,4 +1,4 @@
-// Asks the driver of a container first, then all its plugins at the same time.
+// Asks the driver of a container first, then all its plugins at once.
 #include "manager/pods/pre_start.h"
 
 #include <optional>
@@ -43,11 +43,10 @@ std::string CannotStart(const checkpoint::NodeState& state, const ContainerKey& 
 
 void LogUntold(const ContainerKey& key, const std::string& driver, const Status& told) {
   if (!told.ok()) {
-    log::Warning("compute driver does not take a container that runs",
-                 {{"driver", driver},
-                  {"pod", key.pod_uid},
-                  {"container", key.container},
-                  {"error", MessageOf(told)}});
+    log::Warning("compute driver rejects a running container", {{"driver", driver},
+                                                                {"pod", key.pod_uid},
+                                                                {"container", key.container},
+                                                                {"error", MessageOf(told)}});
   }
 }
 

@@ -1,5 +1,5 @@
-// Has plugins and compute drivers prepare a container before its first process runs, and gives it
-// its classes.
+// Before a container's first process runs, lets plugins and compute drivers prepare the container,
+// and sets its classes.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// Has others leave the CPUs of the container, and it theirs. Where a compute driver placed it,
-/// tells the driver then. Then asks the plugins that a container has something of and whose options
-/// want it, and has those of its classes given that cannot be set when it is made.
+/// Hands the container its CPUs, then reports it to the compute driver that placed it, if any. Then
+/// asks the plugins with allocations of the container that have requested PreStartContainer, and
+/// sets classes that cannot be set at the creation.
 ///
 /// Threads: any.
 class PreStart {
@@ -28,10 +28,10 @@ class PreStart {
   struct Parts {
     const Snapshots& state;
     Plugins& plugins;
-    ClassKeeper* classes = nullptr;        ///< null: nobody has a class
+    ClassKeeper* classes = nullptr;        ///< null: no container has a class
     const LiveContainers* live = nullptr;  ///< set where drivers place containers
-    /// Runs its argument once others have left the CPUs that the container owns, and it theirs; on
-    /// any thread.
+    /// Runs its argument, on any thread, once others have left the container's exclusive CPUs and
+    /// the container has left theirs.
     std::function<void(const ContainerKey& key, Done done)> hand_over =
         [](const ContainerKey&, const Done& done) { done(OkStatus()); };
   };
@@ -39,13 +39,13 @@ class PreStart {
   PreStart(Parts parts, std::chrono::milliseconds deadline)
       : parts_(std::move(parts)), deadline_(deadline) {}
 
-  /// Runs `done` once, at once when nobody wants to be asked, else on the thread that brings the
-  /// last answer. Errors: the first that fails, is away or is late, by name.
+  /// Runs `done` once: at once if no plugin has to be asked, else on the thread of the last answer.
+  /// Errors: that of the first plugin that fails, does not run or is late, by name.
   void Prepare(const ContainerKey& key, Done done);
 
-  /// Tells compute drivers, or one, of their containers that run and may have started while the
-  /// runtime could not say so, or the driver was away; of others they hear the same again. A
-  /// failure is logged.
+  /// Reports to all compute drivers, or to one, their running containers, which may have started
+  /// without a report: while the runtime was not connected, or the driver did not run. Drivers get
+  /// some containers twice. Failures are logged.
   void TellLate(const std::string& driver = "");
 
  private:

@@ -1,4 +1,4 @@
-// Looks for what changed, then at one container after the other.
+// Finds the containers that may have changed, then compares one after another.
 #include "manager/pods/resizes.h"
 
 #include <algorithm>
@@ -24,17 +24,17 @@ using checkpoint::PodRecord;
 
 namespace {
 
-/// Looks without an admission in one job: some hundred microseconds.
+/// Comparisons without an admission in one job: some hundred microseconds.
 constexpr int kLooksPerJob = 64;
 
-/// Whether the container was left alone: then its record has neither what it requests nor who it
-/// is.
+/// Whether the container was skipped: then its record has neither requests nor the pod's labels and
+/// annotations.
 bool WasLeftAlone(const ContainerDemand& recorded) {
   const bool is_nobody = recorded.pod.labels.empty() && recorded.pod.annotations.empty();
   return recorded.requests.empty() && (recorded.source != kEstimate || is_nobody);
 }
 
-/// Whether plugins set what kubelet sets too, so that what the runtime shows is not kubelet's.
+/// Whether plugins set values that kubelet sets too: then the runtime does not show kubelet's.
 bool IsOverruled(const ContainerRecord& record) {
   return std::any_of(record.allocations.begin(), record.allocations.end(), [](const auto& entry) {
     const std::string& property = entry.second->oci_property;
@@ -56,7 +56,7 @@ double AmountIn(const std::map<std::string, double>& amounts, const char* name) 
   return found == amounts.end() ? 0 : found->second;
 }
 
-/// Whether both ask for the same of what a runtime shows.
+/// Whether both have the same requests and limits that a runtime shows.
 bool SameShown(const ContainerDemand& a, const ContainerDemand& b) {
   return AmountIn(a.requests, "cpu") == AmountIn(b.requests, "cpu") &&
          AmountIn(a.requests, "memory") == AmountIn(b.requests, "memory") &&
@@ -72,7 +72,7 @@ void Resizes::CompareAll() {
     pending_.clear();
     return;
   }
-  // What changes from here on is seen by the next comparison.
+  // Read first: the next comparison sees later changes.
   const uint64_t live = parts_.live.revision();
   const uint64_t specs = parts_.source.revision();
   Compared now{.state = parts_.state.Load(), .live = live, .specs = specs};
@@ -118,7 +118,7 @@ void Resizes::AddChanged(const Compared& now) {
   due_.insert(changed->begin(), changed->end());
 }
 
-/// The next of them, from the one after the last that was tried again.
+/// Goes round: continues behind the pending container that was tried last.
 void Resizes::AddPending() {
   const MutexLock lock(mutex_);
   auto next = last_retried_.has_value() ? pending_.upper_bound(*last_retried_) : pending_.begin();
@@ -175,14 +175,14 @@ bool Resizes::Look(const ContainerKey& key) {
     Forget(key);
   } else {
     NotePending(key, *demand,
-                fmt::format("{} gets more of {} only when it is made anew: delete its pod",
+                fmt::format("{} gets more of {} only when it is recreated; delete its pod",
                             NameOf(*demand), fmt::join(difference.when_remade, ", ")));
   }
   return false;
 }
 
-// Of a spec that agrees with the record, and a list of the runtime that does not, the spec counts:
-// CRI-O shows after a restart what containers were created with.
+// If the spec agrees with the record but the runtime's list does not, the spec counts: after a
+// restart, CRI-O shows the values that containers were created with.
 std::optional<ContainerDemand> Resizes::DemandNow(const NodeState& state, const ContainerKey& key,
                                                   const LiveContainer& live) {
   const ContainerRecord& record = *state.Find(key);
@@ -238,7 +238,7 @@ void Resizes::Place(const ContainerKey& key, const ContainerDemand& demand) {
 void Resizes::NotePending(const ContainerKey& key, const ContainerDemand& demand, std::string why) {
   if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
       times.has_value()) {
-    log::Warning("resized container keeps its place",
+    log::Warning("resized container keeps its allocations",
                  {{"error", why}, {"equal_ones_before", *times}});
   }
   const MutexLock lock(mutex_);

@@ -1,4 +1,4 @@
-// Compares what containers on record ask for now with what their records were made for.
+// Compares what recorded containers request now with their records.
 #pragma once
 
 #include <cstddef>
@@ -25,39 +25,39 @@ class NodeState;
 
 namespace qrm::manager {
 
-/// The containers that run with less than they request now.
+/// The containers that run with less than they now request.
 struct PendingStatus {
   std::size_t containers = 0;
-  std::string why;  ///< of one of them; empty when there is none
+  std::string why;  ///< of one such container; empty when there is none
 };
 
-/// The one comparison of requests, whoever tells of a change: what kubelet's specs and the runtime
-/// show of a container against its record. Where they differ, plugins are asked again; what they
-/// refuse is pending, and is tried again with each comparison of all.
+/// The single comparison of requests for all sources of changes: compares what kubelet's specs and
+/// the runtime show of a container with its record. Where they differ, plugins are asked again. A
+/// rejected resize is pending, and is tried again by each comparison of all containers.
 ///
-/// Each container is looked at in the order of the state loop's jobs, so that no creation waits for
-/// all of them. Cost: of the containers of which a record, a spec or the runtime's word changed
-/// since the last comparison, and of kRetries pending ones.
+/// Each container is a job of its own on the state loop, so that creations do not wait for all of
+/// them. Cost: the containers whose record, spec or shown values have changed since the last
+/// comparison, and kRetries pending ones.
 ///
-/// Threads: the state loop only, but for GetStatus and WhyPending.
+/// Threads: the state loop only, except for GetStatus and WhyPending.
 class Resizes {
  public:
-  /// kAgain: it was refused before, and nobody waits for it.
+  /// kAgain: the resize was rejected before, and no caller waits for it.
   enum class Attempt { kFirst, kAgain };
   using Admit = std::function<Status(const ContainerDemand&, Attempt)>;
   static constexpr std::size_t kRetries = 64;
 
-  /// `parts` outlive the object. `admit` admits a container that runs.
+  /// `parts` outlive the object. `admit` admits a running container.
   Resizes(const NodeParts& parts, Admit admit, ResizeRetries retries)
       : parts_(parts), admit_(std::move(admit)), retries_(retries) {}
 
-  /// Compares all containers on record that exist.
+  /// Compares all existing containers on record.
   void CompareAll();
-  /// Compares one of which something was told just now.
+  /// Compares one container whose shown values have just changed.
   void Compare(const ContainerKey& key);
-  /// The next comparison of all looks at each: plugins may take other requests than before.
+  /// The next comparison looks at every container, since plugins may now take other requests.
   void ForgetCompared() { compared_.reset(); }
-  /// Tries pending ones again: there is more room.
+  /// Tries pending resizes again: more room is free.
   void RetryPending();
 
   /// Threads: any.
@@ -66,13 +66,13 @@ class Resizes {
   std::string WhyPending(const ContainerKey& key) const;
 
  private:
-  /// A container that was refused what it asks for.
+  /// A container whose resize was rejected.
   struct Pending {
     std::string why;
     Shared<std::map<std::string, double>> requests;
     Shared<std::map<std::string, double>> limits;
   };
-  /// With what all were compared.
+  /// The revisions of the last comparison of all containers.
   struct Compared {
     std::shared_ptr<const checkpoint::NodeState> state;
     uint64_t live = 0;
@@ -95,7 +95,7 @@ class Resizes {
   const ResizeRetries retries_;
   std::optional<Compared> compared_;
   std::set<ContainerKey> due_;
-  bool looking_ = false;  // a job looks at those that are due
+  bool looking_ = false;  // a job works on due_
   std::optional<ContainerKey> last_retried_;
   RepeatedLines refused_lines_;
 

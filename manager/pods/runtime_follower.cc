@@ -1,4 +1,4 @@
-// Makes the parts of the room and joins their statuses.
+// Makes the parts of manager/pods, and joins their statuses.
 #include "manager/pods/runtime_follower.h"
 
 #include <utility>
@@ -93,13 +93,13 @@ struct RuntimeFollower::Impl final : AuditListener {
 
   mutable Mutex mutex;
   StatusOr<RuntimeInfo> version QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
-                                                               "the runtime was not asked yet");
+                                                               "the runtime was not queried yet");
 };
 
-// Only a new connection makes the runtime tell everything again.
+// Only a new connection makes the runtime synchronize again.
 void RuntimeFollower::Impl::OnLeftOut() {
   nri.Reconnect(
-      Errorf(StatusCode::kAborted, "the runtime left out a container: it has to tell all again"));
+      Errorf(StatusCode::kAborted, "the runtime left out a container: synchronizing again"));
 }
 
 void RuntimeFollower::Impl::AskVersion() {

@@ -1,4 +1,4 @@
-// Follows the container runtime, over NRI or, while that is away, over CRI.
+// Follows the container runtime over NRI or, if NRI is not available, over CRI.
 #pragma once
 
 #include <chrono>
@@ -17,19 +17,18 @@
 namespace qrm::manager {
 
 struct FollowerOptions {
-  PodsOptions pods;                        ///< but the observer's period
+  PodsOptions pods;                        ///< except for the observer's period
   std::chrono::milliseconds period{3000};  ///< between two looks over CRI; the reconciler's
   std::chrono::milliseconds admission_deadline{1200};
   AuditOptions audits;
   /// As SyncAudit::Parts::after_list.
   std::function<void()> after_list = [] {};
-  std::chrono::milliseconds version_period{5000};  ///< between two questions for CRI's version
+  std::chrono::milliseconds version_period{5000};  ///< between two requests for CRI's version
 };
 
-/// Admits what the runtime creates before its first instruction, and what runs without an admission
-/// after the fact; removes pods that are gone. The observer takes over while NRI is away, audits
-/// find what neither a synchronization nor an event told, and pods end although their sandboxes
-/// stay.
+/// Admits containers before their first instruction, and running ones without an admission after
+/// the fact; removes pods that are gone. The observer takes over while NRI is not available. Audits
+/// find what synchronizations and events left out. Pods can end although their sandboxes remain.
 class RuntimeFollower {
  public:
   /// `parts` outlive the follower.
@@ -40,29 +39,29 @@ class RuntimeFollower {
 
   /// Attaches to the runtime. Errors: as NriPlugin::Start. Threads: the I/O loop.
   Status Start();
-  /// Nothing is asked or begun after it. Threads: the I/O loop.
+  /// Ends all work. Threads: the I/O loop.
   void Stop();
 
   /// Threads: any.
   [[nodiscard]] RuntimeStatus GetStatus() const;
   [[nodiscard]] UnplacedStatus unplaced() const;
   [[nodiscard]] const Resizes& resizes() const;
-  /// Tries again to admit the containers that run without an admission, as when kubelet pins no
-  /// longer. Threads: any.
+  /// Tries again to admit running containers without an admission, as when kubelet's managers have
+  /// been switched off. Threads: any.
   void RetryUnplaced();
-  /// The same when a plugin is back or new, which may be asked of them for the first time.
+  /// The same when a plugin has registered, which may not have been asked about them before.
   void OnPluginRegistered(const std::string& resource);
-  /// Kubelet says that the pod is gone: its place is free as soon as it has ended. Threads: the
-  /// I/O loop.
+  /// Kubelet reports that the pod is gone: its allocations are released as soon as it has ended.
+  /// Threads: the I/O loop.
   void OnPodGone(const std::string& pod_uid);
-  /// Plugins were asked what containers have now: those that run without an admission leave the
-  /// CPUs that others own. Threads: the state loop.
+  /// A reconcile has taken the plugins' latest allocations: moves unpinned containers off
+  /// exclusive CPUs. Threads: the state loop.
   void OnReconciled();
-  /// A whole reconcile: asks plugins again for the containers that request something else than
-  /// their records say. Threads: the state loop.
+  /// Part of a whole reconcile: asks plugins again about containers whose requests differ from
+  /// their records. Threads: the state loop.
   void CompareAllRequests();
-  /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
-  /// state loop.
+  /// Repeats removals and admissions that failed while the disk rejected writes. Threads: the state
+  /// loop.
   void OnDiskReturned();
 
  private:

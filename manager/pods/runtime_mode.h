@@ -1,4 +1,4 @@
-// Tells which of the two ways to the runtime works.
+// Derives which of NRI and CRI qrmd follows the runtime over.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "manager/pods/observer.h"
 #include "manager/runtime/container.h"
 #include "manager/runtime/nri/nri_plugin.h"
-
+/// How qrmd learns of containers.
 namespace qrm::manager {
 
 /// How we come to know of containers.
@@ -39,13 +39,13 @@ struct RuntimeStatus {
   uint64_t nri_disconnects = 0;
   std::optional<std::chrono::steady_clock::time_point> last_sync;
   bool cri_reachable = false;
-  std::string problem;                         ///< one sentence; empty when all is well
+  std::string problem;                         ///< one sentence; empty when there is none
   std::vector<std::string> not_ready_reasons;  ///< one sentence each
-  std::vector<std::string> degraded_reasons;   ///< what works, but worse than it should
+  std::vector<std::string> degraded_reasons;   ///< what works, but with limits
 };
 
-/// Sets `status.mode` and says what is the matter with it: the node is not ready without NRI and
-/// observer, and degraded with the observer alone.
+/// Sets `status.mode` and its reasons: the node is not ready without NRI and observer, and degraded
+/// with only the observer.
 void AddRuntimeMode(const NriStatus& nri, const ObserverStatus& observer, RuntimeStatus& status);
 
 }  // namespace qrm::manager

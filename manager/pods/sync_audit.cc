@@ -38,11 +38,11 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   std::size_t next = 0;                                     // of the delays
   std::optional<steady_clock::time_point> due;              // when the timer ends
   bool looking = false;
-  steady_clock::time_point asked_at;  // for the list that is looked at
+  steady_clock::time_point asked_at;  // for the list under way
   bool look_again = false;
   std::set<std::string> unknown;       // ids, in the latest list
   std::set<std::string> asked_for;     // ids
-  std::set<std::string> asked_before;  // the latest synchronization: those that it should have told
+  std::set<std::string> asked_before;  // the latest synchronization, which should have had them
   bool stopped = false;
 };
 
@@ -81,7 +81,7 @@ void SyncAudit::Stop() {
   impl_->timer.cancel();
 }
 
-// An earlier look replaces the one that waits.
+// A look that is due earlier replaces the one that waits.
 void SyncAudit::Impl::LookAt(steady_clock::time_point when) {
   if (stopped || !synchronized_at.has_value() || (due.has_value() && *due <= when)) {
     return;
@@ -125,8 +125,8 @@ void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
   });
 }
 
-// False when a container is unknown that may only have ended since the list was made: another list
-// has to confirm it, for the runtime is asked to begin anew, and serves pods without us meanwhile.
+// False when a container is unknown that may only have ended since the list was made. Another list
+// has to confirm it, since the runtime serves pods without qrmd while it synchronizes again.
 bool SyncAudit::Impl::Compare(const RuntimeList& list) {
   std::map<std::string, const RuntimePod*> pod_by_id;
   for (const RuntimePod& pod : list.pods) {
@@ -145,7 +145,7 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
       continue;
     }
     if (asked_before.contains(container.id)) {
-      unknown.insert(container.id);  // until it is taken
+      unknown.insert(container.id);  // until it is followed over CRI
       TakeByCri(*pod->second, container);
       continue;
     }
@@ -181,7 +181,7 @@ void SyncAudit::Impl::TakeByCri(const RuntimePod& pod, const RuntimeContainer& l
       });
 }
 
-// Arms the next look, when there is a reason for one.
+// Arms the timer for the next look, if one is needed.
 void SyncAudit::Impl::End(ListVerdict verdict) {
   looking = false;
   if (!synchronized_at.has_value()) {

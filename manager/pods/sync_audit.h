@@ -1,4 +1,4 @@
-// Lists what the runtime has where its events do not tell all.
+// Lists the runtime's pods and containers where its events are incomplete.
 #pragma once
 
 #include <chrono>
@@ -13,22 +13,22 @@
 
 namespace qrm::manager {
 
-/// What came of a list.
+/// What a list has shown.
 enum class ListVerdict {
   kCertain,
   kUnconfirmed,   ///< another list has to confirm it soon
-  kContradicted,  ///< it is of another runtime than NRI tells of
+  kContradicted,  ///< it is of another runtime than NRI's
 };
 
-/// Hears what an audit finds. Threads: the I/O loop.
+/// Receives the findings of an audit. Threads: the I/O loop.
 class AuditListener {
  public:
   virtual ~AuditListener() = default;
   /// What the runtime listed.
   virtual ListVerdict OnListed(const RuntimeList& list) = 0;
-  /// The runtime has to tell everything once more.
+  /// The runtime has to synchronize again.
   virtual void OnLeftOut() = 0;
-  /// It did, and left out this one again. The container has its resources.
+  /// It did, and left out this container again. The container has its resources.
   virtual void OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) = 0;
 };
 
@@ -38,21 +38,23 @@ struct AuditOptions {
   std::vector<std::chrono::milliseconds> delays{std::chrono::seconds(2), std::chrono::seconds(10)};
   /// While pods are on record that no event of this connection has mentioned.
   std::chrono::milliseconds period{5000};
-  /// After LookSoon, and after a list that has to be confirmed: what stops is then mostly told.
+  /// After LookSoon, and after a list that has to be confirmed: most stops have been reported then.
   std::chrono::milliseconds soon{1000};
 };
 
 /// Lists the runtime's pods and containers over CRI after each synchronization, and for as long as
-/// pods are on record that came by one: runtimes tell neither in it nor by an event what is created
-/// while it runs, and one that was started anew does not tell the end of sandboxes that are older.
-/// Asks for another synchronization when two lists in a row have a container that is unknown (one
-/// may be older than its end), once for each, so that one which is never told cannot keep us
-/// synchronizing: it is followed by CRI's word.
+/// pods are on record that came by one. The reason: runtimes report what is created during a
+/// synchronization neither in it nor by an event. A restarted runtime does not report the end of
+/// older sandboxes.
 ///
-/// Cost: nothing while all that is on record was told by events.
+/// Asks for another synchronization when two lists in a row have an unknown container; a single
+/// list may be older than the container's end. Asks once for each container: one that the runtime
+/// never reports is then followed over CRI, and causes no more synchronizations.
+///
+/// Cost: nothing while all pods on record have come by events.
 /// Threads: the I/O loop, or before it runs.
 /// Source: containerd issues 11329 and 13698, cri-o issue 10090; containerd's restored NRI state,
-/// which knows containers only.
+/// which has containers only.
 class SyncAudit {
  public:
   struct Parts {
@@ -61,7 +63,7 @@ class SyncAudit {
     const Snapshots& state;
     const LiveContainers& live;
     AuditListener& listener;
-    /// What a list took, which is megabytes, is free again. Threads: the I/O loop.
+    /// Called when the memory of a list, some megabytes, is free again. Threads: the I/O loop.
     std::function<void()> after_list = [] {};
   };
   /// All parts outlive the audit.
@@ -71,11 +73,11 @@ class SyncAudit {
   SyncAudit& operator=(const SyncAudit&) = delete;
 
   void OnSynchronized();
-  /// Nothing is listed until the next synchronization.
+  /// No list is made until the next synchronization.
   void OnDisconnected();
-  /// Something may have ended unheard.
+  /// A pod may have ended without an event.
   void LookSoon();
-  /// Nothing is asked after it.
+  /// Ends all work.
   void Stop();
 
  private:

@@ -1,4 +1,4 @@
-// Tries each container in a job of its own on the state loop.
+// Tries each container in a separate job of the state loop.
 #include "manager/pods/unplaced.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using checkpoint::NodeState;
 
 namespace {
 
-/// Whether the reconciler sees to the CPUs of the container, whatever it was refused besides.
+/// Whether the reconciler sets the CPUs of the container, even if another plugin rejected it.
 bool HasCpus(const NodeState& state, const ContainerKey& key) {
   const ContainerRecord* const record = state.Find(key);
   return record != nullptr &&
@@ -52,7 +52,7 @@ ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live
 void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container) {
   const ContainerKey key = KeyOf(pod, container);
   containers_.insert_or_assign(key, std::pair(pod, container));
-  moved_to_.erase(key);  // what it has now is told anew
+  moved_to_.erase(key);  // it may have any CPUs again
 }
 
 void Unplaced::Erase(const ContainerKey& key) {
@@ -111,7 +111,7 @@ void Unplaced::TryAll() {
 void Unplaced::Try(std::vector<ContainerKey> keys) {
   if (AwaitsPlugins()) {
     LeaveOwnedCpus();
-    return;  // all are tried when the last one registers, or the grace ends
+    return;  // all are tried when the last plugin registers, or the grace ends
   }
   while (!keys.empty() && !IsWaiting(keys.back())) {
     keys.pop_back();
@@ -159,7 +159,7 @@ bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container
   return live.has_value() && live->id == container.id;
 }
 
-// Those that are gone are forgotten.
+// Forgets a container that is gone.
 bool Unplaced::IsWaiting(const ContainerKey& key) {
   if (parts_.stands_aside()) {
     return false;
@@ -177,7 +177,7 @@ bool Unplaced::IsWaiting(const ContainerKey& key) {
 
 void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand) {
   if (!IsWaiting(key)) {
-    return;  // its spec took a while
+    return;  // it ended while its spec was read
   }
   const auto before = parts_.state.Load();
   const Status placed = demand.ok() ? admit_(*demand) : demand.status();
@@ -185,7 +185,7 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
     const std::string why = MessageOf(placed);
     if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
         times.has_value()) {
-      log::Warning("running container not placed", {{"error", why}, {"equal_ones_before", *times}});
+      log::Warning("running container rejected", {{"error", why}, {"equal_ones_before", *times}});
     }
     refused_[key] = why;
     NoteRefusals();
@@ -193,7 +193,7 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
   }
   const ContainerRecord* const record = parts_.state.Load()->Find(key);
   if (record == nullptr) {
-    return;  // no plugin serves it yet: a daemon that lost its state does not know them all
+    return;  // no plugin serves it yet: a daemon that lost its checkpoint does not know them all
   }
   const bool is_news = record != before->Find(key);
   Erase(key);
@@ -237,7 +237,7 @@ void Unplaced::LeaveOwnedCpus() {
   }
 }
 
-// One that runs on CPUs of its own, by an admission that was forgotten, is left there.
+// A container stays on exclusive CPUs that it has from a lost admission.
 bool Unplaced::MayUse(const ContainerKey& key, const CpuSet& owned) const {
   const auto entry = containers_.find(key);
   const CpuSet own =
@@ -247,7 +247,7 @@ bool Unplaced::MayUse(const ContainerKey& key, const CpuSet& owned) const {
   return own.Empty() || own.Intersects(owned);
 }
 
-// It runs on what its runtime gave it, which are all CPUs.
+// Without an allocation, a container may run on all CPUs.
 void Unplaced::MoveOff(const ContainerKey& key, const std::string& cpus) {
   const std::optional<LiveContainer> live = parts_.live.Find(key);
   if (!live.has_value() || !live->started) {
@@ -258,7 +258,7 @@ void Unplaced::MoveOff(const ContainerKey& key, const std::string& cpus) {
   resources.cpuset_cpus = cpus;
   parts_.runtime.UpdateResources({live->id, resources}, [](const Status& moved) {
     if (!moved.ok()) {
-      log::Warning("container that has no place may use CPUs of others",
+      log::Warning("unpinned container may use exclusive CPUs of other containers",
                    {{"error", MessageOf(moved)}});
     }
   });

@@ -1,5 +1,4 @@
-// Tracks containers that run, or will run, without an admission: they started without us, or nobody
-// served them.
+// Tracks unpinned containers: those that started without qrmd, or whose admission failed.
 #pragma once
 
 #include <chrono>
@@ -23,30 +22,31 @@ namespace qrm::manager {
 
 using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
 
-/// The containers that run although they were refused a place.
+/// The containers that run although their admission was rejected.
 struct UnplacedStatus {
   std::size_t containers = 0;
-  std::string why;  ///< of one of them; empty when there is none
+  std::string why;  ///< of one such container; empty when there is none
 };
 
-/// `demand` without those of the pod's other containers that are not to be placed with it: those
-/// that exist, since their values must be applied and not only promised, so that each is placed for
-/// itself; and init containers before it, which have ended.
+/// `demand` without containers of its pod that must not be placed with it: existing containers,
+/// each of which is placed separately so that its values are applied too; and earlier init
+/// containers, which have ended.
 ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live);
 
-/// Remembers such containers and tries to admit them after the fact; so it does with those on
-/// record of which a plugin was not asked because it was not there yet. Until one has its place it
-/// is kept off the CPUs that others own on record, whether their plugin is there or not.
+/// Remembers unpinned containers and tries to admit them after the fact. It does the same for
+/// recorded containers that were admitted without a plugin, once this plugin has registered. Until
+/// a container has its CPUs, it is kept off the exclusive CPUs on record, even if their plugin does
+/// not run.
 ///
-/// After a start none is tried before the plugins that were there before have registered, or the
-/// grace for them is over: what the first one gave would bind the others to its nodes.
+/// After a start it waits until all plugins of the checkpoint have registered, or until the grace
+/// ends: the first plugin's allocations would bind the other plugins to its NUMA nodes.
 ///
-/// Threads: the state loop only, but for GetStatus.
+/// Threads: the state loop only, except for GetStatus.
 class Unplaced {
  public:
   using Admit = std::function<Status(const ContainerDemand&)>;
 
-  /// `parts` outlive the object. `admit` admits a container that runs. The grace begins now.
+  /// `parts` outlive the object. `admit` admits a running container. The grace begins now.
   Unplaced(const NodeParts& parts, Admit admit, std::chrono::milliseconds spec_deadline,
            std::chrono::milliseconds grace)
       : parts_(parts),
@@ -56,23 +56,23 @@ class Unplaced {
 
   void Add(const RuntimePod& pod, const RuntimeContainer& container);
   void Erase(const ContainerKey& key);
-  /// Forgets those that are no longer live, or live under another id.
+  /// Forgets containers that are no longer live, or are live under another id.
   void EraseEnded();
 
-  /// Adds those on record that would have been asked for of the plugin of `resource`, had it been
-  /// there.
+  /// Adds the recorded containers that the plugin of `resource` would have been asked about, had it
+  /// been registered.
   void AddIncomplete(const std::string& resource);
-  /// Tries each, one behind what was posted meanwhile, so that no creation waits for all of them,
-  /// or for the spec of one.
+  /// Tries each container in a job of its own, so that creations wait neither for all of them nor
+  /// for a spec.
   void TryAll();
-  /// The same for those of `keys`, from the last to the first.
+  /// The same for the containers of `keys`, from the last to the first.
   void Try(std::vector<ContainerKey> keys);
-  /// Those that are not on record.
+  /// The containers without a record.
   std::vector<ContainerKey> Keys() const;
-  /// Moves those that have no place off the CPUs that others own now.
+  /// Moves unpinned containers off the CPUs that are exclusive now.
   void LeaveOwnedCpus();
 
-  /// Whether plugins that were there before the start have yet to register, within the grace.
+  /// Whether plugins of the checkpoint have not registered yet, within the grace.
   bool AwaitsPlugins() const;
 
   /// Threads: any.
@@ -91,8 +91,8 @@ class Unplaced {
   const Admit admit_;
   const std::chrono::milliseconds spec_deadline_;
   const Deadline grace_end_;
-  std::map<ContainerKey, PodAndContainer> containers_;  // not on record
-  std::set<ContainerKey> incomplete_;                   // on record
+  std::map<ContainerKey, PodAndContainer> containers_;  // without a record
+  std::set<ContainerKey> incomplete_;                   // with a record
   RepeatedLines refused_lines_;
   std::map<ContainerKey, std::string> refused_;   // why
   std::map<ContainerKey, std::string> moved_to_;  // CPUs

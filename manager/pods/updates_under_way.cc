@@ -1,4 +1,4 @@
-// Keeps the latest update of each container for a while.
+// Keeps the latest update of each container for some seconds.
 #include "manager/pods/updates_under_way.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Remembers what runtimes were told and may not have written yet.
+// Remembers updates that the runtime has received and may not have written yet.
 #pragma once
 
 #include <chrono>
@@ -10,19 +10,18 @@
 
 namespace qrm::manager {
 
-/// CPUs that the runtime is about to give to containers: it asks us before it writes an update to
-/// their cgroups, and cannot tell that it has while it waits for our answer about another
-/// container.
+/// CPUs that the runtime is about to give to containers. It asks qrmd before it writes an update to
+/// a cgroup, and cannot report the write while it waits for qrmd's answer about another container.
 ///
 /// Threads: any.
 class UpdatesUnderWay {
  public:
-  /// Longer than a runtime takes for one; what was told before that is through, or failed.
+  /// Longer than a runtime takes for one update: older updates are written, or have failed.
   static constexpr std::chrono::seconds kLongest{5};
 
-  /// The runtime is told now to give `cpus` to the container.
+  /// The runtime was just asked to give `cpus` to the container.
   void Note(const ContainerKey& key, CpuSet cpus);
-  /// What it was told, of those that are to have some of `cpus`. Cost: O(updates of kLongest).
+  /// The updates that give containers some of `cpus`. Cost: O(updates of kLongest).
   std::map<ContainerKey, CpuSet> With(const CpuSet& cpus) const;
   /// The latest update of the container has been written.
   void Forget(const ContainerKey& key);

@@ -1,4 +1,4 @@
-// Remembers each resource with the time when it was told last.
+// Keeps each resource with the time when a plugin last offered it.
 #include "manager/publish/known_resources.h"
 
 #include "api/quantity.h"

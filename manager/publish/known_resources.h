@@ -1,4 +1,4 @@
-// Keeps what a plugin offers known for a while after the plugin is gone.
+// Keeps the resources of a stopped plugin for a grace period.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace qrm::manager {
 
-/// A plugin that is started anew must not take its resources out of the cluster's sight meanwhile.
+/// While a plugin restarts, its resources must not disappear from the cluster.
 ///
 /// Threads: one.
 class KnownResources {
@@ -18,11 +18,11 @@ class KnownResources {
 
   explicit KnownResources(std::chrono::milliseconds grace) : grace_(grace) {}
 
-  /// What a Node says is ours, from before this process: it counts as told now, where nothing newer
-  /// is known. The parts of NUMA nodes are not in it.
+  /// Adds qrmd's resources on a Node from before this process, as if they were offered now. Newer
+  /// data is not replaced. `amounts` has no amounts by NUMA node.
   void Recall(const StringMap& amounts, Time now);
 
-  /// `told`, and what was told within the grace period before `now`.
+  /// `told`, and the resources that were offered within the grace period before `now`.
   AllocatableByResource Join(const AllocatableByResource& told, Time now);
 
  private:

@@ -1,4 +1,4 @@
-// Compares a Node with what it shall say.
+// Compares a Node with the wanted contents.
 #include "manager/publish/node_patch.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Names below these are Kubernetes' own, and cannot be requested as extended resources.
+/// Names in Kubernetes' domains cannot be requested as extended resources.
 bool IsKubernetes(const std::string& domain) {
   return domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
 }
@@ -35,7 +35,7 @@ std::string AmountIn(const json& node, const char* list, const std::string& name
   return TextAt(node, json::json_pointer("/status") / list / name);
 }
 
-/// Amounts, for the API server writes 1000 as 1k.
+/// Whether the Node has `amount`. Compares numbers, because the API server writes 1000 as 1k.
 bool Says(const json& node, const char* list, const std::string& name, const std::string& amount) {
   const StatusOr<double> said = ParseQuantity(AmountIn(node, list, name));
   const StatusOr<double> wished = ParseQuantity(amount);
@@ -54,7 +54,7 @@ std::string OwnedText(const StringMap& resources) {
   return text;
 }
 
-/// Of one annotation; an empty `value` takes it away.
+/// Adds one annotation to `patch` if it differs. An empty `value` removes the annotation.
 void PatchAnnotation(const json& node, const char* key, const std::string& value, json& patch) {
   if (AnnotationOf(node, key) != value) {
     patch["metadata"]["annotations"][key] = value.empty() ? json() : json(value);

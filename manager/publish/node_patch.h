@@ -1,5 +1,4 @@
-// What a Node object shall say of this node beside what kubelet writes: extended resources and
-// classes.
+// What qrmd writes to this node's Node object: extended resources, classes, and the configuration.
 #pragma once
 
 #include <optional>
@@ -15,10 +14,10 @@ namespace qrm::manager {
 
 /// The classes that the node offers, in the form of NodeStatus in KEP-3008.
 inline constexpr char kClassesAnnotation[] = "qrm.io/class-resources";
-/// The extended resources that are ours, so that we know them after a restart.
+/// The extended resources that qrmd wrote, so that it knows them after a restart.
 inline constexpr char kOwnedAnnotation[] = "qrm.io/extended-resources";
 
-/// What others place pods on the node by: its machine and configuration.
+/// The machine and the configuration of the node, for schedulers.
 inline constexpr char kConfigAnnotation[] = "qrm.io/node-config";
 
 struct NodeWishes {
@@ -27,25 +26,25 @@ struct NodeWishes {
   std::optional<std::string> config;   ///< kConfigAnnotation; absent: none
 };
 
-/// The resources of plugins that ask for it (scalar ones that are a node's) and that pods can
-/// request: "DOMAIN/NAME", and none of Kubernetes' domains. Whole numbers, as Node status has them.
+/// The scalar node resources of plugins that pods can request: "DOMAIN/NAME", not in a domain of
+/// Kubernetes. Amounts are whole numbers, as in Node status.
 StringMap ExtendedResourcesOf(const AllocatableByResource& allocatable);
 
-/// Classes of limited number as extended resources: "rdt.qrm.io/gold"; "lanes.example.com/fast" of
-/// a plugin's type.
+/// Classes with a capacity as extended resources: "rdt.qrm.io/gold", or "lanes.example.com/fast"
+/// for a plugin's type.
 StringMap ClassResourcesOf(const OfferedTypes& types);
 
-/// The types and those of their classes that can be given.
-/// Source: KEP-3008, NodeStatus. Our additions are `capacity` and `namespaces`, of the classes that
-/// have some, and `permissions`, what the rules say of classes, in their order.
+/// The types, each with its usable classes.
+/// Source: KEP-3008, NodeStatus. qrm adds `capacity` and `namespaces` of classes that have them,
+/// and `permissions`: the rules about classes, in their order.
 std::string ClassesText(const OfferedTypes& types, const Permissions& permissions);
 
-/// The extended resources that `node` (a v1 Node) says are ours, with their amounts there.
+/// The extended resources that qrmd wrote to `node` (a v1 Node), with their amounts.
 StringMap OwnedResources(const nlohmann::json& node);
 
-/// The merge patch of the Node's status after which `node` says what is wished, and of what is ours
-/// nothing else; absent when it does already. Capacity and allocatable are the same: kubelet makes
-/// them so.
+/// The merge patch of the Node's status that makes `node` equal to `wishes` and removes qrmd's
+/// other resources; absent if nothing differs. Capacity and allocatable get the same amounts, as
+/// kubelet does.
 std::optional<nlohmann::json> NodePatch(const nlohmann::json& node, const NodeWishes& wishes);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Counts by resource and NUMA node what records hold.
+// Counts the recorded allocations by resource and NUMA node.
 #include "manager/publish/node_topology.h"
 
 #include <algorithm>
@@ -34,7 +34,8 @@ struct Held {
   std::map<std::string, std::map<int, double>> amounts;  // by resource and NUMA node
 };
 
-/// Shared CPUs are nobody's: their amounts by node are only where a container runs.
+/// Adds the exclusive CPUs and other amounts of `pod`. Shared CPUs belong to no container, so they
+/// do not count.
 void AddPod(const PodRecord& pod, Held& held) {
   std::map<std::string, checkpoint::PodMemory> amounts;
   for (const auto& [name, record] : pod.containers) {
@@ -63,14 +64,14 @@ double AmountOf(const Held& held, const std::string& resource, int node) {
   return found == held.amounts.end() ? 0 : AmountOn(found->second, node);
 }
 
-/// CPUs of `node` that `resource` may give and that are not there, or are one container's.
+/// How many allocatable CPUs of `resource` on `node` are offline or exclusive.
 int CpusTaken(const TopologyView& view, const AllocatableResource& resource, const Held& held,
               const NumaNode& node) {
   const CpuSet taken = (held.cpus | view.machine.OfflineNow()) & node.cpus;
   return (resource.allocatable_cpus.Empty() ? taken : taken & resource.allocatable_cpus).Count();
 }
 
-/// "hugepages-2Mi"
+/// The resource's name: "hugepages-2Mi".
 std::string HugepagesName(uint64_t bytes) {
   constexpr uint64_t kStep = 1024;
   const char* const units[] = {"", "Ki", "Mi", "Gi", "Ti"};
@@ -138,15 +139,15 @@ bool IsNative(const std::string& resource) {
          resource.find("kubernetes.io/") != std::string::npos;
 }
 
-/// Whether `amount` of what a Guaranteed container asks for is its own.
+/// Whether a Guaranteed container gets `amount` of `resource` exclusively.
 bool IsOwn(const std::string& resource, double amount) {
   return resource == kCpu ? amount >= 1 && std::floor(amount) == amount
                           : resource == kMemory || resource.starts_with(kHugepages);
 }
 
-/// Decides as readers of the method `with-exclusive-resources` do, which see specs of pods and what
-/// zones list, not who was given what.
-/// Source: scheduler-plugins @903da7df, resourcerequests.AreExclusiveForPod.
+/// Decides like readers of the method `with-exclusive-resources`. They see the specs of pods and
+/// the resources in zones, but no allocations. Source: scheduler-plugins @903da7df,
+/// resourcerequests.AreExclusiveForPod.
 class ReadersCount {
  public:
   explicit ReadersCount(const json& zones) {
@@ -168,8 +169,9 @@ class ReadersCount {
   }
 
  private:
-  /// Requests on record are those that plugins serve, limits those of the spec, which are as large
-  /// in a Guaranteed pod. An estimate shows no limit of memory: such a pod has one.
+  /// Recorded requests are those that plugins serve. Recorded limits are those of the spec, which
+  /// equal the requests in a Guaranteed pod. An estimated record lacks the memory limit, although
+  /// such a pod has one.
   static bool AsksForNatives(const ContainerRecord& record) {
     const auto is_own = [](const auto& asked) { return IsOwn(asked.first, asked.second); };
     return record.request_source == kEstimate ||
@@ -178,7 +180,7 @@ class ReadersCount {
                        [&](const auto& asked) { return asked.second > 0 && is_own(asked); });
   }
 
-  /// Implicit requests are in no spec, and extended resources without a limit neither.
+  /// A spec contains no implicit requests, and no extended resources without a limit.
   bool AsksForListed(const ContainerRecord& record) const {
     const auto& asked = record.request_source == kEstimate ? record.requests : record.limits;
     return std::any_of(asked.begin(), asked.end(), [&](const auto& entry) {
@@ -200,7 +202,7 @@ std::string FingerprintOf(const TopologyView& view, const json& zones) {
   return PodsFingerprint(counted);
 }
 
-/// Readers know kubelet's policies only, of which none is like numeric.
+/// Readers know only kubelet's policies, and none of them is like numeric.
 json AttributesOf(const TopologyView& view, const json& zones) {
   const bool is_kubelets = view.policy != TopologyPolicy::kNumeric;
   return {Attribute("topologyManagerPolicy",

@@ -1,4 +1,4 @@
-// The node as a NodeResourceTopology: what each NUMA node has, may give and has left.
+// The node as a NodeResourceTopology: capacity, allocatable and available resources by NUMA node.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ inline constexpr char kTopologiesPath[] =
 struct TopologyView {
   const checkpoint::NodeState& state;
   const Machine& machine;
-  const AllocatableByResource& allocatable;  ///< as the plugins tell
+  const AllocatableByResource& allocatable;  ///< as reported by the plugins
   TopologyPolicy policy = TopologyPolicy::kNone;
   TopologyScope scope = TopologyScope::kContainer;
 };
 
-/// `zones` and `attributes` of the object. `available` is what no container has for itself: CPUs
-/// that are shared count as available, as with other writers of these objects. Nodes beyond 63 are
-/// left out, for readers end at one.
+/// `zones` and `attributes` of the object. `available` excludes only exclusive allocations: shared
+/// CPUs count as available, as with other writers of these objects. Nodes above 63 are omitted,
+/// because readers stop at such a node.
 /// Source: topology.node.k8s.io/v1alpha2; resource-topology-exporter.
 nlohmann::json NodeTopologyOf(const TopologyView& view);
 
-/// An amount as Kubernetes writes it, in thousandths where it is not whole: "4", "1500m".
+/// An amount as a Kubernetes quantity, in thousandths if it is not whole: "4", "1500m".
 std::string AmountText(double amount);
 
 }  // namespace qrm::manager

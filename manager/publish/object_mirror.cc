@@ -1,4 +1,4 @@
-// Compares versions, for a watch may tell a write later than its answer did.
+// Compares versions, because a watch may report a write later than the write's answer.
 #include "manager/publish/object_mirror.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// One object of the API server as it is now, by a watch and by the answers to our own writes.
+// The current version of one object of the API server, from a watch and from answers to our writes.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace qrm::manager {
 
-/// Threads: that of its ListWatch.
+/// Threads: the ListWatch's thread.
 class ObjectMirror final : public cluster::ObjectListener {
  public:
   /// `on_change` runs whenever the object may have changed.
@@ -20,11 +20,11 @@ class ObjectMirror final : public cluster::ObjectListener {
   ObjectMirror(const ObjectMirror&) = delete;
   ObjectMirror& operator=(const ObjectMirror&) = delete;
 
-  /// Whether it is known if there is such an object.
+  /// Whether the first list has arrived.
   bool known() const { return known_; }
-  /// Null when there is none.
+  /// Null if the object does not exist.
   const nlohmann::json& object() const { return *object_; }
-  /// The answer to a write; one that is older than what is known changes nothing.
+  /// Takes the answer to a write, unless it is older than the known version.
   void Take(const nlohmann::json& object);
 
   void OnListBegin() override;

@@ -1,4 +1,4 @@
-// Waits between writes, doubling the time with each failure.
+// Waits between writes, and doubles the wait after each failure.
 #include "manager/publish/object_writer.h"
 
 #include <algorithm>
@@ -14,32 +14,32 @@ namespace qrm::manager {
 
 void ObjectWriter::Write(cluster::ApiClient& client, cluster::ApiRequest request, Taken taken) {
   busy_ = true;
-  client.Call(
-      std::move(request), [this, taken = std::move(taken)](const StatusOr<std::string>& body) {
-        busy_ = false;
-        if (!body.ok()) {
-          Fail(body.status());
-          return;
-        }
-        ++writes_;
-        if (!std::exchange(problem_, OkStatus()).ok()) {
-          log::Info("the API server takes what this node publishes again", {{"object", what_}});
-        }
-        backoff_ = std::chrono::milliseconds(0);
-        next_ = std::chrono::steady_clock::now() + pace_;
-        taken(ParseJson(*body).value_or(nlohmann::json()));
-      });
+  client.Call(std::move(request),
+              [this, taken = std::move(taken)](const StatusOr<std::string>& body) {
+                busy_ = false;
+                if (!body.ok()) {
+                  Fail(body.status());
+                  return;
+                }
+                ++writes_;
+                if (!std::exchange(problem_, OkStatus()).ok()) {
+                  log::Info("publishing to the API server works again", {{"object", what_}});
+                }
+                backoff_ = std::chrono::milliseconds(0);
+                next_ = std::chrono::steady_clock::now() + pace_;
+                taken(ParseJson(*body).value_or(nlohmann::json()));
+              });
 }
 
 void ObjectWriter::Fail(const Status& why) {
   ++failures_;
   if (problem_.ok()) {
-    log::Warning("the API server does not take what this node publishes",
+    log::Warning("cannot publish to the API server",
                  {{"object", what_}, {"error", MessageOf(why)}});
   }
   problem_ = why;
   backoff_ = std::clamp<std::chrono::milliseconds>(2 * backoff_, kFirstBackoff, kMostBackoff);
-  // Up to a half less, so that the nodes of a cluster do not return at once.
+  // Up to half less, so that not all nodes of a cluster try again at the same time.
   std::random_device random;
   std::uniform_int_distribution<int> wait(static_cast<int>(backoff_.count() / 2),
                                           static_cast<int>(backoff_.count()));

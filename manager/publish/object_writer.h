@@ -1,4 +1,4 @@
-// Writes one object of the API server, one request after another, and ever later while it fails.
+// Writes one object of the API server, one request at a time, with backoff after failures.
 #pragma once
 
 #include <chrono>
@@ -13,33 +13,33 @@
 
 namespace qrm::manager {
 
-/// Threads: that of the client, which is destroyed first.
+/// Threads: the client's thread. The client is destroyed first.
 class ObjectWriter {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// Gets the object as it is after the write.
+  /// Gets the object after the write.
   using Taken = std::function<void(const nlohmann::json& object)>;
 
   static constexpr std::chrono::seconds kFirstBackoff{1};
   static constexpr std::chrono::seconds kMostBackoff{60};
 
-  /// `what` is written: a word for the log. Two writes are `pace` apart.
+  /// `what` names the object in the log. Two writes are at least `pace` apart.
   ObjectWriter(std::string what, std::chrono::milliseconds pace)
       : what_(std::move(what)), pace_(pace) {}
 
-  /// False while a write is under way, and for a while after one.
+  /// False during a write, and for some time after it.
   bool MayWrite(Time now) const { return !busy_ && now >= next_; }
   bool busy() const { return busy_; }
-  /// When it may again, unless it is busy.
+  /// The earliest time of the next write, unless busy.
   Time next() const { return next_; }
-  /// Only when it may.
+  /// Call only if MayWrite.
   void Write(cluster::ApiClient& client, cluster::ApiRequest request, Taken taken);
-  /// There is nothing to write any more, so that what failed is past.
+  /// Clears the problem, because there is nothing left to write.
   void Forget() { problem_ = OkStatus(); }
 
   uint64_t writes() const { return writes_; }
   uint64_t failures() const { return failures_; }
-  /// Why the latest write failed; OK when it did not.
+  /// Why the latest write failed; OK if it succeeded.
   const Status& problem() const { return problem_; }
 
  private:

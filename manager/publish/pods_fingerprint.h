@@ -1,4 +1,4 @@
-// The text by which readers of a NodeResourceTopology know which pods it has counted.
+// The fingerprint by which readers of a NodeResourceTopology check which pods it counts.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct PodName {
   std::string name;
 };
 
-/// Of these pods, in any order: "pfp0v001" and 16 hexadecimal digits.
+/// The fingerprint of `pods`, in any order: "pfp0v001" and 16 hexadecimal digits.
 /// Source: k8stopologyawareschedwg/podfingerprint, version v001.
 std::string PodsFingerprint(const std::vector<PodName>& pods);
 
-/// XXH64, the same on every machine and after every restart.
+/// XXH64: equal on all machines and after restarts.
 uint64_t HashOf(std::string_view bytes, uint64_t seed = 0);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// The keys, with what their words mean.
+// The keys of publishing and their checks.
 #include "manager/publish/publish_options.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Status CheckPublish(const PublishOptions& options) {
   for (const std::string& word : options.what) {
     if (!Contains(Words(), word)) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot publish '{}': there is no such thing; write {} in publish", word,
+                    "cannot publish '{}': it is not a value of publish; write {}", word,
                     config::EnumerateWords(Words(), "or"));
     }
   }
@@ -51,22 +51,23 @@ Status CheckPublish(const PublishOptions& options) {
 std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
   return {
       config::WordsKey("publish", options.what, "list of " + config::EnumerateWords(Words(), "and"),
-                       "What the API server is told: a NodeResourceTopology (topology), resources "
-                       "of plugins that ask for it in Node status (extended-resources), types of "
-                       "classes as an annotation of the Node (classes), classes of limited number "
-                       "in Node status (class-resources), what qrm-scheduler places by as an "
-                       "annotation of the Node (node-config), and a warning on each pod that is "
-                       "refused (events). Empty: nothing."),
+                       "What qrmd writes to the API server; empty: nothing. `topology`: a "
+                       "NodeResourceTopology. `extended-resources`: resources of plugins that ask "
+                       "for it, in Node status. `classes`: types of classes, in an annotation of "
+                       "the Node. `class-resources`: classes with a capacity, in Node status. "
+                       "`node-config`: the data for qrm-scheduler, in an annotation of the Node. "
+                       "`events`: a warning event on each rejected pod."),
       config::TextKey("node-name", options.node_name, "name; empty: the host's name",
                       "The name of this node's Node object."),
       config::TextKey("kubeconfig", options.kubeconfig,
                       "path; empty: the service account of the pod",
-                      "How the API server is reached, for publish."),
+                      "The kubeconfig file with the API server's address and credentials, for "
+                      "`publish`."),
       config::DurationKey("publish-interval", options.interval, {"100ms", "1m"},
-                          "How often the state is compared with what was published; two writes of "
-                          "an object are as far apart at least."),
+                          "How often qrmd compares the state with the published objects. It is "
+                          "also the shortest time between two writes of an object."),
       config::DurationKey("publish-grace", options.grace, {"0s", "24h"},
-                          "How long the resources of a plugin that is gone stay published."),
+                          "How long the resources of a stopped plugin stay published."),
   };
 }
 

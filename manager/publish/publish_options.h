@@ -1,4 +1,4 @@
-// What this node tells the API server about itself: the options, their defaults and keys.
+// What this node publishes to the API server: the options, with their defaults and keys.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace qrm::manager {
 
-/// The words of the key `publish`.
+/// The values of the key `publish`.
 inline constexpr char kPublishTopology[] = "topology";
 inline constexpr char kPublishResources[] = "extended-resources";
 inline constexpr char kPublishClasses[] = "classes";
@@ -20,7 +20,7 @@ inline constexpr char kPublishEvents[] = "events";
 
 struct PublishOptions {
   std::vector<std::string> what;  ///< empty: the API server is not called
-  std::string node_name;          ///< empty: the host's
+  std::string node_name;          ///< empty: the host's name
   std::string kubeconfig;         ///< empty: the service account of the pod
   std::chrono::milliseconds interval{1000};
   std::chrono::milliseconds grace{300'000};
@@ -28,10 +28,10 @@ struct PublishOptions {
   bool Has(const char* word) const;
 };
 
-/// The Node's name.
+/// The name of this node's Node object.
 std::string NodeNameOf(const PublishOptions& options);
 
-/// Errors: kInvalidArgument for a word that is none.
+/// Errors: kInvalidArgument for an unknown word in `what`.
 Status CheckPublish(const PublishOptions& options);
 
 std::vector<config::ConfigKey> PublishKeys(PublishOptions& options);

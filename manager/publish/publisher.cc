@@ -1,4 +1,4 @@
-// A tick compares; watches do so at once.
+// Compares the state with the objects at each tick, and at once when a watch reports a change.
 #include "manager/publish/publisher.h"
 
 #include <chrono>
@@ -34,14 +34,15 @@ constexpr char kNodesPath[] = "/api/v1/nodes";
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr char kManager[] = "qrmd";
 
-/// A Node's annotations have 256 KiB together, and kube-scheduler's side keeps one of each node.
+/// A Node's annotations are limited to 256 KiB in total, and qrm-scheduler keeps this one of every
+/// node.
 constexpr std::size_t kMostConfigBytes = std::size_t{64} * 1024;
 
 cluster::ListWatchOptions OnlyOne(const char* path, const std::string& name) {
   return {.path = path, .field_selector = "metadata.name=" + name};
 }
 
-/// What the API server's client needs while it runs; destroyed and recreated together.
+/// The client of the API server and its watches, which are created and destroyed together.
 struct Connection {
   Connection(boost::asio::io_context& io, cluster::ClusterAccess access)
       : client(io, std::move(access), {.user_agent = kManager}) {}
@@ -69,7 +70,7 @@ struct Publisher::Impl {
            options.Has(kPublishClassResources) || options.Has(kPublishNodeConfig);
   }
 
-  // All below on the thread.
+  // All methods below run on the publisher's thread.
   void Tick();
   void Connect();
   void Refresh(steady_clock::time_point now);
@@ -98,10 +99,10 @@ struct Publisher::Impl {
   Status event_problem;
   uint64_t events_told = 0;
   uint64_t event_failures = 0;
-  bool recalled = false;  // what the Node said is ours before this process
-  bool in_grace = false;  // something that is published is not told any more
+  bool recalled = false;  // `known` has qrmd's resources on the Node from before this process
+  bool in_grace = false;  // a published resource is not offered any more
 
-  // What Refresh last read, and made of it.
+  // The inputs of the latest Refresh, and its results.
   std::shared_ptr<const checkpoint::NodeState> state;
   std::shared_ptr<const AllocatableByResource> allocatable;
   std::shared_ptr<const OfferedTypes> types;
@@ -140,7 +141,8 @@ void Publisher::Impl::Connect() {
   StatusOr<cluster::ClusterAccess> access = parts.access();
   if (!access.ok()) {
     if (access_problem.ok()) {
-      log::Warning("this node publishes nothing", {{"error", MessageOf(access.status())}});
+      log::Warning("cannot access the API server, so nothing is published",
+                   {{"error", MessageOf(access.status())}});
     }
     access_problem = access.status();
     return;
@@ -211,8 +213,8 @@ std::optional<std::string> Publisher::Impl::ConfigText() {
   StatusOr<std::string> text = parts.config(*state, offline);
   if (text.ok() && text->size() > kMostConfigBytes) {
     text = Errorf(StatusCode::kResourceExhausted,
-                  "cannot publish this node's configuration: it has {} bytes, and {} are the most; "
-                  "shorten the sections of plugins",
+                  "cannot publish this node's configuration: it has {} bytes, at most {} are "
+                  "allowed; shorten the sections of plugins",
                   text->size(), kMostConfigBytes);
   }
   config_problem = text.status();
@@ -233,7 +235,7 @@ void Publisher::Impl::Settle() {
   }
 }
 
-/// When `writer` may write again; the end of a write that is under way settles, too.
+/// Settles when `writer` may write again. A write in progress settles at its end.
 void Publisher::Impl::SettleLater(const ObjectWriter& writer) {
   if (writer.busy()) {
     return;
@@ -304,8 +306,7 @@ void Publisher::Impl::Tell(const Refusal& refusal) {
   }
   connection->client.Call(*std::move(request), [this](const StatusOr<std::string>& body) {
     if (!body.ok() && event_problem.ok()) {
-      log::Warning("the API server does not take events of refused pods",
-                   {{"error", MessageOf(body.status())}});
+      log::Warning("cannot publish events of rejected pods", {{"error", MessageOf(body.status())}});
     }
     ++(body.ok() ? events_told : event_failures);
     event_problem = body.status();
@@ -325,7 +326,7 @@ void Publisher::Impl::NoteStatus() {
   problem.Update(event_problem);
   if (problem.ok() && node.known() && node.object().is_null()) {
     problem = Errorf(StatusCode::kNotFound,
-                     "there is no Node {}; set node-name to the name of this node's", name);
+                     "there is no Node {}; set node-name to the name of this node's Node", name);
   }
   const MutexLock lock(mutex);
   status = {.enabled = true,

@@ -1,4 +1,4 @@
-// Keeps the API server's objects about this node at what the state says.
+// Keeps the API server's objects about this node equal to the state.
 #pragma once
 
 #include <functional>
@@ -18,40 +18,39 @@
 
 namespace qrm::manager {
 
-/// Compares, every interval, the published state with the objects as a watch shows them, and writes
-/// those that differ, in one request each: many changes at once are one write, no change is none,
-/// and what others undo is put back. Nothing waits for it: it has a thread of its own.
+/// Every interval, compares the state with the objects that a watch reports, and writes each object
+/// that differs in one request. Several changes are one write, and changes by other writers are
+/// reverted. The publisher has its own thread, so nothing waits for it.
 ///
-/// Threads: any; Start and Stop from one.
+/// Threads: any; Start and Stop from one thread.
 class Publisher {
  public:
   /// All outlive the publisher.
   struct Parts {
     const Snapshots& snapshots;
     const Machine& machine;
-    /// What the plugins offer; null until they have told.
+    /// What the plugins offer; null until they have answered.
     std::function<std::shared_ptr<const AllocatableByResource>()> allocatable;
     std::function<std::shared_ptr<const OfferedTypes>()> types;
-    /// What others place pods on this node by, while CPUs `offline` are not there.
+    /// The configuration for schedulers, while the CPUs `offline` are offline.
     std::function<StatusOr<std::string>(const checkpoint::NodeState&, const CpuSet& offline)>
         config;
-    /// Whether the state is complete; nothing is published before.
+    /// Whether the state is complete. Nothing is published before that.
     std::function<bool()> restored;
     Permissions permissions;
     TopologyPolicy policy = TopologyPolicy::kNone;
     TopologyScope scope = TopologyScope::kContainer;
-    /// How the API server is reached; asked again until it tells.
+    /// The address and credentials of the API server; called again until it succeeds.
     std::function<StatusOr<cluster::ClusterAccess>()> access;
   };
   Publisher(Parts parts, PublishOptions options);
-  /// Stops.
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
-  /// Does nothing when nothing is to be published.
+  /// Does nothing if `what` is empty.
   void Start();
-  /// Leaves what was published: this node lives on.
+  /// Does not remove the published objects, because the node stays.
   void Stop();
 
   void OnRefused(Refusal refusal);
@@ -63,7 +62,7 @@ class Publisher {
   const std::unique_ptr<Impl> impl_;
 };
 
-/// By the kubeconfig of `options`, or as a pod is given.
+/// The access by the kubeconfig of `options`, or else by the pod's service account.
 StatusOr<cluster::ClusterAccess> PublisherAccess(const PublishOptions& options);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Counts equal refusals, and names their event by what they say.
+// Counts identical rejections, and derives the event's name from pod and message.
 #include "manager/publish/refusal_events.h"
 
 #include <algorithm>
@@ -13,11 +13,12 @@ namespace qrm::manager {
 namespace {
 
 constexpr char kReason[] = "PlacementRefused";
-/// The API server keeps events for an hour; later ones are new.
+/// After this time without a repetition, a rejection is new. The API server keeps events for an
+/// hour.
 constexpr std::chrono::minutes kForgotten{10};
 constexpr std::size_t kMostTold = 1000;
 
-/// Equal for equal refusals, also after a restart.
+/// The same for identical rejections, also after a restart.
 std::string EventName(const Refusal& refusal) {
   constexpr std::size_t kMostBytes = 200;  // an object's name has up to 253
   std::string name = refusal.pod_name.substr(0, kMostBytes);

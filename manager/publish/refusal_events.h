@@ -1,4 +1,4 @@
-// Tells the API server which pods were refused, a bounded number of times.
+// Events of rejected pods for the API server, at a limited rate.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace qrm::manager {
 
-/// A pod that was refused a place, and the sentence that says why.
+/// A rejected pod and the reason.
 struct Refusal {
   std::string pod_namespace;
   std::string pod_name;
@@ -20,8 +20,9 @@ struct Refusal {
   std::string message;
 };
 
-/// Makes events of refusals. Equal ones of a pod are one event with a count, written at the first
-/// and then once a minute; of all together, a few at once and then one every six seconds.
+/// Creates events of rejections. Identical rejections of a pod are one event with a count, written
+/// at once and then at most once a minute. All events share a limit of kBurst at once, and then one
+/// every six seconds.
 ///
 /// Threads: one.
 class RefusalEvents {
@@ -37,7 +38,7 @@ class RefusalEvents {
 
   explicit RefusalEvents(std::string node) : node_(std::move(node)) {}
 
-  /// What to send; absent: it is counted, and told with a later one.
+  /// The request to send. Absent: the rejection is only counted, and a later event includes it.
   std::optional<cluster::ApiRequest> Take(const Refusal& refusal, const Now& now);
 
  private:

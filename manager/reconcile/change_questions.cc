@@ -1,4 +1,4 @@
-// Tells plugins that cannot say what they changed from those that can.
+// Separates plugins that can report only their changes from plugins that cannot.
 #include "manager/reconcile/change_questions.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Asks plugins only for what they changed.
+// Asks plugins only for the allocations that they changed.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace qrm::manager {
 
-/// What plugins changed since the answers that were dealt with.
+/// The allocations that plugins changed since the answers that were processed last.
 struct ChangedAnswers {
   AllocationsByPlugin changed;
   std::map<std::string, std::string> now;  ///< for Know, by plugin
-  std::vector<std::string> mute;           ///< plugins that have to be asked for everything
+  std::vector<std::string> mute;           ///< plugins that must be asked for everything
 };
 
-/// Those that are named.
+/// The containers that `answers` name.
 std::set<ContainerKey> ContainersIn(const ChangedAnswers& answers);
 
-/// Keeps what of each plugin's answers was dealt with.
+/// Remembers which of each plugin's answers was processed last.
 ///
 /// Threads: the I/O loop.
 class ChangeQuestions {
@@ -35,10 +35,10 @@ class ChangeQuestions {
   /// the last answer: it must only post. The object outlives it.
   void Ask(Deadline deadline, std::function<void(ChangedAnswers)> done);
 
-  /// `answers` were dealt with, and need not be given again.
+  /// `answers` were processed: plugins need not report these changes again.
   void Know(const ChangedAnswers& answers);
 
-  /// Whoever was mute is asked again: another plugin may have its place.
+  /// Asks mute plugins for changes again: another plugin may serve the resource now.
   void AskAnew() { mute_.clear(); }
 
  private:

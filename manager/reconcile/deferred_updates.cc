@@ -1,4 +1,4 @@
-// Compares what shared containers have in the kernel, are to have, and the runtime was told.
+// Compares the CPUs of each container in the kernel, in its record and in the runtime.
 #include "manager/reconcile/deferred_updates.h"
 
 #include <utility>
@@ -21,8 +21,8 @@ bool ChangesOnlyCpus(const PlannedUpdate& update) {
   return update.properties.size() == 1 && update.properties.contains(std::string(kCpusetCpus));
 }
 
-/// What one that has `cpus` and is to have `due` keeps until it may gain any: nothing that others
-/// have `owned`.
+/// The CPUs that a container with `cpus` keeps until it may gain those of `due`: none that are
+/// `owned` by others.
 CpuSet WithoutGains(const CpuSet& cpus, const CpuSet& due, const CpuSet& owned) {
   if (CpuSet kept = cpus & due; !kept.Empty()) {
     return kept;
@@ -57,7 +57,7 @@ bool DeferredUpdates::Defer(const PlannedUpdate& update, const NodeState& state,
   const CpuSet due = DueCpus(record, owned, {});
   const std::optional<DeferredCpus> deferred = parts_.live.FindDeferred(key, id);
   if (deferred.has_value() && (due.Empty() || deferred->cpus == due)) {
-    return true;  // it has them, or others have all of them until it gets new ones
+    return true;  // it has them, or others own all of them until it gets new CPUs
   }
   const std::optional<LiveContainer> container = parts_.live.Find(key);
   if (due.Empty() || !container.has_value() || container->cgroups_path.empty()) {
@@ -78,7 +78,7 @@ bool DeferredUpdates::Defer(const PlannedUpdate& update, const NodeState& state,
   return true;
 }
 
-// An admission may have given some of them to an owner since.
+// An admission may have given some of these CPUs to an owner since TakeFrom.
 std::vector<std::string> DeferredUpdates::Grow(const NodeState& state, const CpuSet& offline) {
   std::vector<std::string> problems;
   const CpuSet out = growing_.empty() ? CpuSet() : OwnedCpus(state) | offline;
@@ -91,7 +91,7 @@ std::vector<std::string> DeferredUpdates::Grow(const NodeState& state, const Cpu
     parts_.live.Defer(key, id, due);
     if (const Status written = WriteCpus(at, due); !written.ok()) {
       parts_.live.DeferOther(key, id);
-      problems.push_back(fmt::format("container {} of pod {} does not get CPUs {}: {}",
+      problems.push_back(fmt::format("container {} of pod {}: cannot set CPUs {}: {}",
                                      key.container, key.pod_uid, ToString(due),
                                      MessageOf(written)));
     }
@@ -173,9 +173,9 @@ void DeferredUpdates::Correct(const NodeState& state, const CpuSet& offline) {
     if (!is_ours) {
       parts_.writes.Note({key, std::string(kCpusetCpus), ToString(has->cpus), ToString(due)});
     }
-    parts_.live.Defer(key, container->id, kept);  // the next run gives it what it lacks
+    parts_.live.Defer(key, container->id, kept);  // the next run adds the missing CPUs
     if (kept != online && !WriteCpus(*has, kept).ok()) {
-      parts_.live.Defer(key, container->id, has->cpus);  // the next run tells the runtime
+      parts_.live.Defer(key, container->id, has->cpus);  // the next run updates by the runtime
     }
   }
 }

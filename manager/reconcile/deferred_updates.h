@@ -1,4 +1,5 @@
-// Changes the CPUs of shared containers in the kernel at once, and finds when to tell the runtime.
+// Changes CPUs of containers without exclusive CPUs in the kernel at once, and sends the runtime
+// their updates later.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +17,11 @@
 
 namespace qrm::manager {
 
-/// Updates that change nothing but the CPUs of containers without exclusive ones. An update by the
-/// runtime takes it some 20 ms, in which it creates, starts and removes nothing: it is told one
-/// container at a time while it does nothing else, and of none that has its former CPUs again by
-/// then. What has to be told is what the records and LiveContainers::Defer say, so that only the
-/// last CPUs are, and a restart of either side forgets nothing.
+/// Defers updates that change only the CPUs of containers without exclusive CPUs. An update blocks
+/// the runtime for some 20 ms, in which it creates, starts and removes nothing. It therefore gets
+/// one update at a time while it is idle, and none for a container that has its former CPUs again.
+/// The pending updates are computed from the records and LiveContainers::Defer. So only the latest
+/// CPUs are sent, and a restart of qrmd or the runtime loses nothing.
 ///
 /// Threads: the state loop only.
 class DeferredUpdates {
@@ -33,24 +34,25 @@ class DeferredUpdates {
   /// The parts outlive the object.
   DeferredUpdates(Parts parts, const DeferralOptions& options);
 
-  /// Those of `updates` that the runtime has to be sent now. Containers of the others give CPUs up
-  /// here; those that gain some do in Grow, after the runtime has answered what it was sent.
-  /// Without a cgroup that takes its CPUs, a container gets its update now. Cost: two small files
-  /// for each that has other CPUs than it was last given.
+  /// Returns the `updates` that must be sent to the runtime now, and defers the others. Deferred
+  /// containers give CPUs up here, and gain CPUs in Grow, after the runtime has answered the sent
+  /// updates. A container whose cgroup does not accept its CPUs is not deferred. Cost: two small
+  /// files for each container whose CPUs changed.
   std::vector<PlannedUpdate> TakeFrom(std::vector<PlannedUpdate> updates,
                                       const checkpoint::NodeState& state, const CpuSet& offline);
-  /// One sentence for each that the kernel does not give its CPUs: the runtime is to do it.
+  /// Gives deferred containers the CPUs that they gain. Returns one sentence for each container
+  /// whose cgroup does not accept them: the runtime gets its update instead.
   std::vector<std::string> Grow(const checkpoint::NodeState& state, const CpuSet& offline);
 
-  /// Forgets those of which the runtime knows already, and returns how many are left.
+  /// Forgets deferred containers whose CPUs the runtime knows, and returns how many are left.
   std::size_t Settle(const checkpoint::NodeState& state, const CpuSet& offline);
-  /// Containers of which the runtime has not been told leave the CPUs that it, or somebody else,
-  /// has written to their cgroups meanwhile.
+  /// Corrects the CPUs that the runtime, or another process, has written to the cgroups of deferred
+  /// containers meanwhile.
   void Correct(const checkpoint::NodeState& state, const CpuSet& offline);
-  /// What the runtime is to be sent now: of the container that has waited longest, unless the
-  /// runtime is busy and it has not waited for too long.
+  /// The update to send now: for the container that has waited longest. None while the runtime is
+  /// busy, unless the container has waited for too long.
   std::optional<PlannedUpdate> Next(const checkpoint::NodeState& state, const CpuSet& offline);
-  /// The runtime did not take it: it is asked again a little later.
+  /// The runtime rejected an update: the next one is sent a little later.
   void NoteRefusal();
 
  private:

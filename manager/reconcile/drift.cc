@@ -17,8 +17,8 @@ using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
 
-/// The text of `actual` when `applied` has a list under `property` that differs from it in more
-/// than `ignored`.
+/// Adds the text of `actual` to `drift` if `applied` has a list under `property` that differs from
+/// it in more than `ignored`.
 template <typename Set>
 void AddIfDifferent(const StringMap& applied, std::string_view property, const Set& actual,
                     StringMap& drift, const Set& ignored = {}) {
@@ -111,8 +111,8 @@ std::string DriftCheck::ReadBack(const ContainerKey& key, const StringMap& prope
     return {};
   }
   return fmt::format(
-      "cannot change container {} of pod {}: the runtime took {} and the kernel has {}; stop the "
-      "NRI plugin, or whatever else, that also sets it",
+      "cannot change container {} of pod {}: the runtime accepted {}, but the kernel has {}; stop "
+      "the other NRI plugin or process that sets it",
       key.container, key.pod_uid, fmt::join(properties, " "), fmt::join(drift, " "));
 }
 

@@ -1,4 +1,4 @@
-// Compares the kernel's cpusets with what the runtime took from us.
+// Compares the kernel's cpusets with the values that the runtime accepted.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 namespace qrm::manager {
 
 /// Where `actual` differs from `applied`: CpusetCpus and CpusetMems, each with the kernel's value.
-/// A property that is not in `applied`, or has a value that is no list, does not count, and neither
-/// do CPUs that are `offline`, which the kernel takes out of the cpusets of cgroup v1.
+/// A property that is not in `applied`, or whose value is not a list, does not count. `offline`
+/// CPUs do not count either: the kernel removes them from the cpusets of cgroup v1.
 StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& offline = {});
 
-/// Finds containers whose cpuset somebody else changed behind the runtime's back: a few in each
-/// run, one after the other, so that a run's cost does not grow with the node.
+/// Finds containers whose cpuset another process changed behind the runtime's back. Each run checks
+/// the next few containers, so that its cost does not grow with the node.
 ///
 /// Threads: the state loop. Cost: Find reads two small files for each of `per_run` containers.
 class DriftCheck {
@@ -33,15 +33,15 @@ class DriftCheck {
   /// The parts outlive the check.
   explicit DriftCheck(Parts parts, std::size_t per_run = 64);
 
-  /// Checks the next `per_run` containers. The change removes values that drifted from what `state`
-  /// says was applied, so that the next updates apply them again. A container that cannot be read
-  /// is skipped, and CPUs are none's drift where they are those that it is to have, or the runtime
-  /// has yet to be told of them. Until all were checked once, CPUs that are missing may be those
-  /// that an earlier qrmd took for an owner: they are nobody's write.
+  /// Checks the next `per_run` containers. The change removes drifted values from the applied
+  /// values in `state`, so that the next updates apply them again. A container that cannot be read
+  /// is skipped. CPUs are not drift if they are the due CPUs, or if the container's update is
+  /// deferred. In the first round over all containers, missing CPUs do not count as written by
+  /// another process: an earlier qrmd may have given them to an owner.
   checkpoint::Change Find(const checkpoint::NodeState& state, const CpuSet& offline = {});
 
-  /// What the kernel has in place of `properties`, which the container of `key` was just given: one
-  /// sentence, or empty when it has them, or cannot be read.
+  /// One sentence if the kernel has other values than `properties`, which the container of `key`
+  /// just got. Empty when it has them, or cannot be read.
   std::string ReadBack(const ContainerKey& key, const StringMap& properties,
                        const CpuSet& offline = {}) const;
 
@@ -56,7 +56,7 @@ class DriftCheck {
 
   const Parts parts_;
   const std::size_t per_run_;
-  ContainerKey last_;  ///< the last one checked; the next run begins after it
+  ContainerKey last_;  ///< the container checked last; the next run begins after it
   bool is_first_round_ = true;
 };
 

@@ -1,4 +1,4 @@
-// Keeps the foreign values that were seen, so that each is logged once.
+// Remembers the foreign values that were seen, so that each is logged once.
 #include "manager/reconcile/foreign_writes.h"
 
 #include "api/base/log.h"
@@ -6,7 +6,7 @@
 namespace qrm::manager {
 namespace {
 
-/// Limits the table when somebody keeps writing new values; further ones are counted, not logged.
+/// Limits the table when a process keeps writing new values; further values are only counted.
 constexpr std::size_t kMaxValuesLogged = 16;
 
 }  // namespace
@@ -21,12 +21,11 @@ void ForeignWrites::Note(const ForeignWrite& write) {
            values.insert(write.property + "=" + write.theirs).second;
   }
   if (news) {
-    log::Warning("somebody else sets a container's cpuset: ours stays",
-                 {{"pod", write.key.pod_uid},
-                  {"container", write.key.container},
-                  {"property", write.property},
-                  {"theirs", write.theirs},
-                  {"ours", write.ours}});
+    log::Warning("cpuset drift corrected", {{"pod", write.key.pod_uid},
+                                            {"container", write.key.container},
+                                            {"property", write.property},
+                                            {"theirs", write.theirs},
+                                            {"ours", write.ours}});
   }
 }
 

@@ -1,4 +1,4 @@
-// Records what others wrote into our containers' cpusets and that ours replaced it.
+// Counts and logs corrections of cpuset drift: values of other writers that qrmd replaced.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace qrm::manager {
 
-/// One cpuset that somebody else wrote over ours.
+/// A cpuset that another process wrote over qrmd's.
 struct ForeignWrite {
   ContainerKey key;
   std::string property;  ///< CpusetCpus or CpusetMems
@@ -19,13 +19,13 @@ struct ForeignWrite {
   std::string ours;
 };
 
-/// Counts repairs, and logs each container and foreign value once, however often it comes back.
+/// Counts corrections, and logs each foreign value of a container once.
 ///
 /// Threads: any.
 class ForeignWrites {
  public:
   void Note(const ForeignWrite& write);
-  /// The container is gone: the same value in a later one of its name is news again.
+  /// The container is gone: the same value in a later container of its name is logged again.
   void Forget(const ContainerKey& key);
   uint64_t repairs() const;
 

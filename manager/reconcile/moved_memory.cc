@@ -1,4 +1,4 @@
-// Compares where a container's memory is with where it may be.
+// Compares the NUMA nodes of a container's memory with the container's allocation.
 #include "manager/reconcile/moved_memory.h"
 
 #include <optional>
@@ -11,10 +11,10 @@
 namespace qrm::manager {
 namespace {
 
-/// What the kernel counts of a cgroup is exact up to what each CPU has not told yet.
+/// The kernel's counters of a cgroup lack what each CPU has counted but not flushed yet.
 constexpr uint64_t kInexact = 1 << 20;
 
-/// What of `bytes` is on nodes that are none of `nodes`.
+/// The part of `bytes` on nodes outside `nodes`.
 std::map<int, uint64_t> Elsewhere(std::map<int, uint64_t> bytes, const NumaMask& nodes) {
   std::erase_if(bytes, [&nodes](const auto& of_node) {
     return nodes.Has(of_node.first) || of_node.second <= kInexact;
@@ -31,9 +31,9 @@ std::string StillThere(const ContainerKey& key, const std::map<int, uint64_t>& e
     bytes += count;
   }
   return fmt::format(
-      "{} bytes of container {} of pod {} are still on NUMA nodes {}, and it is to have its memory "
-      "on {}: the kernel did not move them (with cgroup v1 it does only where "
-      "cpuset.memory_migrate is 1); restart the container, or wait until it frees them",
+      "{} bytes of container {} of pod {} are still on NUMA nodes {} instead of {}: the kernel did "
+      "not move them (cgroup v1 moves memory only if cpuset.memory_migrate is 1); restart the "
+      "container, or wait until it frees them",
       bytes, key.container, key.pod_uid, ToString(others), ToString(nodes));
 }
 
@@ -72,7 +72,7 @@ std::vector<std::string> MovedMemory::Look() {
       continue;
     }
     log::Info(
-        "memory has followed",
+        "memory moved to the container's NUMA nodes",
         {{"pod", key.pod_uid}, {"container", key.container}, {"nodes", ToString(moved.nodes)}});
   }
   moved_ = std::move(waiting);

@@ -1,4 +1,4 @@
-// Whether memory follows containers to other NUMA nodes: the kernel moves pages, or does not.
+// Checks whether the kernel moves a container's memory to its new NUMA nodes.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@
 
 namespace qrm::manager {
 
-/// Bytes of anonymous memory by NUMA node, of the cgroup at the path that the runtime gave a
-/// container; empty: nothing is looked at.
+/// Reads the bytes of anonymous memory by NUMA node of the cgroup at a container's path; empty:
+/// nothing is checked.
 using MemorySource =
     std::function<StatusOr<std::map<int, uint64_t>>(const std::string& cgroups_path)>;
 
-/// Containers that were given other NUMA nodes, until their memory is there.
+/// Containers that got other NUMA nodes, until their memory has moved there.
 ///
-/// Threads: the state loop. Cost: Look reads one small file for each of them.
+/// Threads: the state loop. Cost: Look reads one small file for each such container.
 /// Source: Linux Documentation/admin-guide/cgroup-v2.rst, cpuset.mems; cpusets.rst on v1,
 /// memory_migrate.
 class MovedMemory {
  public:
   static constexpr int kMostLooks = 20;
 
-  /// `live` outlives it.
+  /// `live` outlives the object.
   MovedMemory(MemorySource read, const LiveContainers& live);
 
-  /// The runtime took `update`.
+  /// The runtime accepted `update`.
   void Note(const PlannedUpdate& update);
 
-  /// One sentence for each whose memory is still elsewhere, at the next kMostLooks looks: what the
-  /// kernel has not moved by then, it does not move, and a run with nothing else to do is to rest.
-  /// Where it has followed, the log says so. One that has gone is forgotten.
+  /// One sentence for each container with memory on other nodes. After kMostLooks looks the
+  /// container is forgotten: the kernel will not move that memory, and an idle node needs no more
+  /// reads. When all memory has moved, the log says so. A removed container is forgotten.
   std::vector<std::string> Look();
 
  private:

@@ -1,4 +1,4 @@
-// Compares plugins' answers, records and what the runtime took.
+// Compares the plugins' answers, the records and the values that the runtime accepted.
 #include "manager/reconcile/plan.h"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ std::string NameOf(const PodRecord& pod, const std::string& container) {
   return fmt::format("container {} of pod {}/{}", container, pod.meta.pod_namespace, pod.meta.name);
 }
 
-// Builds a ReconcilePlan from one plugin's answer after the other.
+// Builds a ReconcilePlan from the plugins' answers, one after the other.
 class ReconcilePlanner {
  public:
   ReconcilePlanner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers,
                    const CompareScope& scope)
       : asked_(asked), now_(now), answers_(answers), scope_(scope) {}
 
-  /// What the answers do not name is missing when they are `whole`.
+  /// If the answers are `whole`, a container that they do not name is missing.
   ReconcilePlan Plan(const Machine& machine, bool whole) {
     for (const auto& [plugin, answer] : answers_) {
       if (!answer.ok()) {
@@ -67,7 +67,7 @@ class ReconcilePlanner {
   }
 
  private:
-  /// What `plugin` holds for one container.
+  /// Compares the `allocations` that `plugin` has for one container.
   void TakeContainer(const std::string& plugin, std::span<const HeldAllocation> allocations) {
     const ContainerKey& key = allocations.front().key;
     const ContainerRecord* known = now_.Find(key);
@@ -80,7 +80,7 @@ class ReconcilePlanner {
       return;
     }
     for (const auto& [container, resource, allocation] : allocations) {
-      // What accompanies another plugin's resource never replaces that plugin's own answer.
+      // A plugin's allocation of another plugin's resource never replaces that plugin's own answer.
       if (resource == plugin ||
           (!answers_.contains(resource) && !scope_.unasked.contains(resource))) {
         TakeAllocation(plugin, key, *known, resource, allocation);
@@ -112,7 +112,7 @@ class ReconcilePlanner {
     record.allocations[resource] = std::move(merged);
   }
 
-  // What a container was admitted with is told beside what it has now.
+  // Records the admitted amounts, so that they can be shown beside the current amounts.
   static void NoteAdmitted(const ResourceAllocation& before, const ResourceAllocation& now,
                            Origin& origin) {
     const bool same =
@@ -122,7 +122,7 @@ class ReconcilePlanner {
     }
   }
 
-  // All are in the order of the keys.
+  // The answer, the pods and their containers are all in the order of the keys.
   void FindMissing(const std::string& plugin, const HeldList& answer, const PodSet* pods) {
     auto held = answer.begin();
     ForEachOf(pods, [&](const PodRecord& pod) {
@@ -162,7 +162,7 @@ class ReconcilePlanner {
       const AllocationByResource& before = now_.Find(key)->allocations;
       for (const auto& [resource, allocation] : put.record.allocations) {
         Status good = CheckAllocation(key, put.record.type, allocation, machine, exclusive);
-        // A node that shrank below what is bound to it changes nothing for who was there before.
+        // If a node shrank below its bound memory, containers that were bound before keep theirs.
         const auto held = before.find(resource);
         if (good.ok() &&
             (held == before.end() || held->second->amount_by_node != allocation->amount_by_node)) {
@@ -200,7 +200,7 @@ bool GainsCpus(const StringMap& taken, const StringMap& properties) {
   return now.ok() && next.ok() && !next->IsSubsetOf(*now);
 }
 
-/// False when it has not taken CPUs, or gets others anyway.
+/// False when the container has taken no CPUs, or gets other CPUs anyway.
 bool AddCpusAgain(const ContainerRecord& record, const std::string& id, StringMap& properties) {
   const StringMap& taken = record.AppliedTo(id);
   const auto cpus = taken.find(std::string(kCpusetCpus));
@@ -323,7 +323,7 @@ void TellOfOffline(const NodeState& state, const std::map<ContainerKey, LiveCont
     const CpuSet lost = record == nullptr ? CpuSet() : OwnedCpus(record->allocations) & offline;
     if (!lost.Empty()) {
       problems.push_back(fmt::format(
-          "{} is without its CPUs {}, which are offline; bring them online, or delete the pod",
+          "{} lacks its exclusive CPUs {}, which are offline; bring them online, or delete the pod",
           NameOf(*state.FindPod(key.pod_uid), key.container), ToString(lost)));
     }
   }

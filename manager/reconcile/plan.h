@@ -1,4 +1,5 @@
-// Computes what a reconcile has to change: pure functions of what plugins say and the runtime has.
+// Computes the changes of a reconcile: pure functions of the plugins' answers, the records and the
+// values in the runtime.
 #pragma once
 
 #include <map>
@@ -15,87 +16,86 @@
 
 namespace qrm::manager {
 
-/// `fresh`, with the hints, variables, annotations, mounts, devices and amounts by node that the
-/// plugin did not repeat taken from `before`.
+/// Returns `fresh`. Hints, variables, annotations, mounts, devices and amounts by node that the
+/// plugin did not repeat are taken from `before`.
 ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAllocation fresh);
 
-/// What the plugins' answers mean for the state.
+/// The difference between the plugins' answers and the state.
 struct ReconcilePlan {
   checkpoint::Change change;  ///< containers whose allocations changed; empty on an idle node
-  /// What plugins hold for containers that nobody knows, or that run without it and cannot get it
-  /// any more, by resource.
+  /// Allocations of plugins for unknown containers, or for containers that run without them and
+  /// cannot get them any more, by resource.
   std::map<std::string, std::set<ContainerKey>> orphans;
-  /// Containers whose records say that a plugin gave them something that it no longer knows, by
-  /// resource.
+  /// Containers with a recorded allocation that its plugin no longer knows, by resource.
   std::map<std::string, std::set<ContainerKey>> missing;
-  PodSet refused;                     ///< whose containers do not get what plugins want for them
+  PodSet refused;                     ///< pods for which a plugin's new allocation was rejected
   std::vector<std::string> problems;  ///< one sentence each
-  /// Containers were admitted or removed while the plugins answered: these were left alone and
-  /// another run has to look at them.
+  /// Containers were admitted or removed while the plugins answered: they were skipped, and another
+  /// run must check them.
   bool stale = false;
 };
 
 using PodsByPlugin = std::map<std::string, PodSet>;
 
-/// What a comparison is about.
+/// The plugins and pods to compare.
 struct CompareScope {
-  /// Plugins that would speak for their own resources but were not asked this time.
+  /// Plugins that answer for their own resources but were not asked this time.
   std::set<std::string> unasked;
-  PodsByPlugin pods;  ///< to be compared; all of them, for a plugin that is not in it
+  PodsByPlugin pods;  ///< the pods to compare by plugin; all pods, for a plugin without an entry
 };
 
-/// Compares `answers` with `now`. Only what is the same in `asked`, the state when the plugins were
-/// asked, is judged: the rest changed meanwhile. A known container that a plugin no longer names
-/// keeps its record. An allocation that an admission would refuse is not taken: that is a problem.
+/// Compares `answers` with `now`. Containers that differ between `now` and `asked`, the state when
+/// the plugins were asked, are skipped. A known container that a plugin no longer names keeps its
+/// record. An allocation that an admission would reject is not taken over: that is a problem.
 ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
                             const CompareScope& scope = {});
 
-/// The same for `answers` that say only what changed: a container that a plugin does not name keeps
-/// what it has, and is not missing. `unasked` as in a CompareScope.
+/// The same for `answers` that contain only changes: a container that a plugin does not name keeps
+/// its allocations, and is not missing. `unasked` as in a CompareScope.
 ReconcilePlan PlanChanges(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
                           const AllocationsByPlugin& answers, const Machine& machine,
                           const std::set<std::string>& unasked);
 
-/// One container whose runtime has other values than its record.
+/// An update of one container whose values in the runtime differ from its record.
 struct PlannedUpdate {
   ContainerKey key;
   std::string container_id;
   StringMap properties;  ///< OCI property -> value, only those that differ
-  bool grows = false;    ///< it gets CPUs that it did not have
+  bool grows = false;    ///< the container gains CPUs
 
   bool operator==(const PlannedUpdate&) const = default;
 };
 
-/// The properties of `record` that its container `id` has not taken yet, but for CPUs that are
-/// `offline`. OomScoreAdj, which no runtime changes in a live container, is not among them. Cost:
-/// no allocation when there are none.
+/// The properties of `record` that its container `id` does not have yet, without `offline` CPUs.
+/// OomScoreAdj, which no runtime changes in a live container, is not among them. Cost: no heap
+/// allocation when there are none.
 StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id,
                             const CpuSet& offline = {});
 
-/// The CPUs that a container of `record` is to run on, but for those that others have `owned` and
-/// those that are `offline`; none for one that is not pinned.
+/// The CPUs that the container of `record` should run on, without those that others have `owned`
+/// and without `offline` CPUs; none for a container that is not pinned.
 CpuSet DueCpus(const checkpoint::ContainerRecord& record, const CpuSet& owned,
                const CpuSet& offline);
 
-/// What came of an update: the runtime took it, or nobody knows, since one that failed may have
-/// been applied all the same, or be so late.
+/// The outcome of an update: the runtime accepted it, or it is unknown. A failed update may have
+/// been applied all the same, or may be applied later.
 enum class Taken { kYes, kUnknown };
 
-/// `record` after `update`. What an update touched of which nobody knows is applied no more, so
-/// that it is sent again.
+/// `record` after `update`. If the outcome is unknown, the touched values no longer count as
+/// applied, so that they are sent again.
 checkpoint::ContainerRecord AfterUpdate(const checkpoint::ContainerRecord& record,
                                         const PlannedUpdate& update, Taken taken);
 
-/// The updates that `live` containers need, those that give CPUs up before those that gain any. The
-/// `deferred` ones may have other CPUs than they took (LiveContainers::Defer), and get them again.
+/// The updates that `live` containers need: updates that give CPUs up come before updates that gain
+/// CPUs. `deferred` containers may have other CPUs than the runtime knows (LiveContainers::Defer),
+/// and get their CPUs again.
 std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live,
                                        const CpuSet& offline = {},
                                        const std::set<ContainerKey>& deferred = {});
 
-/// Adds one sentence to `problems` for each of the `live` containers that owns CPUs which are
-/// `offline`.
+/// Adds one sentence to `problems` for each `live` container with `offline` exclusive CPUs.
 void TellOfOffline(const checkpoint::NodeState& state,
                    const std::map<ContainerKey, LiveContainer>& live, const CpuSet& offline,
                    std::vector<std::string>& problems);

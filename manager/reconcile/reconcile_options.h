@@ -1,4 +1,4 @@
-// How allocations are brought to running containers: the options, their defaults and their keys.
+// The options of the reconcile loop, with their defaults and keys.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,13 @@
 
 namespace qrm::manager {
 
-/// When the runtime is told what containers have in the kernel already.
+/// When the runtime gets the updates that containers already have in the kernel.
 struct DeferralOptions {
-  /// It does nothing else for so long: more than lies between two steps of a pod's life.
+  /// Sent once the runtime is idle for so long: longer than between two steps of a pod's life.
   std::chrono::milliseconds quiet{1000};
-  std::chrono::milliseconds at_latest{10000};  ///< though it is busy
-  std::chrono::milliseconds gap{20};           ///< between two containers
-  /// How often the kernel is looked at meanwhile: half of the second in which it is corrected.
+  std::chrono::milliseconds at_latest{10000};  ///< sent then even if the runtime is busy
+  std::chrono::milliseconds gap{20};           ///< between two updates
+  /// How often the cgroups are read meanwhile: half of the second in which drift is corrected.
   std::chrono::milliseconds look{500};
   std::chrono::milliseconds after_refusal{1000};
 };
@@ -28,7 +28,8 @@ struct ReconcileOptions {
 
 inline std::vector<config::ConfigKey> ReconcileKeys(ReconcileOptions& options) {
   return {config::DurationKey("reconcile-period", options.period, {"100ms", "10m"},
-                              "How often changed allocations are brought to running containers.")};
+                              "How often qrmd compares plugins, checkpoint, runtime and cgroups, "
+                              "and updates running containers that differ.")};
 }
 
 }  // namespace qrm::manager

@@ -36,7 +36,8 @@ using checkpoint::NodeState;
 
 namespace {
 
-/// For a runtime that is away at a start, or tells nothing until something happens.
+/// The longest wait at the start for a runtime that does not run, or reports nothing until
+/// something happens.
 constexpr std::chrono::seconds kLongestWait{2};
 
 CpuSet CpusIn(const StringMap& properties) {
@@ -123,11 +124,11 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   boost::asio::steady_timer soon;
   boost::asio::steady_timer telling;
   bool wanted_soon = false;  // a small run, by the timer
-  bool tells_soon = false;   // what was deferred, by the timer
+  bool tells_soon = false;   // a deferred update, by the timer
   bool running = false;
   bool waited = false;  // long enough for the runtime
-  Scope next;           // of the run after this one; nobody: there is none
-  Changes changes;      // of the small one after that
+  Scope next;           // of the run after this one, if any
+  Changes changes;      // of the small run after that
   ChangeQuestions questions;
 
   // Used on the state loop only.
@@ -217,8 +218,8 @@ void Reconciler::Impl::ArmTimer() {
   });
 }
 
-// At a start, what there is to update becomes known when the runtime tells what it has; until then
-// a run would only stand before it.
+// At a start, the needed updates are known only after the runtime has reported its containers. A
+// run before that would only delay the first useful run.
 void Reconciler::Impl::AwaitRuntime() {
   patience.expires_after(std::min<std::chrono::milliseconds>(options.period, kLongestWait));
   patience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
@@ -281,7 +282,7 @@ void Reconciler::Impl::StartChanges() {
 void Reconciler::Impl::StartWhole() {
   const Scope scope = std::exchange(next, {});
   if (scope.all) {
-    changes = {};  // it looks at these, too
+    changes = {};  // a whole run includes them
     wanted_soon = false;
     questions.AskAnew();
   }
@@ -353,7 +354,7 @@ void Reconciler::Impl::TakeOver(const ReconcilePlan& plan) {
   problems.insert(problems.end(), plan.problems.begin(), plan.problems.end());
   if (!plan.change.Empty()) {
     if (const Status saved = parts.state.Remember(plan.change); !saved.ok()) {
-      problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
+      problems.push_back(MessageOf(Annotate(saved, "cannot save changed allocations")));
     }
   }
   settler->Settle(plan);
@@ -392,7 +393,7 @@ std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOfAll() {
   return updates;
 }
 
-// One that loses CPUs after this is deferred when its update has been answered.
+// A container that loses CPUs after this is deferred when its update has been answered.
 std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOf(
     const std::map<ContainerKey, LiveContainer>& live) {
   const auto state = parts.state.Load();
@@ -404,7 +405,8 @@ std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOf(
   return updates;
 }
 
-// What changed meanwhile is asked for again, and plugins that cannot tell are asked in full.
+// After a stale run, changes are asked for again. Plugins that cannot report changes are asked for
+// everything.
 void Reconciler::Impl::EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale) {
   if (stale) {
     changes.wanted = true;
@@ -425,12 +427,11 @@ void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
   }
 }
 
-// The updates that follow apply again what is no longer recorded as applied.
+// The updates that follow apply the values again that are no longer recorded as applied.
 Status Reconciler::Impl::RepairDrift() {
   const Change change = parts.drift.Find(*parts.state.Load(), offline);
   return change.Empty() ? OkStatus()
-                        : Annotate(parts.state.Commit(change),
-                                   "cannot repair cpusets that somebody else changed");
+                        : Annotate(parts.state.Commit(change), "cannot correct cpuset drift");
 }
 
 void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
@@ -468,9 +469,9 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   if (!notes.updated.empty()) {
     history.NoteUpdated(notes.updated, *state);
   }
-  // Without a change it writes what the disk has refused until now.
+  // An empty change retries changes that the disk has rejected.
   if (const Status saved = parts.state.Remember(notes.change); !saved.ok()) {
-    problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
+    problems.push_back(MessageOf(Annotate(saved, "cannot save the containers' current values")));
   }
   const std::vector<std::string> ungrown = deferred.Grow(*state, offline);
   problems.insert(problems.end(), ungrown.begin(), ungrown.end());
@@ -518,7 +519,7 @@ void Reconciler::Impl::LookAtDeferred() {
   }
 }
 
-// A run of its own: no other one sends the same container anything meanwhile.
+// Counts as a run, so that no other run updates the same container meanwhile.
 void Reconciler::Impl::Tell(const std::optional<PlannedUpdate>& update) {
   const auto& [key, id, properties, grows] = update.value_or(PlannedUpdate());
   if (running || !update.has_value() || !parts.live.BeginTelling(key, id, CpusIn(properties))) {

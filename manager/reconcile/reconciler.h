@@ -23,19 +23,19 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// Asks the plugins for their allocations, every period and when triggered; commits what changed,
-/// brings it to the containers that have other values, and commits what the runtime took. A node
-/// where nothing changes sees no write and no update. Every period it also looks whether the next
-/// few containers still have what the runtime took, and after each update whether it arrived; where
-/// that were other NUMA nodes, also whether the memory followed. An
-/// update that fails is tried again in the next run; each new problem is logged once. What plugins
-/// lost is taught to them again, and what they hold for nobody is taken back, beside the runs.
+/// Asks the plugins for their allocations, every period and when triggered. Commits the changes,
+/// updates the containers whose values differ, and commits the values that the runtime accepted. A
+/// node where nothing changes sees no write and no update.
+/// Every period, it checks a few containers for cpuset drift. After each update, it checks that the
+/// kernel has the new values, and, for new NUMA nodes, that the memory moves. A failed update is
+/// tried again in the next run; each new problem is logged once. Beside the runs, plugins are
+/// resynced: they get lost allocations back and release those of unknown containers.
 ///
 /// Threads: Start and Stop on the I/O loop or before it runs; the others any. One run at a
 /// time: triggers during a run lead to one more.
 class Reconciler {
  public:
-  /// All of them outlive the reconciler's last callback: they are used until Stop, and the loops
+  /// All parts outlive the reconciler's last callback: they are used until Stop, and the loops
   /// until they have ended.
   struct Parts {
     boost::asio::io_context& io;
@@ -46,14 +46,14 @@ class Reconciler {
     const Machine& machine;
     DriftCheck& drift;
     MemorySource read_memory;
-    /// Containers without exclusive CPUs get theirs by their cgroups, as the drift check finds
-    /// them, and the runtime is told when it has time.
+    /// Containers without exclusive CPUs get new CPUs through the cgroups that the drift check
+    /// reads, and the runtime gets the update when it is idle.
     bool writes_cpusets = false;
     /// Called on the state loop in each run, with a plugin that answered.
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
     /// Called on the state loop in each run that asks all plugins, after their answers.
     std::function<void()> on_whole_run = [] {};
-    /// Somebody else pins this node's containers: they get no update. Threads: any.
+    /// True while kubelet pins this node's containers: they get no update. Threads: any.
     std::function<bool()> stands_aside = [] { return false; };
     AdmissionOptions admission = {};  ///< how plugins are asked
   };
@@ -65,19 +65,19 @@ class Reconciler {
   void Start();
   /// No new run, and no new call to plugins or runtime, begins after it.
   void Stop();
-  /// A run as soon as none is under way: of the plugin of `resource` only, or of all when empty.
+  /// Starts a run as soon as no other runs: for the plugin of `resource`, or for all when empty.
   void Trigger(const std::string& resource = {});
-  /// A small run as soon as none is under way, after an admission or a removal: asks for what
-  /// plugins changed since they were last asked so, and brings that to its containers and what is
-  /// on record to `started`, if any. Cost: does not grow with the node, but for plugins that cannot
-  /// tell, which are asked for everything.
+  /// Starts a small run as soon as no other runs, after an admission or a removal. It asks plugins
+  /// only for their changes since the last small run, and updates the changed containers and
+  /// `started`, if any. Cost: does not grow with the node, except that a plugin that cannot report
+  /// changes is asked for everything.
   void TriggerChanges(const std::optional<ContainerKey>& started = {});
-  /// The same within kSoon, unless another run asks meanwhile: for what nobody waits for, such as
-  /// CPUs that became free, beside which an admission may come at once.
+  /// The same within kSoon, unless another run asks meanwhile: for changes that are not urgent,
+  /// such as CPUs that became free. An admission may follow at once.
   void TriggerChangesSoon();
   static constexpr std::chrono::milliseconds kSoon{20};
   ReconcileStatus GetStatus() const;
-  /// When the runtime last took an update of the container; absent before the first one.
+  /// When the runtime last accepted an update of the container; absent before the first update.
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(const ContainerKey& key) const;
 
  private:

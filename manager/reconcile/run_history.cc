@@ -1,4 +1,4 @@
-// Keeps the numbers of runs, and tells new problems from those that last.
+// Counts runs, and separates new problems from lasting ones.
 #include "manager/reconcile/run_history.h"
 
 #include "api/base/log.h"

@@ -1,4 +1,4 @@
-// What the reconciler tells of its runs.
+// The results of the reconciler's runs, for the status and the log.
 #pragma once
 
 #include <chrono>
@@ -15,30 +15,30 @@
 
 namespace qrm::manager {
 
-/// Counts runs, keeps when containers were updated, and logs problems when they begin.
+/// Counts runs, remembers when containers were updated, and logs problems when they begin.
 ///
 /// Threads: any may ask; Note and NoteUpdated on the state loop.
 class RunHistory {
  public:
   struct Run {
-    bool whole = false;        ///< it has seen all that may be wrong
-    std::size_t taken = 0;     ///< updates that the runtime took
-    std::size_t deferred = 0;  ///< containers of which it has yet to be told
+    bool whole = false;        ///< the run compared everything
+    std::size_t taken = 0;     ///< updates that the runtime accepted
+    std::size_t deferred = 0;  ///< containers whose updates are deferred
     std::vector<std::string> problems;
   };
 
   explicit RunHistory(std::chrono::milliseconds period) { status_.period = period; }
 
-  /// A run has ended. A problem that lasts is logged when it begins, not in every period.
+  /// A run has ended. A lasting problem is logged when it begins, not in every period.
   void Note(const Run& run);
-  /// The containers have new values now. Those that `state` does not have are forgotten.
+  /// The containers have new values now. Containers that are not in `state` are forgotten.
   void NoteUpdated(const std::vector<ContainerKey>& keys, const checkpoint::NodeState& state);
 
   ReconcileStatus GetStatus() const;
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(const ContainerKey& key) const;
 
  private:
-  std::set<std::string> reported_;  ///< problems of the latest whole run, and of those since
+  std::set<std::string> reported_;  ///< problems of the latest whole run and of later runs
 
   mutable Mutex mutex_;
   ReconcileStatus status_ QRM_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// What runs of the reconciler are about.
+// The scopes of the reconciler's runs.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace qrm::manager {
 
-/// Whom a run asks for everything.
+/// The plugins that a run asks for everything.
 struct Scope {
   bool nobody() const { return !all && resources.empty(); }
   void Add(const std::string& resource) {
@@ -19,20 +19,20 @@ struct Scope {
   }
 
   bool all = false;
-  std::set<std::string> resources;  ///< counts unless all are asked
+  std::set<std::string> resources;  ///< ignored if `all`
 };
 
-/// What a small run looks at besides what plugins changed.
+/// The scope of a small run beside the plugins' changes.
 struct Changes {
   bool wanted = false;
   std::set<ContainerKey> started;
 };
 
-/// Whom a run asked, and the state that it asked about.
+/// The state when a run asked the plugins, and the plugins that it did not ask.
 struct Inquiry {
   std::shared_ptr<const checkpoint::NodeState> state;
-  std::set<std::string> unasked;  ///< plugins that speak for themselves in another run
-  bool whole = false;             ///< all were asked
+  std::set<std::string> unasked;  ///< plugins that answer for their resources in another run
+  bool whole = false;             ///< all plugins were asked
 };
 
 }  // namespace qrm::manager

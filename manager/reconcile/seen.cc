@@ -44,7 +44,7 @@ PodsByPlugin ComparedAnswers::ToCompare(const Inquiry& inquiry, const Allocation
 void ComparedAnswers::Note(const Inquiry& inquiry, const AllocationsByPlugin& answers,
                            const ReconcilePlan& plan) {
   if (inquiry.whole) {
-    last_.clear();  // of plugins that are gone, too
+    last_.clear();  // also of plugins that are gone
   }
   const Speakers speakers = SpeakersOf(inquiry, answers);
   for (const auto& [plugin, answer] : answers) {
@@ -69,7 +69,7 @@ ComparedAnswers::Speakers ComparedAnswers::SpeakersOf(const Inquiry& inquiry,
 
 std::map<ContainerKey, LiveContainer> UpdatedContainers::ToUpdate(
     const std::shared_ptr<const NodeState>& now, const CpuSet& offline) {
-  const uint64_t revision = live_.revision();  // what changes from here on is seen again
+  const uint64_t revision = live_.revision();  // before the read: later changes are seen next time
   const std::optional<std::set<ContainerKey>> keys = Unlike(*now, offline);
   last_ = Plan{now, revision, offline, {}};
   return keys.has_value() ? FindLive(live_, *keys) : live_.All();

@@ -1,4 +1,4 @@
-// What earlier runs have seen, so that the next one looks only at what changed since.
+// Remembers what earlier runs compared, so that the next run compares only changes.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@
 
 namespace qrm::manager {
 
-/// Remembers with which state each plugin's latest answer was compared.
+/// Remembers the state with which each plugin's latest answer was compared.
 ///
 /// Threads: the state loop only.
 class ComparedAnswers {
  public:
-  /// Where `answers` and `now` may disagree: pods that either tells otherwise than in the last
-  /// comparison, and those that it left unsettled.
+  /// The pods for which `answers` and `now` may disagree: those that changed in either since the
+  /// last comparison, and those that the last comparison left unsettled.
   PodsByPlugin ToCompare(const Inquiry& inquiry, const AllocationsByPlugin& answers,
                          const checkpoint::NodeState& now) const;
 
-  /// They were compared, and `plan` tells what came of it.
+  /// The answers were compared, with the result `plan`.
   void Note(const Inquiry& inquiry, const AllocationsByPlugin& answers, const ReconcilePlan& plan);
 
  private:
-  /// The plugins that speak for their own resources, so that no other one does.
+  /// The plugins that answer for their own resources, so that no other plugin does.
   using Speakers = std::set<std::string>;
   struct Comparison {
     calls::HeldAllocations answer;
-    std::shared_ptr<const checkpoint::NodeState> state;  ///< what was admitted later is not in it
+    std::shared_ptr<const checkpoint::NodeState> state;  ///< without later admissions
     Speakers speakers;
     PodSet unsettled;
   };
@@ -48,7 +48,7 @@ class ComparedAnswers {
   std::map<std::string, Comparison> last_;  ///< by plugin
 };
 
-/// Remembers for which containers updates were planned, and by which records.
+/// Remembers for which containers updates were planned, and from which records.
 ///
 /// Threads: the state loop only.
 class UpdatedContainers {
@@ -56,16 +56,15 @@ class UpdatedContainers {
   /// `live` outlives the object.
   explicit UpdatedContainers(const LiveContainers& live) : live_(live) {}
 
-  /// The live containers that may need an update by `now`: those that changed or whose records did,
-  /// of which the runtime has yet to be told, and those that got one the last time, which may have
-  /// failed.
+  /// The live containers that may need an update to `now`: changed containers, containers with
+  /// changed records or deferred updates, and those updated in the last run, which may have failed.
   std::map<ContainerKey, LiveContainer> ToUpdate(
       const std::shared_ptr<const checkpoint::NodeState>& now, const CpuSet& offline);
 
-  /// What was planned for the containers that ToUpdate returned.
+  /// Takes the updates that were planned for the containers of ToUpdate.
   void Note(const std::vector<PlannedUpdate>& updates);
 
-  /// None was planned.
+  /// No updates were planned in this run.
   void Forget() { last_.reset(); }
 
  private:
@@ -83,7 +82,7 @@ class UpdatedContainers {
   std::optional<Plan> last_;
 };
 
-/// Those of `keys` that are live.
+/// The live containers among `keys`.
 std::map<ContainerKey, LiveContainer> FindLive(const LiveContainers& live,
                                                const std::set<ContainerKey>& keys);
 

@@ -1,4 +1,4 @@
-// Walks through what is to be settled with each plugin, one call after the other.
+// Resyncs each plugin with one call after the other.
 #include "manager/reconcile/settler.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using Done = std::function<void(Status)>;
 
-/// What the plugin is to be taught of `keys`, as far as it is still recorded.
+/// The grants of `keys` to restore in the plugin, as far as they are still recorded.
 sdk::Grants GrantsOf(const NodeState& state, const std::vector<ContainerKey>& keys,
                      const PluginInfo& plugin, const AdmissionOptions& options) {
   sdk::Grants grants;
@@ -42,7 +42,7 @@ void WarnOfDifference(const sdk::Grant& recorded, const AllocationByResource& an
   if (now->value == recorded.allocation->value && now->quantity == recorded.allocation->quantity) {
     return;
   }
-  log::Warning("plugin lost an allocation and now gives another",
+  log::Warning("plugin lost an allocation and made a different one",
                {{"resource", resource},
                 {"pod", recorded.request.key.pod_uid},
                 {"container", recorded.request.key.container},
@@ -52,8 +52,8 @@ void WarnOfDifference(const sdk::Grant& recorded, const AllocationByResource& an
 
 }  // namespace
 
-// Before the runtime has told what exists, a record may be of a pod that is gone, and its CPUs of
-// one that its plugin has given them to since.
+// Nothing is restored before the runtime has reported all containers: a record may belong to a
+// removed pod, and its plugin may have given the CPUs to another container since.
 void Settler::Settle(const ReconcilePlan& plan) {
   std::erase_if(taught_, [&](const auto& entry) { return !plan.missing.contains(entry.first); });
   std::set<std::string> resources;
@@ -67,7 +67,7 @@ void Settler::Settle(const ReconcilePlan& plan) {
     if (under_way_.contains(resource)) {
       continue;
     }
-    Steps steps;  // what it holds for nobody may be what it lacks for others
+    Steps steps;  // releases first: restored allocations may need the released resources
     const auto orphans = plan.orphans.find(resource);
     if (orphans != plan.orphans.end()) {
       AddReleases(resource, orphans->second, steps);
@@ -84,16 +84,16 @@ void Settler::Settle(const ReconcilePlan& plan) {
   }
 }
 
-// False for a plugin that was taught and still does not know: it is taught again each period, but
-// not at once.
+// False if the plugin got these allocations before and still does not list them: they are then
+// restored each period, but not at once.
 bool Settler::AddTeaching(const std::string& resource, const std::set<ContainerKey>& missing,
                           Steps& steps) {
   std::set<ContainerKey>& taught = taught_[resource];
   const bool again = std::includes(taught.begin(), taught.end(), missing.begin(), missing.end());
   if (again) {
     problems_.push_back(fmt::format(
-        "the {} plugin was taught what {} containers hold, such as {} of pod {}, and still does "
-        "not list it; they keep what they have: restart the plugin, or report it to its author",
+        "the {} plugin does not list the restored allocations of {} containers, such as {} of pod "
+        "{}, which keep them; restart the plugin, or report it to its author",
         resource, missing.size(), missing.begin()->container, missing.begin()->pod_uid));
   }
   taught.insert(missing.begin(), missing.end());
@@ -109,9 +109,9 @@ bool Settler::AddTeaching(const std::string& resource, const std::set<ContainerK
   return !again;
 }
 
-// Before the runtime has told what exists, a container without record may be one whose record was
-// lost: it is admitted again, and gets what its plugins hold for it. Before the checkpoint could be
-// read, nobody knows what it records.
+// Nothing is released before the runtime has reported all containers: a running container may have
+// lost its record. It is admitted again and keeps its plugins' allocations. Nor is anything
+// released before the checkpoint could be read, because it may have the record.
 void Settler::AddReleases(const std::string& resource, const std::set<ContainerKey>& orphans,
                           Steps& steps) {
   if (!parts_.live.synchronized() || !parts_.state.known()) {
@@ -152,7 +152,7 @@ void Settler::Teach(const std::string& resource, const std::vector<ContainerKey>
   }
   calls::Restore::Request request{
       .grants = GrantsOf(*parts_.state.Load(), keys, *plugin, parts_.admission)};
-  log::Info("teaching a plugin what it lost",
+  log::Info("restoring a plugin's allocations",
             {{"resource", resource}, {"containers", request.grants.size()}});
   parts_.plugins.Ask<calls::Restore>(
       resource, std::move(request), DeadlineAfter(parts_.admission.plugin_call_deadline),
@@ -169,7 +169,7 @@ void Settler::Teach(const std::string& resource, const std::vector<ContainerKey>
       });
 }
 
-// For plugins that know no more than the plugin API.
+// For plugins without Restore, which is not part of the plugin API.
 void Settler::TeachByAllocate(const std::string& resource, const ContainerKey& key,
                               const Done& done) {
   const std::optional<PluginInfo> plugin = parts_.plugins.Find(resource);
@@ -219,7 +219,7 @@ void Settler::Release(const std::string& resource, const ContainerKey& key, cons
 void Settler::Released(const std::string& resource, const ContainerKey& key, const Status& released,
                        const Done& done) {
   if (released.ok()) {
-    log::Info("released what a plugin held for an unknown container",
+    log::Info("released a plugin's allocation of an unknown container",
               {{"resource", resource}, {"pod", key.pod_uid}, {"container", key.container}});
   }
   const bool impossible = released.code() == StatusCode::kUnimplemented;
@@ -241,7 +241,7 @@ void Settler::Next(const std::string& resource, bool teaches_anew) {
     self->parts_.state.Post([self, resource, teaches_anew, done] {
       if (!done.ok()) {
         self->problems_.push_back(MessageOf(
-            Annotate(done, "cannot bring the " + resource + " plugin to what is recorded")));
+            Annotate(done, "cannot resync the " + resource + " plugin with the checkpoint")));
         self->under_way_[resource].clear();
       }
       self->Next(resource, teaches_anew && done.ok());

@@ -1,4 +1,4 @@
-// Settles what plugins and checkpoint disagree about: the records are right.
+// Resyncs plugins with the checkpoint: the recorded allocations win.
 #pragma once
 
 #include <atomic>
@@ -21,41 +21,41 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// Teaches plugins what they gave and no longer know, and takes back what they hold for nobody. One
-/// call to a plugin is under way at a time, at most kCallsPerRun a run, and a plugin that fails one
-/// gets no more of them in that run. Nothing waits for the answers: each call begins as a job of
-/// the state loop, by the records of that moment, so that an admission comes before or after it.
+/// Restores lost allocations of plugins, and releases their allocations for unknown containers. A
+/// plugin gets one call at a time and at most kCallsPerRun in a run, and after a failed call no
+/// more in that run. Nothing waits for the answers. Each call begins as a job of the state loop and
+/// uses the records of that moment, so that an admission comes either before or after it.
 ///
 /// Threads: the state loop only.
 class Settler : public std::enable_shared_from_this<Settler> {
  public:
   static constexpr std::size_t kCallsPerRun = 100;
-  /// Grants that are taught with one call.
+  /// Grants that one call restores.
   static constexpr std::size_t kGrantsPerCall = 50;
 
-  /// All of them outlive the settler's last callback.
+  /// All parts outlive the settler's last callback.
   struct Parts {
     StateLoop& state;
     Plugins& plugins;
     const LiveContainers& live;
     const Machine& machine;
     AdmissionOptions admission;
-    /// Called when a plugin has learnt all that it lacked: it may want other values now.
+    /// Called when all lost allocations of a plugin are restored: it may want other values now.
     std::function<void(const std::string& resource)> on_taught;
   };
   explicit Settler(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Begins to settle what `plan` found, but with plugins where that is under way.
+  /// Begins to resync the plugins that `plan` names, except plugins with a resync under way.
   void Settle(const ReconcilePlan& plan);
 
-  /// What went wrong since the last question, one sentence each.
+  /// The problems since the last call, one sentence each.
   std::vector<std::string> TakeProblems() { return std::exchange(problems_, {}); }
 
   /// No new call begins after it. Threads: any.
   void Stop() { stopped_ = true; }
 
  private:
-  /// One call; begins at the plugin of the resource, unless there is nothing to do any more.
+  /// Makes one call to the plugin of a resource, unless it is no longer needed.
   using Step = std::function<void(std::function<void(Status)> done)>;
   using Steps = std::vector<Step>;
 
@@ -77,8 +77,8 @@ class Settler : public std::enable_shared_from_this<Settler> {
   const Parts parts_;
   std::atomic<bool> stopped_ = false;
   std::map<std::string, Steps> under_way_;                ///< by resource
-  std::map<std::string, std::set<ContainerKey>> taught_;  ///< and not seen in an answer since
-  std::set<std::string> untaught_;  ///< endpoints that have no call for being taught
+  std::map<std::string, std::set<ContainerKey>> taught_;  ///< restored, not seen in answers since
+  std::set<std::string> untaught_;                        ///< endpoints without the call Restore
   std::set<std::pair<std::string, ContainerKey>> unreleasable_;  ///< the plugin cannot do it
   std::vector<std::string> problems_;
 };

@@ -1,4 +1,4 @@
-// Judges each update by what the runtime answered and the kernel has.
+// Judges each update by the runtime's answer and the kernel's values.
 #include "manager/reconcile/update_notes.h"
 
 #include <utility>

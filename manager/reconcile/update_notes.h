@@ -1,4 +1,4 @@
-// What came of updates.
+// Turns the results of updates into changes of the state and problems.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace qrm::manager {
 
-/// What the state has to keep of updates, and what is to be told of them.
+/// The outcome of a batch of updates.
 struct UpdateNotes {
-  checkpoint::Change change;          ///< what containers have now, as far as it is known
-  std::vector<ContainerKey> updated;  ///< those that have their new values
+  checkpoint::Change change;          ///< the containers' current values, as far as known
+  std::vector<ContainerKey> updated;  ///< containers that have their new values
   std::vector<std::string> problems;  ///< one sentence each
-  std::size_t taken = 0;              ///< updates that the runtime took
+  std::size_t taken = 0;              ///< updates that the runtime accepted
 };
 
-/// `results` of containers in `state`, read back by `drift`. A container that ended, was removed,
-/// or lost CPUs meanwhile is no problem; of the last, the runtime is told again.
+/// Judges `results` for containers in `state`; `drift` reads the values back. A container that
+/// ended, was removed, or lost CPUs meanwhile is not a problem. If it lost CPUs, it is updated
+/// again.
 UpdateNotes NoteResults(const std::vector<UpdateResult>& results,
                         const checkpoint::NodeState& state, const DriftCheck& drift,
                         const LiveContainers& live, const CpuSet& offline);

@@ -18,7 +18,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
     }
   }
 
-  // Answers may come at once, within the call: the loop then goes on by itself.
+  // Answers may come within the call: the outer loop then continues.
   void SendMore() {
     if (sending_) {
       return;

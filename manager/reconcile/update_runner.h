@@ -18,9 +18,9 @@ struct UpdateResult {
   Status status;
 };
 
-/// Sends `updates` in their order, `concurrency` at a time; those that grow only after all others
-/// have been answered. `done` gets all results, once. An update is never waited for longer than the
-/// runtime object waits.
+/// Sends `updates` in their order, `concurrency` at a time. Updates that grow are sent only after
+/// all others have been answered. `done` gets all results, once. The wait for an update is bounded
+/// by `runtime`'s own deadline.
 ///
 /// Threads: the I/O loop; `runtime` outlives the calls.
 void RunUpdates(ContainerRuntime& runtime, std::vector<PlannedUpdate> updates,

@@ -1,4 +1,4 @@
-// Walks the directory tree, and learns by inotify and a timer when to walk again.
+// Walks the directory tree, and uses inotify and a timer to know when to walk again.
 #include "manager/registry/directory_scan.h"
 
 #include <array>
@@ -25,8 +25,7 @@ namespace {
 constexpr mode_t kDirectoryMode = 0750;
 constexpr uint32_t kEvents =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ATTRIB;
-/// Sockets and directories this deep and this many are looked at: a link to the root must not keep
-/// the loop busy.
+/// Bounds the walk: a bind mount of a large tree must not keep the loop busy.
 constexpr int kMaxDepth = 8;
 constexpr std::size_t kMaxSockets = 1024;
 
@@ -66,7 +65,7 @@ void DirectoryScan::Impl::ReadEvents() {
         if (error || !self->changed) {
           return;
         }
-        self->changed();  // which name it was does not matter: the walk tells
+        self->changed();  // the event's name does not matter: the walk finds the change
         self->ReadEvents();
       });
 }
@@ -83,7 +82,7 @@ void DirectoryScan::Impl::WaitForPeriod() {
 }
 
 void DirectoryScan::Impl::Walk(const std::string& path, int depth, Sockets& found) {
-  if (events.is_open()) {  // watching a directory again changes nothing
+  if (events.is_open()) {  // adding a watch again has no effect
     ::inotify_add_watch(events.native_handle(), path.c_str(), kEvents | IN_ONLYDIR);
   }
   std::error_code error;
@@ -137,7 +136,7 @@ Status DirectoryScan::Start() {
   const int fd = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (fd < 0) {
     log::Warning(
-        "no inotify for plugins; looking every period",
+        "inotify not available for plugins; scanning every period",
         {{"directory", impl_->directory}, {"error", std::generic_category().message(errno)}});
   } else {
     impl_->events.assign(fd);

@@ -1,4 +1,4 @@
-// Lists the sockets below a directory, and reports when something there changes.
+// Lists the sockets below a directory, and reports changes.
 #pragma once
 
 #include <functional>
@@ -12,38 +12,37 @@
 
 namespace qrm::manager {
 
-/// Which socket a path names: another one under the same name differs in inode or birth.
+/// Identifies a socket: another socket at the same path differs in inode or time.
 struct SocketIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
-  int64_t changed_ns = 0;  ///< time of the inode's last change: inode numbers are used again
+  int64_t changed_ns = 0;  ///< the inode's ctime: the kernel reuses inode numbers
 
   bool operator==(const SocketIdentity&) const = default;
 };
 
 using Sockets = std::map<std::string, SocketIdentity>;
 
-/// Watches a tree of directories. Names that begin with a dot are passed over, and so are
-/// directories in which other users than root could pose as a plugin, and their sockets; the log
-/// says so.
+/// Watches a tree of directories. Names that begin with a dot are skipped. Directories and sockets
+/// with which other users could impersonate a plugin are skipped and logged.
 ///
 /// Threads: on `io` only.
-/// Source: inotify(7); kubelet's plugin watcher for what counts as a plugin's socket.
+/// Source: inotify(7); kubelet's plugin watcher for the kinds of files that count as a socket.
 class DirectoryScan {
  public:
-  /// `changed` runs on `io` when something happened; at the latest every `period`, for events that
-  /// the kernel dropped. `io` outlives the scan.
+  /// `changed` runs on `io` after each change, and at least every `period`, because the kernel can
+  /// drop events. `io` outlives the scan.
   DirectoryScan(boost::asio::io_context& io, std::string directory,
                 std::chrono::milliseconds period, std::function<void()> changed);
   ~DirectoryScan();
   DirectoryScan(const DirectoryScan&) = delete;
   DirectoryScan& operator=(const DirectoryScan&) = delete;
 
-  /// Makes the directory (0750) when it is missing and begins to watch it. Errors:
-  /// kFailedPrecondition when it cannot be made.
+  /// Creates the directory (0750) if it is missing and begins to watch it. Errors:
+  /// kFailedPrecondition if it cannot be created.
   Status Start();
 
-  /// The sockets that are there now; directories that are new are watched from now on.
+  /// The current sockets; begins to watch new directories.
   Sockets Scan();
 
  private:

@@ -11,7 +11,7 @@
 namespace qrm::manager {
 namespace {
 
-/// Whether a good answer gives a container its place.
+/// Whether a good answer contains an allocation.
 bool IsPlacement(std::string_view path) {
   return path == calls::Allocate::kMethod.path || path == calls::ComputeAdmit::kMethod.path;
 }
@@ -56,7 +56,7 @@ std::shared_ptr<PluginClient> Endpoint::LiveClient() const {
 
 Status Endpoint::Away(std::string_view action) const {
   const MutexLock lock(mutex_);
-  return Errorf(StatusCode::kUnavailable, "cannot {} {}: it is away: {}", action, Name(),
+  return Errorf(StatusCode::kUnavailable, "cannot {} {}: it is not running: {}", action, Name(),
                 info_.problem);
 }
 
@@ -102,8 +102,8 @@ void Endpoint::ProbeEnded(const OptionsResult& result, const std::function<void(
   Status cause = result.value.status();
   if (cause.code() == StatusCode::kUnimplemented) {
     cause = Errorf(StatusCode::kFailedPrecondition,
-                   "{} is no resource plugin: it does not have GetResourcePluginOptions, the first "
-                   "call of the protocol; register the socket of one that does",
+                   "{} is not a resource plugin: it does not serve GetResourcePluginOptions; "
+                   "register the socket of a resource plugin",
                    Name());
   }
   if (result.blame != calls::Blame::kStopping) {
@@ -150,7 +150,7 @@ void Endpoint::TakeAnswer(const OptionsResult& result) {
     on_back = on_back_;
   }
   if (on_back) {
-    log::Info("plugin is back", {{"resource", resource_}, {"endpoint", address_}});
+    log::Info("plugin is running again", {{"resource", resource_}, {"endpoint", address_}});
     on_back(resource_);
   }
 }
@@ -158,7 +158,7 @@ void Endpoint::TakeAnswer(const OptionsResult& result) {
 void Endpoint::TakeFailure(const Status& cause) {
   bool was_live = false;
   bool followed = false;
-  const std::string problem = fmt::format("{}; start it again", MessageOf(cause));
+  const std::string problem = fmt::format("{}; restart the plugin", MessageOf(cause));
   {
     const MutexLock lock(mutex_);
     probing_ = false;
@@ -170,7 +170,7 @@ void Endpoint::TakeFailure(const Status& cause) {
     info_.problem = problem;
   }
   if (was_live) {
-    log::Warning("plugin is away",
+    log::Warning("plugin is not running",
                  {{"resource", resource_}, {"endpoint", address_}, {"error", problem}});
   }
   if (followed) {
@@ -236,7 +236,7 @@ void Endpoint::MarkSuspect(const std::string& problem) {
   }
 }
 
-// Rounds of reconciliation say nothing of a call that went wrong: only its own next answer does.
+// Good answers to other calls, as in each reconcile, do not clear the problem of a failed call.
 Status Endpoint::Judge(const calls::Method& method, const Status& status, calls::Blame blame) {
   if (blame == calls::Blame::kConnection) {
     Doubt();

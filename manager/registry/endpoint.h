@@ -1,5 +1,5 @@
-// One registered plugin: whether it is there, what was wrong with it last, and calls that fail at
-// once when it is away.
+// One registered plugin: its liveness, its latest problem, and calls that fail at once while it is
+// not running.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@
 
 namespace qrm::manager {
 
-/// When an endpoint is asked whether it is still there.
+/// How plugins are probed.
 struct ProbeSettings {
   std::chrono::milliseconds deadline{1000};  ///< for the answer to GetResourcePluginOptions
-  std::chrono::milliseconds interval{500};   ///< between two tries while the plugin is away
+  std::chrono::milliseconds interval{500};   ///< between two probes while the plugin does not run
 
-  /// Runs on a gRPC thread when a plugin that was away has answered, before it is live: somebody
-  /// may let it learn what it lost. It calls `ready` once, must not block, and is called again when
-  /// the plugin went away meanwhile.
+  /// Runs on a gRPC thread when a plugin answers again, before it counts as live, so that its lost
+  /// allocations can be restored first. It calls `ready` once and must not block. It is called
+  /// again if the plugin stops meanwhile.
   using Prepare =
       std::function<void(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
                          std::function<void()> ready)>;
@@ -33,21 +33,21 @@ struct ProbeSettings {
                        const std::function<void()>& ready) { ready(); };
 };
 
-/// Whose word counts for a plugin's options: its registration's, or its answer to the probe.
+/// Where a plugin's options come from: its registration, or its answer to the probe.
 enum class OptionsFrom { kRegistration, kProbe };
 
 /// A plugin behind a socket or inside this process. Live means: it answered
-/// GetResourcePluginOptions and its connection has held since. A lost connection is noticed at once
-/// and probed; a plugin that does not answer is away until it does.
+/// GetResourcePluginOptions, and its connection has not broken since. A broken connection is
+/// noticed and probed at once; a plugin that does not answer counts as not running until it does.
 ///
 /// Threads: any. No lock is held while a call starts or a callback runs.
 class Endpoint : public std::enable_shared_from_this<Endpoint> {
  public:
-  /// Runs on a gRPC thread each time a plugin that was away is back; must only post.
+  /// Runs on a gRPC thread each time the plugin runs again; must only post.
   using OnBack = std::function<void(const std::string& resource)>;
 
-  /// `info` says who it is; the endpoint is away until Probe succeeds. With a null `client` it
-  /// stays away, for a plugin known only by what it once allocated.
+  /// `info` identifies the plugin. The endpoint is not live until Probe succeeds. With a null
+  /// `client` it never is: the plugin is known only by its recorded allocations.
   Endpoint(PluginInfo info, OptionsFrom options_from, std::shared_ptr<PluginClient> client,
            ProbeSettings settings);
   ~Endpoint();
@@ -57,29 +57,29 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   PluginInfo Info() const;
   bool live() const;
 
-  /// Asks the plugin for its options; `done` learns whether it is live now.
+  /// Asks the plugin for its options; `done` gets OK if it is live now.
   /// Errors: kUnavailable or kDeadlineExceeded with the cause; kFailedPrecondition for a server
-  /// that does not have the call, the first of the protocol: it is no plugin.
+  /// without this call, which every plugin must serve.
   void Probe(std::function<void(Status)> done);
 
-  /// Notices from now on when the connection breaks, and when the plugin is back. Once, after the
-  /// first successful probe; the time of registration is now.
+  /// Begins to follow the connection: notices when it breaks and when the plugin runs again. Called
+  /// once, after the first successful probe; sets the time of registration.
   void Follow(ChannelWatcher& watcher, OnBack on_back);
 
-  /// The plugin is away for good, for the reason `why`; its connection is dropped. Calls in flight
-  /// end by themselves.
+  /// Ends the endpoint for the reason `why` and drops its connection. Calls in flight end by
+  /// themselves.
   void Close(const std::string& why);
 
-  /// Shows `problem` until the plugin places a container well, unless it is away.
+  /// Shows `problem` until the plugin makes a valid allocation, unless it is not running.
   void MarkSuspect(const std::string& problem);
 
-  /// Starts `call` on the plugin, unless it is away, and judges how it went: the call's action
-  /// completes the sentence "cannot <action> plugin cpu at ...". `ended` learns it before the
-  /// caller does, on the same thread. False when the plugin is away: nothing was started then.
+  /// Starts `call` on the plugin, and judges its result: the call's action completes the sentence
+  /// "cannot <action> plugin cpu at ...". `ended` gets the status before the caller, on the same
+  /// thread. Returns false and starts nothing while the plugin is not running.
   /// Errors: those of PluginClient.
   bool Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
              std::function<void(const Status&)> ended);
-  /// Why `action` cannot be done while the plugin is away.
+  /// Why `action` cannot be done while the plugin is not running.
   Status Away(std::string_view action) const;
 
  private:
@@ -87,10 +87,10 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   using OptionsResult = calls::CallTo<calls::GetOptions>::Result;
 
   std::shared_ptr<PluginClient> LiveClient() const;
-  /// Updates the plugin's standing after a call; returns `status` as a sentence, with kInternal for
-  /// an answer that breaks the protocol.
+  /// Updates whether the plugin is suspect after a call. Returns `status` as a sentence, with
+  /// kInternal for an answer that breaks the protocol.
   Status Judge(const calls::Method& method, const Status& status, calls::Blame blame);
-  /// Something is wrong with the connection, or may be right again: ask, unless that is under way.
+  /// The connection broke, or may work again: probes the plugin, unless a probe is under way.
   void Doubt();
   void ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done);
   void Prepare(const OptionsResult& result, const std::function<void(Status)>& done);
@@ -106,10 +106,10 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
   mutable Mutex mutex_;
   PluginInfo info_ QRM_GUARDED_BY(mutex_);
-  /// The call whose next good answer ends that the plugin is suspect; empty: one that places.
+  /// The plugin is suspect until the next good answer to this call; empty: to an allocation call.
   std::string_view suspect_of_ QRM_GUARDED_BY(mutex_);
-  std::shared_ptr<PluginClient> client_ QRM_GUARDED_BY(mutex_);  ///< null: away for good
-  bool probing_ QRM_GUARDED_BY(mutex_) = false;                  ///< a doubt is being cleared
+  std::shared_ptr<PluginClient> client_ QRM_GUARDED_BY(mutex_);  ///< null: closed
+  bool probing_ QRM_GUARDED_BY(mutex_) = false;
   OnBack on_back_ QRM_GUARDED_BY(mutex_);
   std::unique_ptr<RetryTimer> retry_ QRM_GUARDED_BY(mutex_);
 };

@@ -15,17 +15,17 @@ constexpr char kBuiltInAddress[] = "built-in";
 
 Status NoPlugin(const std::string& resource, const char* action) {
   return Errorf(StatusCode::kNotFound,
-                "cannot {} the plugin of {}: no plugin of that resource has registered; start it",
+                "cannot {} the plugin of {}: no plugin of that resource has registered; start the "
+                "plugin",
                 action, resource);
 }
 
 Status Taken(const PluginInfo& holder, const std::string& by) {
   const bool built_in = holder.registered_by == RegisteredBy::kBuiltIn;
   return Errorf(StatusCode::kAlreadyExists,
-                "cannot register {} for resource {}: {} serves it and is live; {}", by,
-                holder.resource,
+                "cannot register {} for resource {}: {} already serves it; {}", by, holder.resource,
                 built_in ? "the built-in plugin" : "the plugin at " + holder.endpoint,
-                built_in ? "take it out of builtin-plugins" : "stop that one first");
+                built_in ? "remove it from builtin-plugins" : "stop that plugin first");
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ EndpointSet::EndpointSet(EndpointSetOptions options)
   for (const std::string& resource : options_.known) {
     PluginInfo info{.resource = resource,
                     .registered_by = RegisteredBy::kCheckpoint,
-                    .problem = "it has not registered since qrmd started; start it"};
+                    .problem = "it has not registered since qrmd started; start the plugin"};
     endpoints_[resource] = std::make_shared<Endpoint>(std::move(info), OptionsFrom::kRegistration,
                                                       nullptr, options_.probe);
   }
@@ -104,7 +104,7 @@ void EndpointSet::Register(Registration registration, std::function<void(Status)
     Enroll(registration, std::move(done));
     return;
   }
-  // The holder may have died a moment ago: ask it before its name is refused to somebody else.
+  // The live plugin may have died a moment ago: probe it before the new one is rejected.
   holder->Probe([this, registration = std::move(registration), info = holder->Info(),
                  done = std::move(done)](const Status& live) {
     live.ok() ? done(Taken(info, registration.socket)) : Enroll(registration, done);
@@ -133,7 +133,7 @@ Status EndpointSet::Install(const EndpointPtr& endpoint) {
     replaced = std::exchange(place, endpoint);
   }
   if (replaced != nullptr) {
-    replaced->Close("another registration took its place");
+    replaced->Close("another registration replaced it");
   }
   endpoint->Follow(watcher_, options_.on_registered);
   log::Info("plugin registered", {{"resource", info.resource},
@@ -153,7 +153,7 @@ void EndpointSet::Withdraw(const std::string& resource, const std::string& socke
   log::Warning("plugin withdrawn", {{"resource", resource}, {"endpoint", socket}, {"error", why}});
 }
 
-// --- what is known
+// --- queries
 
 std::vector<PluginInfo> EndpointSet::List() const {
   const MutexLock lock(mutex_);
@@ -185,7 +185,7 @@ void EndpointSet::Forget(const std::string& resource) {
   }
   forgotten = std::move(found->second);
   endpoints_.erase(found);
-  forgotten->Close("it was forgotten; start it");
+  forgotten->Close("it was forgotten; start the plugin");
 }
 
 // --- calls
@@ -200,7 +200,7 @@ void EndpointSet::Start(const std::string& resource, std::shared_ptr<calls::Call
                       .ok = status.ok()});
   };
   EndpointPtr endpoint;
-  // One that is away may have been replaced by another registration since it was looked up.
+  // Another registration may have replaced the endpoint since it was looked up.
   for (EndpointPtr next = Lookup(resource); next != endpoint; next = Lookup(resource)) {
     endpoint = std::move(next);
     if (endpoint != nullptr && endpoint->Start(call, deadline, ended)) {

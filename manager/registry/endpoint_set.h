@@ -20,8 +20,8 @@
 
 namespace qrm::manager {
 
-/// A plugin that wants to be registered, on either path. `socket` exists and the names are valid.
-/// The name of a compute driver is what sdk::DriverResource makes of its own.
+/// The registration of a plugin, by call or by socket. `socket` exists and the names are valid. The
+/// resource of a compute driver is sdk::DriverResource of its name.
 struct Registration {
   std::string resource;
   std::string socket;
@@ -29,7 +29,7 @@ struct Registration {
   std::optional<PluginOptions> options;  ///< absent: the plugin is asked
 };
 
-/// One call to a plugin that ended, for metrics.
+/// A finished call to a plugin, for metrics.
 struct PluginCallEvent {
   const std::string& resource;
   const char* method;  ///< as in the API: "Allocate"
@@ -39,19 +39,19 @@ struct PluginCallEvent {
 
 struct EndpointSetOptions {
   NumaMask machine_nodes;       ///< answers that name other nodes break the protocol
-  std::set<std::string> known;  ///< resources of the checkpoint: away until they register
+  std::set<std::string> known;  ///< resources of the checkpoint: not live until they register
   ProbeSettings probe;
-  /// Runs on a gRPC thread when a plugin is registered, or back after it was away; must only post.
+  /// Runs on a gRPC thread when a plugin is registered or runs again; must only post.
   std::function<void(const std::string& resource)> on_registered = [](const std::string&) {};
-  /// Runs on a gRPC thread, or on the caller's when the plugin is away; must not wait.
+  /// Runs on a gRPC thread, or on the caller's while the plugin is not running; must not wait.
   std::function<void(const PluginCallEvent& call)> on_call = [](const PluginCallEvent&) {};
 };
 
-/// The registered plugins; see Plugins for the calls. A plugin that goes keeps its place and is
-/// listed as away, for its allocations live on.
+/// The registered plugins; see Plugins for the calls. A plugin that stops stays listed as not
+/// running, because its allocations remain.
 ///
-/// Threads: any, but the destructor runs alone: it cancels the calls in flight and waits for them,
-/// so that no callback runs afterwards.
+/// Threads: any; the destructor must not run beside other members. It cancels the calls in flight
+/// and waits for them, so that no callback runs afterwards.
 class EndpointSet final : public Plugins {
  public:
   explicit EndpointSet(EndpointSetOptions options);
@@ -59,22 +59,22 @@ class EndpointSet final : public Plugins {
   EndpointSet(const EndpointSet&) = delete;
   EndpointSet& operator=(const EndpointSet&) = delete;
 
-  /// Adds a plugin inside this process, which outlives the set and counts its calls among those
-  /// `in_flight`.
-  /// Threads: blocks for its options. Errors: kAlreadyExists for a resource that has a live plugin;
-  /// what the plugin answers.
+  /// Adds a plugin inside this process, which outlives the set and counts its calls in `in_flight`.
+  /// Threads: blocks until the plugin has answered. Errors: kAlreadyExists for a resource that has
+  /// a live plugin; the plugin's own.
   Status AddBuiltIn(const std::string& resource, PluginClient& plugin);
 
-  /// Registers a plugin that answers, in place of one that is away or had the same socket; `done`
-  /// runs once and must not block. Nothing changes on an error.
+  /// Registers a plugin that answers. It replaces a plugin that is not running or had the same
+  /// socket. `done` runs once and must not block. Nothing changes on an error.
   /// Errors: kAlreadyExists when another socket or a built-in plugin serves the resource and
   /// answers; kUnavailable or kDeadlineExceeded when the new one does not.
   void Register(Registration registration, std::function<void(Status)> done);
 
-  /// The plugin of `resource`, if it is the one behind `socket`, is away from now on because `why`.
+  /// Marks the plugin of `resource` as not running because of `why`, if its socket is `socket`.
   void Withdraw(const std::string& resource, const std::string& socket, const std::string& why);
 
-  /// A client of the socket at `socket`, which need not be a plugin's; its calls end with the set.
+  /// A client of the socket at `socket`, which may belong to something else than a plugin; its
+  /// calls end with the set.
   std::shared_ptr<GrpcPluginClient> Connect(const std::string& socket) const;
 
   /// The calls that end with the set.

@@ -1,4 +1,4 @@
-// What is known of one plugin.
+// The current status of one plugin.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace qrm::manager {
 
-/// How a plugin came to be known.
+/// How qrmd learned of a plugin.
 enum class RegisteredBy { kBuiltIn, kRegister, kWatcher, kCheckpoint };
 
 /// "built-in", "register", "watcher", "checkpoint".
@@ -27,15 +27,14 @@ constexpr std::string_view ToString(RegisteredBy by) {
   return "checkpoint";
 }
 
-/// One plugin as it is known now.
+/// The identity, options and status of one plugin.
 struct PluginInfo {
   std::string resource;
   std::string endpoint;  ///< socket path, or "built-in"
   RegisteredBy registered_by = RegisteredBy::kBuiltIn;
   PluginOptions options;
   bool live = false;
-  /// Why it is not live, or why it is suspect: one sentence with its remedy; empty when all is
-  /// well.
+  /// Why it is not live, or why it is suspect: one sentence with its remedy; empty: no problem.
   std::string problem;
   std::chrono::steady_clock::time_point registered_at;
 };

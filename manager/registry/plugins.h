@@ -1,5 +1,5 @@
-// The interface by which the rest of the manager calls the registered plugins: in parallel, with
-// deadlines, without gRPC.
+// The interface through which the manager calls the registered plugins: in parallel, with
+// deadlines, and without knowing gRPC.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace qrm::manager {
 
-/// What of each plugin came of a call to several.
+/// The result of each plugin for a call to several plugins.
 template <typename T>
 using ByPlugin = std::map<std::string, StatusOr<T>>;
 
@@ -29,12 +29,12 @@ using ByPlugin = std::map<std::string, StatusOr<T>>;
 using AllocationsByPlugin = ByPlugin<calls::HeldAllocations>;
 
 /// Calls to plugins, named by the resource they serve. `C` is the description of a call, such as
-/// calls::Allocate. A call to a plugin that is away fails at once with kUnavailable and a sentence
-/// that names the plugin and its socket; a late answer is dropped at the deadline with
-/// kDeadlineExceeded. An answer that breaks the protocol is kInternal and marks the plugin suspect
-/// until its next good answer to that call.
+/// calls::Allocate. A call to a plugin that is not running fails at once with kUnavailable and a
+/// sentence that names the plugin and its socket. A call without an answer at its deadline fails
+/// with kDeadlineExceeded, and a later answer is dropped. An answer that breaks the protocol is
+/// kInternal and marks the plugin suspect until its next good answer to that call.
 ///
-/// Threads: any; the blocking calls are for the state loop, hints for dry runs, too.
+/// Threads: any; blocking calls only on the state loop, and hints also in dry runs.
 class Plugins {
  public:
   virtual ~Plugins() = default;
@@ -42,12 +42,12 @@ class Plugins {
   virtual std::vector<PluginInfo> List() const = 0;
   virtual std::optional<PluginInfo> Find(const std::string& resource) const = 0;
 
-  /// Shows the plugin as suspect because of `problem`, one sentence, until it places a container
-  /// well: for answers that are well-formed but cannot be, such as CPUs that another container
-  /// owns.
+  /// Shows the plugin as suspect because of `problem`, one sentence, until it makes a valid
+  /// allocation. For answers that are well-formed but impossible, such as CPUs that another
+  /// container owns.
   virtual void MarkSuspect(const std::string& resource, const std::string& problem) = 0;
 
-  /// A plugin that is not live has no place any more: it is unknown until it registers again.
+  /// Removes a plugin that is not live: it is unknown until it registers again.
   virtual void Forget(const std::string& resource) = 0;
 
   /// `done` runs once, on the thread that brings the answer or at once: it must only post.
@@ -61,8 +61,8 @@ class Plugins {
     Start(resource, std::move(call), deadline);
   }
 
-  /// Each request goes to the plugin of its resource, all in parallel; waits for the answers, which
-  /// stand in the order of the requests.
+  /// Sends each request to the plugin of its resource, all in parallel, and waits for the answers.
+  /// They are in the order of the requests.
   template <typename C>
   std::vector<StatusOr<typename C::Answer>> AskForEach(
       const std::vector<typename C::Request>& requests, Deadline deadline) {
@@ -73,7 +73,7 @@ class Plugins {
         });
   }
 
-  /// Tells `resources`' plugins the same, in parallel, and waits until all know it.
+  /// Sends the same request to the plugins of `resources`, in parallel, and waits for all answers.
   template <typename C>
   std::map<std::string, Status> Tell(const std::vector<std::string>& resources,
                                      const typename C::Request& request, Deadline deadline) {
@@ -89,7 +89,8 @@ class Plugins {
     return results;
   }
 
-  /// Asks all of `resources`' plugins the same, in parallel; `done` as for Ask, with all answers.
+  /// Sends the same request to the plugins of `resources`, in parallel; `done` as for Ask, with all
+  /// answers.
   template <typename C>
   void AskAll(const std::vector<std::string>& resources, const typename C::Request& request,
               Deadline deadline, std::function<void(ByPlugin<typename C::Answer>)> done) {

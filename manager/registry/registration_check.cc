@@ -1,4 +1,4 @@
-// Checks versions and sockets of plugins that register.
+// Checks names, versions and sockets of plugins that register.
 #include "manager/registry/registration_check.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace qrm::manager {
 namespace {
 
-/// What is at `path` itself: where a link leads, others may decide.
+/// The socket at `path`, without following links: other users may control a link's target.
 std::optional<struct stat> FindSocket(const std::string& path) {
   struct stat info{};
   return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) ? std::optional(info)
@@ -33,8 +33,8 @@ Status CheckOwner(const std::string& path, uid_t owner) {
     return OkStatus();
   }
   return Errorf(StatusCode::kFailedPrecondition,
-                "cannot take plugins from {}: it belongs to user {}, who could pose as any of "
-                "them; run chown root",
+                "cannot accept plugins from {}: it belongs to user {}, who could impersonate "
+                "plugins; run chown root",
                 path, owner);
 }
 
@@ -44,15 +44,15 @@ Status CheckPluginDirectory(const std::string& directory) {
   struct stat info{};
   if (::stat(directory.c_str(), &info) != 0) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot take plugins from {}: {}; make it a directory of root", directory,
+                  "cannot accept plugins from {}: {}; make it a directory of root", directory,
                   std::generic_category().message(errno));
   }
   QRM_RETURN_IF_ERROR(CheckOwner(directory, info.st_uid));
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Errorf(
         StatusCode::kFailedPrecondition,
-        "cannot take plugins from {}: {} may write there (mode {:o}) and could pose as "
-        "any of them; run chmod go-w",
+        "cannot accept plugins from {}: {} may write there (mode {:o}) and could impersonate "
+        "plugins; run chmod go-w",
         directory,
         (info.st_mode & S_IWOTH) != 0 ? "every user" : fmt::format("group {}", info.st_gid),
         info.st_mode & 07777U);
@@ -88,7 +88,7 @@ StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string
   if (endpoint.empty() || endpoint == "." || endpoint == ".." ||
       endpoint.find('/') != std::string::npos || endpoint.find('\0') != std::string::npos) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot register endpoint \"{}\": it is no file name; send the name of the "
+                  "cannot register endpoint \"{}\": it is not a file name; send the name of the "
                   "plugin's socket in {}",
                   endpoint, directory);
   }
@@ -103,7 +103,7 @@ StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string
   if (!FindSocket(socket).has_value()) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot register endpoint \"{}\": {} is no socket (links are not followed); listen "
+        "cannot register endpoint \"{}\": {} is not a socket (links are not followed); listen "
         "there before registering",
         endpoint, socket);
   }
@@ -119,8 +119,8 @@ StatusOr<std::string> SocketAnnounced(const std::string& endpoint,
   if (endpoint.front() != '/' || !FindSocket(endpoint).has_value()) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot register endpoint \"{}\": it is no absolute path of a socket (links are not "
-        "followed); send one, or none to use {}",
+        "cannot register endpoint \"{}\": it is not the absolute path of a socket (links are not "
+        "followed); send such a path, or an empty endpoint to use {}",
         endpoint, registration_socket);
   }
   QRM_RETURN_IF_ERROR(CheckPluginDirectory(std::filesystem::path(endpoint).parent_path()));

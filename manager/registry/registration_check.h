@@ -1,4 +1,4 @@
-// Checks what a plugin says of itself before it is registered, on either path.
+// Checks a plugin's name, version and socket before it is registered.
 #pragma once
 
 #include <string>
@@ -12,33 +12,32 @@ namespace qrm::manager {
 /// The manager's own socket in the registration directory.
 inline constexpr char kRegistrationSocket[] = "kubelet.sock";
 
-/// OK when nobody but root and qrmd's own user can put sockets into `directory`: whoever can, may
-/// pose as a plugin. Errors: kFailedPrecondition with the owner or the mode, and what to do.
+/// OK when only root and qrmd's own user can put sockets into `directory`: other users could
+/// impersonate a plugin. Errors: kFailedPrecondition with the owner or the mode, and the remedy.
 Status CheckPluginDirectory(const std::string& directory);
 
-/// OK when nobody but root and qrmd's own user has made the socket at `socket`, which may have been
-/// put there while others could write to its directory. Errors: as above.
+/// OK when the socket at `socket` belongs to root or qrmd's own user: it may have been created
+/// while other users could write to its directory. Errors: as above.
 Status CheckPluginSocket(const std::string& socket);
 
-/// OK when a resource plugin may be registered as `resource`. Errors: kInvalidArgument for what is
-/// no resource name, or the name of a compute driver, which registers by its own type.
+/// OK when a resource plugin may be registered as `resource`. Errors: kInvalidArgument for an
+/// invalid resource name, or for the name of a compute driver, which has its own plugin type.
 Status CheckPluginName(const std::string& resource);
 
-/// OK when one of `versions` is the plugin API version that we speak.
-/// Errors: kInvalidArgument with those offered and the one accepted.
+/// OK when `versions` contains the supported plugin API version.
+/// Errors: kInvalidArgument with the offered versions and the supported one.
 Status CheckVersions(const std::vector<std::string>& versions);
 
-/// The socket that file name `endpoint` means in `directory`. Errors: kInvalidArgument for a name
-/// that is empty, has a '/' or is "." or "..", that is the manager's own, or that names no socket
-/// there, were it a link to one; those of CheckPluginSocket. Source: resourceplugin.v1alpha1
+/// The path of the socket with the file name `endpoint` in `directory`. Errors: kInvalidArgument
+/// for an invalid file name, for the manager's own socket, and for a file that is not a socket,
+/// such as a link to one; those of CheckPluginSocket. Source: resourceplugin.v1alpha1
 /// RegisterRequest.endpoint.
 StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string& directory);
 
-/// The socket that a plugin in the watched directory is served on: `endpoint` when it is an
-/// absolute path of a socket, the registration socket itself when it is empty. Errors:
-/// kInvalidArgument for anything else, a link to a socket too; those of CheckPluginDirectory for
-/// the socket's directory, and of CheckPluginSocket. Source: pluginregistration
-/// PluginInfo.endpoint.
+/// The socket of a plugin in the watched directory: `endpoint` if it is the absolute path of a
+/// socket, or the registration socket itself if it is empty. Errors: kInvalidArgument for anything
+/// else, also for a link to a socket; those of CheckPluginDirectory for the socket's directory, and
+/// of CheckPluginSocket. Source: pluginregistration PluginInfo.endpoint.
 StatusOr<std::string> SocketAnnounced(const std::string& endpoint,
                                       const std::string& registration_socket);
 

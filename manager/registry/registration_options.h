@@ -1,4 +1,4 @@
-// Where plugins register: the options, their defaults and their keys.
+// The directories in which plugins register: the options, their defaults and their keys.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct RegistrationOptions {
 inline std::vector<config::ConfigKey> RegistrationKeys(RegistrationOptions& options) {
   return {
       config::PathKey("registration-dir", options.registration_dir,
-                      "Plugins call Register on kubelet.sock in this directory, which qrmd makes."),
+                      "Plugins call Register on kubelet.sock in this directory. qrmd creates it."),
       config::PathKey("plugins-registry-dir", options.plugins_registry_dir,
-                      "Plugins that put their socket into this directory are registered."),
+                      "qrmd registers plugins whose sockets appear in this directory."),
   };
 }
 

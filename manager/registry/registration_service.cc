@@ -1,4 +1,4 @@
-// Serves Register, and answers when the plugin has been probed.
+// Serves Register, and answers after the plugin has been probed.
 #include "manager/registry/registration_service.h"
 
 #include <filesystem>
@@ -59,9 +59,9 @@ class Service final : public pb::Registration::CallbackService {
   static void Answer(const pb::RegisterRequest& request, const Status& result,
                      grpc::ServerUnaryReactor* reactor) {
     if (!result.ok()) {
-      log::Warning("registration refused", {{"resource", request.resource_name()},
-                                            {"endpoint", request.endpoint()},
-                                            {"error", MessageOf(result)}});
+      log::Warning("registration rejected", {{"resource", request.resource_name()},
+                                             {"endpoint", request.endpoint()},
+                                             {"error", MessageOf(result)}});
     }
     reactor->Finish(rpc::ToGrpc(result));
   }
@@ -70,12 +70,12 @@ class Service final : public pb::Registration::CallbackService {
   EndpointSet& endpoints_;
 };
 
-/// Removes the sockets in `directory`, but the one that the server itself replaces when it is dead.
+/// Removes the sockets in `directory`, except kubelet.sock, which the server itself replaces.
 Status RemoveSockets(const std::string& directory) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code ignored;  // a file that vanishes meanwhile is no socket any more
+    std::error_code ignored;  // the file may vanish meanwhile
     if (entry->is_socket(ignored) && entry->path().filename() != kRegistrationSocket) {
       std::filesystem::remove(entry->path(), error);
     }

@@ -1,5 +1,4 @@
-// Takes the registrations of plugins that dial us: resourceplugin.v1alpha1.Registration on
-// kubelet.sock.
+// Serves the registration of plugins: resourceplugin.v1alpha1.Registration on kubelet.sock.
 #pragma once
 
 #include <memory>
@@ -10,7 +9,7 @@
 
 namespace qrm::manager {
 
-/// Serves <directory>/kubelet.sock; the plugins' sockets lie beside it.
+/// Serves <directory>/kubelet.sock; the plugins' sockets are in the same directory.
 ///
 /// Threads: Start and Stop from one thread.
 /// Source: Katalyst's resource plugin registration, "direct path".
@@ -22,9 +21,9 @@ class RegistrationService {
   RegistrationService(const RegistrationService&) = delete;
   RegistrationService& operator=(const RegistrationService&) = delete;
 
-  /// Makes the directory (0750) when it is missing, removes the sockets of former runs from it
-  /// (plugins notice, and register again) and listens. Nothing but sockets is ever removed. Errors:
-  /// kFailedPrecondition when somebody alive listens there; those of the file system.
+  /// Creates the directory (0750) if it is missing, removes the sockets of former runs from it, and
+  /// listens. Plugins notice the removal and register again. Only sockets are ever removed. Errors:
+  /// kFailedPrecondition when another process listens there; those of the file system.
   Status Start();
   void Stop();
 

@@ -1,5 +1,4 @@
-// Everything that makes plugins known: built in, by Register, or by a socket in the watched
-// directory.
+// All ways to register plugins: built in, by Register, or by a socket in the watched directory.
 #pragma once
 
 #include <memory>
@@ -14,12 +13,12 @@
 namespace qrm::manager {
 
 struct RegistryOptions {
-  std::string registration_dir;  ///< kubelet.sock and the sockets of plugins that register there
+  std::string registration_dir;  ///< has kubelet.sock and the sockets of plugins that call Register
   SocketWatcherOptions watcher;  ///< the watched directory
   EndpointSetOptions endpoints;
 };
 
-/// The plugins and both ways to register them.
+/// The plugins, the registration service and the socket watcher.
 ///
 /// Threads: started and destroyed on the I/O loop or while it does not run; `plugins()` may be
 /// called from any.
@@ -28,21 +27,21 @@ class Registry {
   /// `io` outlives the registry.
   Registry(boost::asio::io_context& io, RegistryOptions options);
 
-  /// As EndpointSet::AddBuiltIn; before Start, so that no other takes the plugin's name.
+  /// As EndpointSet::AddBuiltIn. Call it before Start, so that no other plugin takes the name.
   Status AddBuiltIn(const std::string& resource, PluginClient& plugin) {
     return endpoints_.AddBuiltIn(resource, plugin);
   }
-  /// For plugins inside this process: the calls that end with the registry.
+  /// The calls that end with the registry; for plugins inside this process.
   const std::shared_ptr<rpc::CallsInFlight>& in_flight() const { return endpoints_.in_flight(); }
 
-  /// Begins to take registrations. Errors: those of CheckPluginDirectory, of
+  /// Begins to accept registrations. Errors: those of CheckPluginDirectory, of
   /// RegistrationService::Start and of SocketWatcher::Start.
   Status Start();
 
   Plugins& plugins() { return endpoints_; }
 
  private:
-  const std::vector<std::string> directories_;  // where plugins put their sockets
+  const std::vector<std::string> directories_;  // of the plugins' sockets
   // Destroyed in reverse: no registration arrives at an endpoint set that is gone.
   EndpointSet endpoints_;
   RegistrationService registration_;

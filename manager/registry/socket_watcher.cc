@@ -21,7 +21,7 @@
 namespace qrm::manager {
 namespace {
 
-/// Errors: kInvalidArgument for a name that one of its type must not have.
+/// Errors: kInvalidArgument for a name that is invalid for the plugin's type.
 StatusOr<std::string> ResourceOf(const calls::PluginIdentity& identity) {
   if (identity.type == calls::kComputeDriverType) {
     QRM_RETURN_IF_ERROR(
@@ -32,7 +32,7 @@ StatusOr<std::string> ResourceOf(const calls::PluginIdentity& identity) {
   return identity.name;
 }
 
-/// Who `identity` registers as. Errors: kInvalidArgument for what a plugin must not say.
+/// The registration for `identity`. Errors: kInvalidArgument for an invalid identity.
 StatusOr<Registration> ReadIdentity(const calls::PluginIdentity& identity,
                                     const std::string& socket) {
   QRM_RETURN_IF_ERROR(CheckVersions(identity.supported_versions));
@@ -44,10 +44,10 @@ StatusOr<Registration> ReadIdentity(const calls::PluginIdentity& identity,
 }
 
 std::string RemovedSocket(const std::string& path) {
-  return fmt::format("its registration socket {} was removed; start it again", path);
+  return fmt::format("its registration socket {} was removed; restart the plugin", path);
 }
 
-/// One socket that is there.
+/// An existing socket.
 struct Candidate {
   Candidate(boost::asio::io_context& io, const SocketIdentity& socket_identity,
             std::chrono::milliseconds first_backoff)
@@ -59,8 +59,8 @@ struct Candidate {
   std::optional<Registration> registered;
 };
 
-/// A candidate that was asked who it is. It may be asked again before the first answer has led to
-/// something: each asking has a client of its own.
+/// A candidate that was asked for its identity. It may be asked again before the first answer was
+/// processed, so each question has its own client.
 struct Asked {
   std::string path;
   std::shared_ptr<Candidate> candidate;
@@ -79,14 +79,14 @@ struct SocketWatcher::Impl : std::enable_shared_from_this<SocketWatcher::Impl> {
         scan(std::make_unique<DirectoryScan>(io, options.directory, options.rescan_period,
                                              [this] { Compare(); })) {}
 
-  /// Brings the candidates in line with the sockets that are there.
+  /// Updates the candidates to the existing sockets.
   void Compare();
   void Appeared(const std::string& path, const SocketIdentity& identity);
   void Vanished(const std::string& path, const Candidate& candidate);
   void AskIdentity(const std::string& path, const CandidatePtr& candidate);
   void TakeIdentity(const Asked& asked, const StatusOr<calls::PluginIdentity>& identity);
   void TakeOutcome(const Asked& asked, const Registration& registration, const Status& outcome);
-  /// The socket went while its plugin was being registered: undoes that.
+  /// The socket was removed while its plugin was being registered: undoes the registration.
   void TakeBack(const std::string& path, const Registration& registration, const Status& outcome);
   void Refuse(const Asked& asked, const Status& cause);
   void Notify(const Asked& asked, const std::string& error) const;
@@ -154,13 +154,14 @@ void SocketWatcher::Impl::AskIdentity(const std::string& path, const CandidatePt
 void SocketWatcher::Impl::TakeIdentity(const Asked& asked,
                                        const StatusOr<calls::PluginIdentity>& identity) {
   if (!identity.ok()) {
-    log::Debug("socket does not say who it is",
+    log::Debug("socket does not identify its plugin",
                {{"socket", asked.path}, {"error", MessageOf(identity.status())}});
     TryAgainLater(asked.path, asked.candidate);
     return;
   }
   if (identity->type != wire::kResourcePluginType && identity->type != calls::kComputeDriverType) {
-    log::Debug("socket is another manager's", {{"socket", asked.path}, {"type", identity->type}});
+    log::Debug("socket belongs to another manager",
+               {{"socket", asked.path}, {"type", identity->type}});
     return;
   }
   const StatusOr<Registration> registration = ReadIdentity(*identity, asked.path);
@@ -203,25 +204,25 @@ void SocketWatcher::Impl::TakeBack(const std::string& path, const Registration& 
     return;
   }
   endpoints.Withdraw(registration.resource, registration.socket, RemovedSocket(path));
-  // It may have taken the place of the plugin whose socket is there now.
+  // It may have replaced the registration of the plugin whose socket exists now.
   if (const auto now = candidates.find(path); now != candidates.end()) {
     AskIdentity(path, now->second);
   }
 }
 
 void SocketWatcher::Impl::Refuse(const Asked& asked, const Status& cause) {
-  log::Warning("plugin socket refused", {{"socket", asked.path}, {"error", MessageOf(cause)}});
+  log::Warning("plugin socket rejected", {{"socket", asked.path}, {"error", MessageOf(cause)}});
   Notify(asked, MessageOf(cause));
   TryAgainLater(asked.path, asked.candidate);
 }
 
 void SocketWatcher::Impl::Notify(const Asked& asked, const std::string& error) const {
-  // A plugin that serves calls but does not take the news stays registered: it answered the probe.
+  // A plugin that fails this call stays registered: it answered the probe.
   asked.client->Ask<calls::NotifyRegistrationStatus>(
       error, DeadlineAfter(options.notify_deadline),
       [asked](const calls::CallResult<calls::Nothing>& told) {
         if (!told.value.ok() && told.blame != calls::Blame::kStopping) {
-          log::Warning("plugin does not take its registration status",
+          log::Warning("plugin does not accept its registration status",
                        {{"socket", asked.path}, {"error", MessageOf(told.value.status())}});
         }
       });
@@ -259,8 +260,7 @@ SocketWatcher::SocketWatcher(boost::asio::io_context& io, EndpointSet& endpoints
     : impl_(std::make_shared<Impl>(io, endpoints, std::move(options))) {}
 
 SocketWatcher::~SocketWatcher() {
-  // Work that is posted already may outlive the watcher: it finds no candidate, and no scan brings
-  // one back.
+  // Posted work may outlive the watcher: it then finds no candidate, and no scan adds one.
   impl_->stopped = true;
   impl_->scan.reset();
   impl_->candidates.clear();

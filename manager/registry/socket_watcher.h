@@ -21,10 +21,10 @@ struct SocketWatcherOptions {
   std::chrono::milliseconds backoff_last{30000};
 };
 
-/// Asks each new socket who it is, registers it when it is a resource plugin or a compute driver,
-/// and tells it the outcome. Sockets of other kinds of plugin are left to their own managers. A
-/// socket that goes or is replaced takes its plugin away; a replaced one registers anew at once,
-/// whatever failed before.
+/// Asks the plugin behind each new socket for its identity, registers resource plugins and compute
+/// drivers, and sends them the outcome. Sockets of other kinds of plugins are ignored. When a
+/// socket is removed or replaced, its plugin counts as not running. The new socket is registered
+/// at once, whatever failed before.
 ///
 /// Threads: Start and the destructor on the I/O loop, or while it does not run.
 /// Source: pluginregistration; kubelet's plugin watcher, without its lost events and sticky
@@ -37,7 +37,7 @@ class SocketWatcher {
   SocketWatcher(const SocketWatcher&) = delete;
   SocketWatcher& operator=(const SocketWatcher&) = delete;
 
-  /// Errors: kFailedPrecondition when the directory cannot be made.
+  /// Errors: kFailedPrecondition when the directory cannot be created.
   Status Start();
 
  private:

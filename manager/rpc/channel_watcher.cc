@@ -1,4 +1,4 @@
-// Runs a completion queue on a thread, with one watch per channel that renews itself.
+// Runs a completion queue on a thread, with one self-renewing watch per channel.
 #include "manager/rpc/channel_watcher.h"
 
 #include <memory>
@@ -26,7 +26,7 @@ struct ChannelWatcher::Impl {
   /// Waits for the next change of `watched`; drops it when the watcher stops.
   void Arm(std::unique_ptr<Watched> watched, grpc::Channel& channel) {
     const MutexLock lock(mutex);
-    if (stopping) {  // a queue that is shut down takes no more watches
+    if (stopping) {  // gRPC forbids new watches on a queue that is shut down
       return;
     }
     Watched* const tag = watched.release();

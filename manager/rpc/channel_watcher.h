@@ -1,4 +1,4 @@
-// Reports at once when the connection behind a gRPC channel comes or goes.
+// Reports at once when the connection behind a gRPC channel is established or lost.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ class Channel;
 
 namespace qrm::manager {
 
-/// One thread that waits for all watched channels; it wakes only when a connection changes. gRPC
-/// offers its connection states through a completion queue only, hence a thread and no callback.
+/// One thread that waits for all watched channels and wakes only when a connection changes. It
+/// needs a thread because gRPC reports connection states only through a completion queue.
 ///
 /// Threads: any.
 class ChannelWatcher {
@@ -21,13 +21,13 @@ class ChannelWatcher {
   using Changed = std::function<void(bool connected)>;
 
   ChannelWatcher();
-  /// Ends the thread. Waits until every watched channel is gone: drop them first.
+  /// Ends the thread. Waits until every watched channel is destroyed: drop the channels first.
   ~ChannelWatcher();
   ChannelWatcher(const ChannelWatcher&) = delete;
   ChannelWatcher& operator=(const ChannelWatcher&) = delete;
 
-  /// Calls `changed` whenever `channel`, taken to be connected now, loses or gets its connection,
-  /// for as long as somebody else holds it.
+  /// Calls `changed` whenever `channel` loses or gets its connection, until the channel is
+  /// destroyed; the watcher does not keep it alive. It counts as connected now.
   void Watch(grpc::Channel& channel, Changed changed);
 
  private:

@@ -1,4 +1,4 @@
-// Takes an answer off the account when gRPC is done with its call.
+// Stops counting an answer when gRPC has finished its call.
 #include "manager/rpc/counted_call.h"
 
 #include <cstdint>

@@ -12,34 +12,34 @@ class Status;
 
 namespace qrm::manager {
 
-/// What a call answers, as long as it is in memory for it.
+/// An answer that is kept in memory until its client has read it.
 struct CountedAnswer {
-  const void* at = nullptr;  ///< one answer at one place, to however many it goes
+  const void* at = nullptr;  ///< its address; calls that share an answer have the same one
   std::size_t bytes = 0;
   std::shared_ptr<const void> owner;  ///< null: gRPC owns it
 };
 
-/// The answer that gRPC has as `message`, and writes as bytes beside it. Cost: linear.
+/// An answer that gRPC keeps as `message` and also as serialized bytes. Cost: linear.
 template <typename Message>
 CountedAnswer MessageAnswer(const Message& message) {
   constexpr std::size_t kTimesItsBytes = 4;
   return {.at = &message, .bytes = kTimesItsBytes * message.ByteSizeLong()};
 }
 
-/// The answers of all servers that are on their way have kMostUnreadBytes at most: beyond, the
-/// connection that has left one unread for longest is ended.
+/// The unread answers of all servers have at most kMostUnreadBytes. Beyond that, the connection
+/// with the oldest unread answer is closed.
 class CountedCall {
  public:
   static constexpr std::size_t kMostUnreadBytes = std::size_t{32} << 20;
 
-  /// In the place of `context`'s own reactor. It deletes itself when the answer was read or the
-  /// connection has ended.
+  /// Begins a call that replaces `context`'s default reactor. It deletes itself when the answer was
+  /// read or the connection has ended.
   static CountedCall& Begin(grpc::CallbackServerContext& context);
 
-  /// What the handler returns.
+  /// The handler must return this.
   virtual grpc::ServerUnaryReactor* reactor() = 0;
 
-  /// Once; the call may be gone when this returns. Threads: any.
+  /// Answers the call, once; the object may be deleted when this returns. Threads: any.
   virtual void Answer(const grpc::Status& status, CountedAnswer answer) = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// Wraps recvmsg, and looks for headers that stopped halfway while there are some.
+// Wraps recvmsg, and checks periodically for incomplete headers while there are any.
 #include "manager/rpc/guarded_reads.h"
 
 #include <algorithm>
@@ -29,14 +29,14 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::milliseconds kLookPeriod{250};
-/// Of requests that clients have begun to send, on all connections. qrmctl sends 256 KiB at most.
+/// The limit for incomplete requests on all connections. qrmctl sends 256 KiB at most.
 constexpr std::size_t kMaxUnfinishedBytes = std::size_t{16} << 20;
 
-/// What the client did.
+/// The reason in the log.
 const char* WhyOf(Rejected kind) {
   switch (kind) {
     case Rejected::kGrpcUnfinished:
-      return "it begins large requests, and does not end them";
+      return "it starts large requests and does not finish them";
     case Rejected::kGrpcUnread:
       return "it does not read its answers, and there is no room for more";
     case Rejected::kGrpcCompressed:
@@ -52,8 +52,8 @@ ino_t InodeOf(int fd) {
   return ::fstat(fd, &info) == 0 ? info.st_ino : 0;
 }
 
-/// Which descriptors may be guarded, so that reads of all others take no lock; high numbers share
-/// one place.
+/// Descriptors that may be guarded, so that reads of all others take no lock. All high numbers
+/// share the last element.
 constinit std::array<std::atomic<bool>, 4096> may_be_guarded{};
 
 std::atomic<bool>& MayBeGuarded(int fd) {
@@ -105,11 +105,11 @@ class Guards {
 
  private:
   struct Connection {
-    ino_t inode = 0;  // sockets are numbered like files: tells a reused descriptor
+    ino_t inode = 0;  // each socket has its own, so that a reused descriptor is noticed
     HeaderGuard guard;
   };
   using Connections = std::map<int, Connection>;
-  /// Counted and logged when the mutex is free.
+  /// A rejection that is counted and logged after the mutex was released.
   struct Rejection {
     Rejected kind;
     PeerCredentials peer;
@@ -145,7 +145,7 @@ class Guards {
   static void Write(const std::vector<Rejection>& rejected) {
     for (const Rejection& rejection : rejected) {
       Reject(rejection.kind,
-             fmt::format("cannot serve process {} of user {}: {}; see what it is",
+             fmt::format("cannot serve process {} of user {}: {}; check that process",
                          rejection.peer.pid, rejection.peer.uid, WhyOf(rejection.kind)));
     }
   }
@@ -158,13 +158,13 @@ class Guards {
     connections_.erase(connection);
   }
 
-  /// The connection that `fd` still is; the end when there is none.
+  /// The guarded connection of `fd`; the end when there is none.
   Connections::iterator Find(int fd) QRM_REQUIRES(mutex_) {
     const auto found = connections_.find(fd);
     if (found == connections_.end() || found->second.inode == InodeOf(fd)) {
       return found;
     }
-    Forget(found);  // its connection is gone, and this is no successor
+    Forget(found);  // the connection is gone, and `fd` belongs to another file
     return connections_.end();
   }
 
@@ -185,7 +185,7 @@ class Guards {
     return stays;
   }
 
-  /// Those that have sent most go first.
+  /// Closes the connections with the largest incomplete requests first.
   void EndUnfinished(std::vector<Rejection>& rejected) QRM_REQUIRES(mutex_) {
     while (unfinished_bytes_ > kMaxUnfinishedBytes) {
       const auto most = std::max_element(

@@ -1,19 +1,20 @@
-// Ends connections whose clients send what costs gRPC too much, before it reads that.
+// Closes connections whose clients send data that is too expensive for gRPC, before gRPC reads it.
 #pragma once
 
 namespace qrm::manager {
 
-/// From now on, what is read from the connection `fd`, by whomever, passes a HeaderGuard, until the
-/// descriptor is another socket's. A connection that the guard ends reads as closed by the client.
-/// So do those with most of the requests that are not complete, once these have 16 MiB together:
-/// gRPC 1.51 looks at a request's size when it is complete. What is ended is counted as rejected.
+/// From now on, all reads from the connection `fd` pass through a HeaderGuard, until the descriptor
+/// belongs to another socket. To gRPC, a connection that the guard closes looks closed by the
+/// client. When the incomplete requests of all connections exceed 16 MiB, the connections with the
+/// largest ones are closed: gRPC 1.51 checks a request's size only when it is complete. Closed
+/// connections are counted as rejected.
 ///
-/// gRPC offers no place for this, and reads its sockets with recvmsg(2) of the C library: the
-/// program has a recvmsg of its own, which the dynamic linker prefers.
+/// gRPC has no hook for this. It reads its sockets with recvmsg(2) of the C library, so the program
+/// defines its own recvmsg, which the dynamic linker prefers.
 /// Threads: any.
 void GuardReads(int fd);
 
-/// Ends the guarded connection `fd`, whose client does not read its answers. Threads: any.
+/// Closes the guarded connection `fd`, whose client does not read its answers. Threads: any.
 void EndConnection(int fd);
 
 }  // namespace qrm::manager

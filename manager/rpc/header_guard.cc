@@ -1,4 +1,4 @@
-// Reads the heads of frames and passes over what is in them.
+// Reads the heads of frames and skips their payload.
 #include "manager/rpc/header_guard.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kAck = 1;
 constexpr uint8_t kEndHeaders = 4;
 constexpr int kCompressed = 1;
-/// What gRPC has of a frame beside its bytes, and of a call, about.
+/// gRPC's approximate memory for a frame beside its bytes, and for a call.
 constexpr std::size_t kFrameBytes = 64;
 constexpr std::size_t kCallBytes = std::size_t{8} << 10;
 

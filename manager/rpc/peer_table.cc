@@ -1,5 +1,4 @@
-// Keeps connections by descriptor, and tells them apart from later ones of the same number by their
-// inode.
+// Keeps connections by descriptor, and uses their inodes to detect reused descriptors.
 #include "manager/rpc/peer_table.h"
 
 #include <vector>
@@ -79,26 +78,27 @@ Status PeerTable::CheckRate(const PeerCredentials& peer, Time now) {
                        (process_rate_->Allow(peer, now) && user_rate_->Allow(peer.uid, now));
   return in_time ? OkStatus()
                  : Errorf(StatusCode::kResourceExhausted,
-                          "cannot take a connection of process {} of user {}: it opens more than "
-                          "{} a second; reuse them",
+                          "cannot accept a connection of process {} of user {}: it opens more than "
+                          "{} connections a second; reuse connections",
                           peer.pid, peer.uid, limits_.per_second);
 }
 
 Status PeerTable::CheckRoom(const PeerCredentials& peer) const {
   if (connections_.size() >= limits_.total) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot take a connection of process {}: {} are open; close some", peer.pid,
-                  connections_.size());
+                  "cannot accept a connection of process {}: {} connections are open; close some",
+                  peer.pid, connections_.size());
   }
   if (CountOf(count_by_process_, peer) >= limits_.per_process) {
-    return Errorf(StatusCode::kResourceExhausted,
-                  "cannot take a connection of process {}: it has {} open; reuse them", peer.pid,
-                  limits_.per_process);
+    return Errorf(
+        StatusCode::kResourceExhausted,
+        "cannot accept a connection of process {}: it has {} open connections; reuse them",
+        peer.pid, limits_.per_process);
   }
   if (CountOf(count_by_user_, peer.uid) >= limits_.per_user) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot take a connection of user {}: it has {} open; close some", peer.uid,
-                  limits_.per_user);
+                  "cannot accept a connection of user {}: it has {} open connections; close some",
+                  peer.uid, limits_.per_user);
   }
   return OkStatus();
 }

@@ -1,4 +1,4 @@
-// Tells which process is at the other end of each open connection.
+// Knows which process is at the other end of each open connection.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 namespace qrm::manager {
 
 /// The connections that were handed to gRPC, by file descriptor. gRPC does not report when it
-/// closes them, so an entry whose descriptor is no longer the same socket counts as gone; such
+/// closes them, so an entry counts as gone when its descriptor is no longer the same socket. Such
 /// entries are removed when room is short, within kSweepInterval. Threads: any.
 class PeerTable {
  public:
@@ -26,20 +26,20 @@ class PeerTable {
 
   explicit PeerTable(const ConnectionLimits& limits);
 
-  /// Remembers that `fd` is connected to `peer`. Errors: kResourceExhausted when there are too many
-  /// connections, of all, of this peer or of its user, or too many new ones. Cost: one system call;
-  /// every kSweepInterval, one for each connection when room is short.
+  /// Remembers that `fd` is connected to `peer`. Errors: kResourceExhausted for too many
+  /// connections in total, of this peer or of its user, or too many new connections. Cost: one
+  /// system call; when room is short, one for each connection every kSweepInterval.
   Status Add(int fd, const PeerCredentials& peer, Time now);
 
   std::optional<PeerCredentials> Find(int fd) const;
 
-  /// Shuts the connection down; whoever uses `fd` sees its end.
+  /// Shuts the connection down; readers of `fd` see its end.
   void Disconnect(int fd) const;
 
  private:
   struct Connection {
     PeerCredentials peer;
-    ino_t inode = 0;  // sockets are numbered like files: tells a reused descriptor
+    ino_t inode = 0;  // each socket has its own, so that a reused descriptor is noticed
   };
   template <typename Key>
   using CountBy = std::map<Key, std::size_t>;

@@ -9,8 +9,8 @@
 
 namespace qrm::manager {
 
-/// Lets each caller through `qps` times a second on average and `burst` times at once.
-/// `Key` is what tells callers apart; it has an order. Threads: any.
+/// Allows each caller `qps` calls a second on average and `burst` calls at once.
+/// `Key` identifies a caller and has an order. Threads: any.
 template <typename Key>
 class RateLimiter {
  public:
@@ -21,8 +21,8 @@ class RateLimiter {
       : interval_(std::chrono::nanoseconds(std::chrono::seconds(1)) / qps),
         slack_(interval_ * (burst - 1)) {}
 
-  /// False when `caller` is too fast. Cost: O(log callers); callers that are no longer held to
-  /// anything are forgotten whenever their number has doubled.
+  /// False when `caller` is too fast. Cost: O(log callers). Whenever the number of callers has
+  /// doubled, callers without a recent call are forgotten.
   bool Allow(const Key& caller, Time now) {
     const MutexLock lock(mutex_);
     if (due_.size() >= forget_at_) {

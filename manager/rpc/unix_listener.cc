@@ -1,4 +1,4 @@
-// Binds beside the final name and renames, so that no client meets a socket that is not ready.
+// Binds to a temporary name and renames it, so that no client finds a socket that is not ready.
 #include "manager/rpc/unix_listener.h"
 
 #include <cerrno>
@@ -16,8 +16,8 @@
 namespace qrm::manager {
 namespace {
 
-/// Connections that wait for Accept; the kernel takes less when its own limit is lower. Connecting
-/// to a unix socket whose queue is full fails at once, so that a flood would shut others out.
+/// Connections that wait for Accept, up to the kernel's own limit (net.core.somaxconn). Connecting
+/// to a Unix socket whose queue is full fails at once, so a flood could lock other clients out.
 constexpr int kBacklog = 4096;
 constexpr int kOutOfDescriptorsPauseMs = 100;
 
@@ -36,7 +36,8 @@ StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   const std::optional<sockaddr_un> address = SocketAddress(path);
   if (!address.has_value()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot listen on \"{}\": socket paths have 1 to {} letters; choose another path",
+                  "cannot listen on \"{}\": socket paths have 1 to {} characters; choose another "
+                  "path",
                   path, kMaxSocketPath);
   }
   return *address;
@@ -103,7 +104,7 @@ Status UnixListener::BindAndListen(const std::string& temporary, const UnixServe
     return SystemError(path_, "socket", errno, "raise the limit of open files");
   }
   unlink(temporary.c_str());
-  // Set before bind, the mode is the file's from its first moment (less the umask).
+  // A mode set before bind applies to the file from the start (less the umask).
   if (fchmod(fd_, options.socket_mode) != 0 ||
       bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return SystemError(path_, "bind", errno, "make the directory writable");
@@ -151,7 +152,7 @@ StatusOr<PeerCredentials> PeerOf(int fd) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return Errorf(StatusCode::kInternal, "cannot tell who connected: {}; connect again",
+    return Errorf(StatusCode::kInternal, "cannot identify the client: {}; connect again",
                   ErrnoText(errno));
   }
   return PeerCredentials{.pid = credentials.pid, .uid = credentials.uid};

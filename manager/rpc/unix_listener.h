@@ -1,4 +1,4 @@
-// A listening unix socket that appears under its name when it is ready, and goes with its owner.
+// A listening Unix socket whose file appears only when it is ready, and is removed with its owner.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace qrm::manager {
 class UnixListener {
  public:
   UnixListener() = default;
-  /// Closes and removes the socket if the file is still ours.
+  /// Closes the socket, and removes its file if it still belongs to this object.
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
@@ -20,8 +20,8 @@ class UnixListener {
   /// Errors: as UnixServer::Start.
   Status Open(const std::string& path, const UnixServerOptions& options);
 
-  /// The next connection, as a descriptor that the caller closes; -1 once Shutdown was called.
-  /// Waits out a process that has run out of descriptors.
+  /// The next connection, as a descriptor that the caller closes; -1 after Shutdown. Waits while
+  /// the process has no free descriptors.
   int Accept() const;
 
   /// Ends Accept.
@@ -37,7 +37,7 @@ class UnixListener {
   unsigned long inode_ = 0;
 };
 
-/// Who is connected to `fd`. Source: unix(7), SO_PEERCRED.
+/// The process that is connected to `fd`. Source: unix(7), SO_PEERCRED.
 StatusOr<PeerCredentials> PeerOf(int fd);
 
 }  // namespace qrm::manager

@@ -27,7 +27,7 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::seconds kStopGrace{1};
-/// As much as the clients of kubelet take.
+/// The limit of kubelet's clients.
 constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr int kIdleConnectionMs = 10 * 60 * 1000;
 /// The prefix of gRPC's name for the peer of a connection that was handed to it as a descriptor.
@@ -41,7 +41,8 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
   builder.SetMaxSendMessageSize(kMaxAnswerBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, HeaderGuard::kMaxCalls);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
-  // HeaderGuard counts pings. gRPC would count those of idle clients, at 3 KiB for each beyond two.
+  // HeaderGuard limits pings. gRPC's own limit also counts pings of idle clients, and costs 3 KiB
+  // for each ping beyond two.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   for (grpc::Service* service : services) {
     builder.RegisterService(service);
@@ -70,7 +71,7 @@ struct UnixServer::Impl {
     if (!IsAllowed(options, peer.uid)) {
       return Errorf(
           StatusCode::kPermissionDenied,
-          "cannot serve process {} of user {}: not allowed on this socket; run it as root",
+          "cannot serve process {} of user {}: its user may not use this socket; run it as root",
           peer.pid, peer.uid);
     }
     return peers.Add(connection, peer, std::chrono::steady_clock::now());
@@ -111,7 +112,7 @@ Status UnixServer::Start(const std::string& socket_path,
   QRM_RETURN_IF_ERROR(listener->Open(socket_path, impl_->options));
   impl_->server = BuildServer(impl_->options, services);
   if (impl_->server == nullptr) {
-    return Errorf(StatusCode::kInternal, "cannot serve {}: gRPC refused to start; see its log",
+    return Errorf(StatusCode::kInternal, "cannot serve {}: gRPC did not start; see its log",
                   socket_path);
   }
   impl_->path = socket_path;

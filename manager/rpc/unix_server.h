@@ -1,4 +1,4 @@
-// A gRPC server on a unix socket that knows which process is at the other end.
+// A gRPC server on a Unix socket that knows which process is at the other end.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,8 @@ class Service;
 
 namespace qrm::manager {
 
-/// Who connected, as the kernel says. A process in a PID namespace that we cannot see has pid 0.
+/// The connected process, as the kernel reports it. A process in a PID namespace that is not
+/// visible has pid 0.
 /// Source: unix(7), SO_PEERCRED.
 struct PeerCredentials {
   pid_t pid = 0;
@@ -26,33 +27,33 @@ struct PeerCredentials {
   auto operator<=>(const PeerCredentials&) const = default;
 };
 
-/// How many connections a server keeps and takes; further ones are closed at once.
+/// How many connections a server keeps and accepts; further connections are closed at once.
 struct ConnectionLimits {
   std::size_t total = 1024;
   std::size_t per_user = 512;     ///< so that one user cannot take all
-  std::size_t per_process = 128;  ///< so that one client of a user cannot
-  /// New ones a second, of one process after a burst of per_process, of one user four times as
-  /// many; 0: any number. To open one costs the server more than to use it.
+  std::size_t per_process = 128;  ///< so that one process cannot take all of its user's
+  /// New connections a second of one process, after a burst of per_process. One user may open four
+  /// times as many. 0: no limit. Opening a connection costs the server more than using it.
   int per_second = 0;
 };
 
 struct UnixServerOptions {
   mode_t socket_mode = 0660;
-  mode_t directory_mode = 0750;  ///< of the socket's directory, when it has to be made
+  mode_t directory_mode = 0750;  ///< of the socket's directory, if it must be created
   std::optional<gid_t> group;    ///< owner of both; absent: as the process
-  /// Who may connect; empty: whoever may open the file. Others are disconnected before their first
-  /// byte is read.
+  /// The users that may connect; empty: all users that may open the file. Other users are
+  /// disconnected before their first byte is read.
   std::vector<uid_t> allowed_uids;
-  int max_request_bytes = 64 << 10;  ///< longer ones are refused when they are complete
+  int max_request_bytes = 64 << 10;  ///< longer requests are rejected when they are complete
   ConnectionLimits connections;
 };
 
-/// The connection that `grpc_peer`, the text of ServerContext::peer(), names; -1 for one that is
-/// not ours.
+/// The descriptor in `grpc_peer`, the text of ServerContext::peer(); -1 for a connection of another
+/// kind.
 int DescriptorOf(std::string_view grpc_peer);
 
-/// Accepts connections itself and hands them to gRPC, which alone could neither tell peers apart
-/// nor put the socket in place atomically.
+/// Accepts connections itself and hands them to gRPC. gRPC's own listener can neither identify
+/// peers nor create the socket atomically.
 ///
 /// Threads: Start and Stop from one thread; FindPeer and Disconnect from any.
 class UnixServer {
@@ -64,18 +65,20 @@ class UnixServer {
   UnixServer& operator=(const UnixServer&) = delete;
 
   /// Serves `services`, which outlive the server, on `socket_path`. The socket appears there when
-  /// it is ready to accept; a dead one is replaced. Errors: kFailedPrecondition when a live server
-  /// listens there, kInvalidArgument for a path that no socket can have, kPermissionDenied or
-  /// kInternal when the file system refuses.
+  /// it is ready to accept; a dead socket is replaced. Errors: kFailedPrecondition when a live
+  /// server listens there, kInvalidArgument for a path that no socket can have, kPermissionDenied
+  /// or kInternal for errors of the file system.
   Status Start(const std::string& socket_path, const std::vector<grpc::Service*>& services);
 
-  /// Refuses new calls, gives running ones a second, and removes the socket if it is still ours.
+  /// Rejects new calls, gives running calls a second, and removes the socket's file if it still
+  /// belongs to this server.
   void Stop();
 
-  /// The process behind `grpc_peer`, the text of ServerContext::peer(). Absent once it is gone.
+  /// The process behind `grpc_peer`, the text of ServerContext::peer(). Absent after it has
+  /// disconnected.
   std::optional<PeerCredentials> FindPeer(const std::string& grpc_peer) const;
 
-  /// Ends the connection behind `grpc_peer`. To be called while a call of it is being served.
+  /// Closes the connection behind `grpc_peer`. Call it while one of its calls is being served.
   void Disconnect(const std::string& grpc_peer);
 
  private:

@@ -10,26 +10,26 @@
 
 namespace qrm::manager {
 
-/// The answers of a server that are on their way, in the order in which they were given. gRPC keeps
-/// each in memory until its client reads it, which may be never.
+/// A server's unread answers, in the order in which they were given. gRPC keeps an answer in memory
+/// until its client reads it, which may be never.
 ///
 /// Threads: any.
 class UnreadAnswers {
  public:
-  /// More than `most_bytes` are kept only for moments.
+  /// More than `most_bytes` are kept only for a moment.
   explicit UnreadAnswers(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
   struct Added {
     uint64_t number = 0;
-    /// The connection with the oldest unread answer: the server ends it, to make room.
-    /// Empty while there is room, or while the former one has yet to go.
+    /// The connection with the oldest unread answer, which the server must close to make room.
+    /// Empty while there is room, or until the previous such connection has ended.
     std::string to_disconnect;
   };
-  /// Counts `answer`, which stays where it is until it is removed, as on its way to `peer`. Its
-  /// `bytes` count once, to however many it goes.
+  /// Counts `answer` as unread by `peer`. Its address stays the same until it is removed. Its
+  /// `bytes` count once, even if several peers get it.
   Added Add(const std::string& peer, const void* answer, std::size_t bytes);
 
-  /// It was read, or its connection has ended. 0: none was given.
+  /// The answer was read, or its connection has ended. 0: no answer was given.
   void Remove(uint64_t number);
 
   std::size_t bytes() const;
@@ -50,7 +50,7 @@ class UnreadAnswers {
   std::map<uint64_t, Unread> unread_ QRM_GUARDED_BY(mutex_);
   std::map<const void*, Kept> kept_ QRM_GUARDED_BY(mutex_);
   std::size_t bytes_ QRM_GUARDED_BY(mutex_) = 0;
-  std::string leaving_ QRM_GUARDED_BY(mutex_);  ///< was told to be disconnected
+  std::string leaving_ QRM_GUARDED_BY(mutex_);  ///< the peer that is being disconnected
 };
 
 }  // namespace qrm::manager

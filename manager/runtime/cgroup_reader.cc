@@ -28,7 +28,7 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   if (const int cause = file.error(); cause != 0) {
     const bool gone = cause == ENOENT || cause == ENODEV || cause == ESRCH;
     return Errorf(gone ? StatusCode::kNotFound : StatusCode::kUnavailable,
-                  "cannot read {}: {}; is the container still there?", path,
+                  "cannot read {}: {}; does the container still exist?", path,
                   std::generic_category().message(cause));
   }
   return text;
@@ -38,14 +38,14 @@ bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \n\t") == std::string_view::npos;
 }
 
-/// The file `name`; in cgroup v2 it is empty while the cgroup has no restriction of its own, and
-/// `name`.effective tells what it inherits.
+/// The file `name`. In cgroup v2 it is empty while the cgroup inherits its values, which are in
+/// `name`.effective.
 StatusOr<std::string> ReadCpusetFile(const std::string& directory, const std::string& name) {
   QRM_ASSIGN_OR_RETURN(std::string text, ReadFile(directory + "/" + name));
   return IsBlank(text) ? ReadFile(directory + "/" + name + ".effective") : std::move(text);
 }
 
-/// The path in a line of /proc/PID/cgroup, `id:controllers:path`, when the line is that of cpusets.
+/// The path in a line of /proc/PID/cgroup, `id:controllers:path`, if it is the line of cpusets.
 std::string CpusetPathIn(const std::string& line, bool is_v1) {
   const std::size_t first = line.find(':');
   const std::size_t second = line.find(':', first + 1);
@@ -58,7 +58,7 @@ std::string CpusetPathIn(const std::string& line, bool is_v1) {
   return matches ? line.substr(second + 1) : std::string();
 }
 
-/// "anon N0=8192 N1=0", or with v1 "anon=2 N0=2 N1=0", of which the sum is left out.
+/// "anon N0=8192 N1=0", or with v1 "anon=2 N0=2 N1=0", whose sum is left out.
 StatusOr<std::map<int, uint64_t>> AmountsIn(const std::string& line, uint64_t unit,
                                             const std::string& file) {
   std::map<int, uint64_t> amounts;
@@ -73,7 +73,7 @@ StatusOr<std::map<int, uint64_t>> AmountsIn(const std::string& line, uint64_t un
     if (!word.starts_with('N') || !node.has_value() || !amount.has_value()) {
       return Errorf(
           StatusCode::kDataLoss,
-          "cannot read {}: {} is no amount of a NUMA node; is it a file of the memory controller?",
+          "cannot read {}: {} is not a NUMA node's amount; is it a file of the memory controller?",
           file, word);
     }
     amounts[*node] = *amount * unit;

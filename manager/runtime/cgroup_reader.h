@@ -1,4 +1,4 @@
-// Reads back a container's cgroups: what the kernel says it may use, and where its memory is.
+// Reads a container's cgroups: the CPUs and memory nodes that it may use, and where its memory is.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct CgroupCpuset {
   bool operator==(const CgroupCpuset&) const = default;
 };
 
-/// Reads the cpuset of the cgroup at the path that the runtime gave a container; empty: nothing is
-/// read back.
+/// Reads the cpuset of the cgroup at the path that the runtime reported for a container; empty:
+/// cpusets are not read.
 using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgroups_path)>;
 
 /// Reads cpusets, and memory by NUMA node, from cgroup v1, v2 or a hybrid of them.
@@ -34,14 +34,14 @@ class CgroupReader {
   explicit CgroupReader(std::string cgroup_root = "/sys/fs/cgroup",
                         std::string proc_root = "/proc");
 
-  /// By the path that the runtime gave the container: "/kubepods/pod1/c1", or systemd's
+  /// By the path that the runtime reported for the container: "/kubepods/pod1/c1", or systemd's
   /// "slice:prefix:name". Errors: kNotFound when the container is gone, kFailedPrecondition when
   /// the machine has no cpuset controller.
   [[nodiscard]] StatusOr<CgroupCpuset> ReadByPath(const std::string& cgroups_path) const;
-  /// By a process in it. Errors: as above.
+  /// By one of its processes. Errors: as above.
   [[nodiscard]] StatusOr<CgroupCpuset> ReadByPid(uint32_t pid) const;
-  /// Bytes of anonymous memory by NUMA node, by path; the groups below it do not count with v1.
-  /// Errors: as above, and kDataLoss for a file of no known form.
+  /// Bytes of anonymous memory by NUMA node, by path; with v1 without the groups below it. Errors:
+  /// as above, and kDataLoss for a file of unknown form.
   /// Source: the same document, memory.numa_stat; cgroup-v1/memory.rst, 5.6.
   [[nodiscard]] StatusOr<std::map<int, uint64_t>> ReadMemory(const std::string& cgroups_path) const;
 

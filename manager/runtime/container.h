@@ -1,4 +1,4 @@
-// Pods and containers as a container runtime describes them, free of its protocols.
+// Pods and containers as a container runtime describes them, in no protocol's terms.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace qrm::manager {
 
-/// The cgroup values of a container. What is absent or empty is not set, or not to be changed:
+/// The cgroup values of a container. Absent and empty values are not set, or do not change:
 /// runtimes cannot express an empty cpuset.
 /// Source: CRI LinuxContainerResources and NRI LinuxResources.
 struct LinuxResources {
@@ -29,15 +29,15 @@ struct LinuxResources {
   bool operator==(const LinuxResources&) const = default;
 };
 
-/// The values behind a container's requests, as kubelet gave them to the runtime or the runtime
-/// shows them. What is absent was not told.
+/// The values behind a container's requests, as kubelet sent them to the runtime or the runtime
+/// shows them. Absent values are not known.
 struct ShownValues {
   std::optional<uint64_t> cpu_shares;
   std::optional<int64_t> cpu_quota_us;
   std::optional<uint64_t> cpu_period_us;
   std::optional<int64_t> memory_limit_bytes;
-  /// Kubelet gave them while it was listened to. Else a list shows them, which a runtime that was
-  /// started anew may have read from the file of the container's creation.
+  /// Kubelet sent them while qrmd was connected. Else they come from a list: a runtime that has
+  /// restarted may have read them from the file of the container's creation.
   bool by_event = false;
 
   bool operator==(const ShownValues&) const = default;
@@ -58,10 +58,10 @@ struct RuntimePod {
   StringMap annotations;
   std::string runtime_handler;
   std::string cgroup_parent;
-  /// The sum over the containers that kubelet gave with the sandbox.
+  /// The sum over the containers, which kubelet sent with the sandbox.
   LinuxResources resources;
   uint32_t pid = 0;
-  bool ready = true;  ///< false: it has stopped; only CRI's lists tell
+  bool ready = true;  ///< false: it has stopped; only CRI's lists show it
 
   bool operator==(const RuntimePod&) const = default;
 };
@@ -74,11 +74,11 @@ struct RuntimeContainer {
   SharedText pod_id;  ///< RuntimePod::id
   SharedText name;
   RuntimeContainerState state = RuntimeContainerState::kUnknown;
-  uint32_t attempt = 0;  ///< how often kubelet has made it before in this pod
+  uint32_t attempt = 0;  ///< how often kubelet has created it before in this pod
   StringMap labels;
   StringMap annotations;
   std::vector<std::string> env;          ///< "KEY=value"
-  std::vector<std::string> mount_paths;  ///< where it finds what is mounted
+  std::vector<std::string> mount_paths;  ///< paths in the container
   std::vector<std::string> device_paths;
   LinuxResources resources;
   std::optional<int64_t> oom_score_adj;
@@ -88,7 +88,7 @@ struct RuntimeContainer {
   bool operator==(const RuntimeContainer&) const = default;
 };
 
-/// What a container was made with, as far as the runtime tells.
+/// What a container was created with, as far as the runtime reports it.
 struct MadeWith {
   std::vector<std::string> env;  ///< "KEY=value"
   StringMap annotations;
@@ -96,26 +96,26 @@ struct MadeWith {
   std::vector<std::string> device_paths;
 };
 
-/// True for a container whose first process has begun and not ended.
+/// True for a container whose first process has started and not ended.
 inline bool Runs(const RuntimeContainer& container) {
   return container.state == RuntimeContainerState::kRunning ||
          container.state == RuntimeContainerState::kPaused;
 }
 
-/// True for one that runs or will.
+/// True for a container that runs, or was created and will run.
 inline bool IsLive(const RuntimeContainer& container) {
   return Runs(container) || container.state == RuntimeContainerState::kCreated;
 }
 
-/// All that CRI lists at one time.
+/// All that CRI lists at once.
 struct RuntimeList {
   std::vector<RuntimePod> pods;
   std::vector<RuntimeContainer> containers;
-  /// When it was asked for: what happened since may not be in it.
+  /// When the list was requested: it may miss later changes.
   std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::time_point::max();
 };
 
-/// What changes in a container that is being created.
+/// Changes to a container that is being created.
 struct ContainerAdjustment {
   LinuxResources resources;
   std::optional<int64_t> oom_score_adj;
@@ -128,7 +128,7 @@ struct ContainerAdjustment {
   bool operator==(const ContainerAdjustment&) const = default;
 };
 
-/// New values for a container that exists.
+/// New values for an existing container.
 struct ContainerUpdate {
   std::string container_id;
   LinuxResources resources;
@@ -136,7 +136,7 @@ struct ContainerUpdate {
   bool operator==(const ContainerUpdate&) const = default;
 };
 
-/// Who the runtime says it is.
+/// The runtime's own name and version.
 struct RuntimeInfo {
   std::string name;     ///< "containerd", "cri-o"
   std::string version;  ///< "v1.7.24"

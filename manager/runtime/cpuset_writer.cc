@@ -25,8 +25,7 @@ Status WriteCpus(const CgroupCpuset& at, const CpuSet& cpus) {
     case EROFS:
     case EACCES:
     case EPERM:
-      return Errorf(StatusCode::kPermissionDenied,
-                    "{}: {}; mount cgroup-root so that it may be written", at.path,
+      return Errorf(StatusCode::kPermissionDenied, "{}: {}; mount cgroup-root writable", at.path,
                     std::generic_category().message(file.error()));
     default:
       return Errorf(StatusCode::kFailedPrecondition, "{}: {}; it is tried again", at.path,

@@ -7,9 +7,9 @@
 
 namespace qrm::manager {
 
-/// Writes `cpus` to the cgroup that `at` was read from. One that is gone needs nothing. Cost: some
-/// 0.05 ms in the kernel. Errors: kPermissionDenied where cgroups may not be written,
-/// kFailedPrecondition for what the kernel does not take.
+/// Writes `cpus` to the cgroup that `at` was read from. Succeeds if the cgroup is gone. Cost: some
+/// 0.05 ms in the kernel. Errors: kPermissionDenied where cgroups cannot be written,
+/// kFailedPrecondition for CPUs that the kernel rejects.
 /// Source: cpuset(7); Linux Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
 Status WriteCpus(const CgroupCpuset& at, const CpuSet& cpus);
 

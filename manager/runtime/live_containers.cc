@@ -10,7 +10,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// `news` over `before`, which may have been told more firmly.
+/// `news` over `before`. Stays `by_event` if `news` only repeats values of an event.
 ShownValues Together(const ShownValues& before, const ShownValues& news) {
   ShownValues now = before;
   const auto take = [](auto& value, const auto& fresh) {
@@ -26,7 +26,7 @@ ShownValues Together(const ShownValues& before, const ShownValues& news) {
   return now;
 }
 
-/// Enough for the pods that come and go in a period of the reconciler.
+/// Enough for the pods that start and end in a period of the reconciler.
 constexpr std::size_t kRememberedChanges = 1000;
 
 }  // namespace
@@ -405,7 +405,7 @@ bool LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
   });
   synchronized_ = true;
   under_way_.clear();
-  if (source == ListSource::kNri) {  // a connection begins; the observer's lists tell of no step
+  if (source == ListSource::kNri) {  // a connection begins; the observer's lists show no steps
     last_step_ = steady_clock::now();
   }
   ++revision_;

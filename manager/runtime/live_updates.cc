@@ -1,4 +1,4 @@
-// Keeps which containers the runtime has yet to be told of, and when it has time.
+// Keeps the CPUs that the runtime has to take later, and since when it has been idle.
 #include <algorithm>
 
 #include "manager/runtime/live_containers.h"

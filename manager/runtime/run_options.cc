@@ -1,4 +1,4 @@
-// Joins allocations, and translates their OCI properties.
+// Merges allocations, and translates their OCI properties.
 #include "manager/runtime/run_options.h"
 
 #include <algorithm>
@@ -76,13 +76,13 @@ Status CheckList(std::string_view name, std::string_view value) {
   QRM_ASSIGN_OR_RETURN(const Set ids, Set::Parse(value));
   if (ids.Empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "{} is empty, which a runtime takes for \"leave it as it is\"; give at least one",
+                  "{} is empty, which a runtime takes as \"do not change it\"; give at least one",
                   name);
   }
   return OkStatus();
 }
 
-// Joins allocations one by one, and remembers which resource set what.
+// Merges allocations one by one, and remembers which resource set each value.
 class Joiner {
  public:
   void Join(const std::string& resource, const ResourceAllocation& allocation) {
@@ -106,7 +106,7 @@ class Joiner {
   RunOptions Take() && { return std::move(options_); }
 
  private:
-  /// The kind of a thing, and its name among those of the kind.
+  /// A kind, and a name of this kind.
   using Thing = std::pair<std::string_view, std::string_view>;
 
   void Set(const std::string& resource, std::string_view what,
@@ -180,7 +180,7 @@ std::string WithShared(const std::string& value, const AllocationByResource& all
   std::string together = value;
   for (const auto& [resource, allocation] : allocations) {
     if (!allocation->shares.empty()) {
-      // Both were read as lists when they were taken.
+      // Both were checked as lists when the allocation was accepted.
       together = ToString(CpuSet::Parse(together).value_or(CpuSet()) |
                           CpuSet::Parse(allocation->shares).value_or(CpuSet()));
     }
@@ -201,7 +201,7 @@ bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation
                      }) &&
          std::all_of(allocation.annotations.begin(), allocation.annotations.end(),
                      [&](const auto& annotation) {
-                       // An empty one says that what a plugin told once is over.
+                       // An empty one withdraws what a plugin once set.
                        const auto found = container.annotations.find(annotation.first);
                        return annotation.second.empty() || (found != container.annotations.end() &&
                                                             found->second == annotation.second);
@@ -234,8 +234,7 @@ Status CheckOciProperty(std::string_view name, std::string_view value) {
     return CheckList<NumaMask>(name, value);
   }
   if (!ParseNumber<int64_t>(value).has_value()) {
-    return Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is no whole number of 64 bits", name,
-                  value);
+    return Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is not a 64-bit integer", name, value);
   }
   return OkStatus();
 }
@@ -295,7 +294,7 @@ std::string ToJson(const RunOptions& options) {
   if (!options.properties.empty()) {
     json["linux_container_resources"] = ResourcesJson(options.properties);
   }
-  // Text of plugins need not be UTF-8.
+  // Plugins' texts need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

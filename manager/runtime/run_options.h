@@ -1,4 +1,4 @@
-// What a container is run with: the allocations of all its resources, put together.
+// The values that a container is run with: the allocations of all its resources, merged.
 #pragma once
 
 #include <map>
@@ -20,47 +20,46 @@ struct RunOptions {
   StringMap annotations;
   std::vector<Mount> mounts;
   std::vector<DeviceSpec> devices;
-  /// What two resources set differently, and who won: one sentence each.
+  /// Values that two resources set differently, and which resource wins: one sentence each.
   std::vector<std::string> conflicts;
-  sdk::ClassOptions classes;  ///< what its classes are made of; a property wins over it
+  sdk::ClassOptions classes;  ///< of its classes; a property wins over it
 };
 
-/// Puts `allocations` together in the order of their resources' names: of two that set the same
-/// property, variable, annotation, mount or device, the first wins. CpusetCpus has the CPUs that
-/// any of them shares, too, but none that is `offline`, and is missing when that leaves none.
+/// Merges `allocations` in the order of their resources' names. If two set the same property,
+/// variable, annotation, mount or device, the first wins. CpusetCpus also has the CPUs that any of
+/// them shares, but no `offline` CPUs, and is missing when no CPU is left.
 RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet& offline = {});
 
-/// Whether `allocation` is nothing but variables, annotations, mounts and devices: what a container
-/// gets when it is made, or not at all.
+/// Whether `allocation` has only variables, annotations, mounts and devices, which a container can
+/// get only when it is created.
 bool IsForNewOnly(const ResourceAllocation& allocation);
 
-/// Whether `container`, as the runtime tells of it, was made with all of these in `allocation`.
+/// Whether the runtime reports that `container` was created with all of these in `allocation`.
 bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation);
 
-/// `value`, a CpusetCpus, with the CPUs that `allocations` share. The same text when they share
-/// none.
+/// `value`, a CpusetCpus, with the CPUs that `allocations` share. The same text if they share none.
 std::string WithShared(const std::string& value, const AllocationByResource& allocations);
 
 /// `value`, a CpusetCpus, without the CPUs that are `offline`: nothing runs on them, and a kernel
-/// with cgroup v1 refuses a cpuset that names one. The same text when it names none.
+/// with cgroup v1 rejects a cpuset that has one. The same text if it has none.
 std::string WithoutOffline(const std::string& value, const CpuSet& offline);
 
-/// OK when `name` is a knob that an allocation may set (CpusetCpus, CpusetMems, CpuPeriod,
-/// CpuQuota, CpuShares, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj) and `value` is one
-/// of its values; an empty cpuset is none, since runtimes take it for "leave as it is".
+/// OK when `name` is a property that an allocation may set (CpusetCpus, CpusetMems, CpuPeriod,
+/// CpuQuota, CpuShares, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj) and `value` is
+/// valid for it. An empty cpuset is not, since runtimes take it as "do not change it".
 /// Errors: kInvalidArgument naming both and what is accepted.
 /// Source: CRI LinuxContainerResources in Go spelling, as kubelet's QoS resource manager reads it.
 Status CheckOciProperty(std::string_view name, std::string_view value);
 
-/// `properties` as cgroup values; they must have passed CheckOciProperty. OomScoreAdj is no cgroup
-/// value and left out.
+/// `properties` as cgroup values; they must have passed CheckOciProperty. OomScoreAdj is not a
+/// cgroup value and left out.
 LinuxResources ToLinuxResources(const StringMap& properties);
 
 /// Everything that is set while a container is created.
 ContainerAdjustment ToAdjustment(const RunOptions& options);
 
-/// {"envs":{},"annotations":{},"linux_container_resources":{"cpusetCpus":"0-3"}}, empty parts left
-/// out. Source: the QoS Resource Manager proposal's ResourceRunContainerOptions.
+/// {"envs":{},"annotations":{},"linux_container_resources":{"cpusetCpus":"0-3"}}, without empty
+/// parts. Source: the QoS Resource Manager proposal's ResourceRunContainerOptions.
 std::string ToJson(const RunOptions& options);
 
 }  // namespace qrm::manager

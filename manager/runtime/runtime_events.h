@@ -1,4 +1,4 @@
-// What a container runtime tells the daemon, and asks it, while pods come and go.
+// The events and questions that the daemon receives from a container runtime.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@ namespace qrm::manager {
 
 /// Receives the events of one runtime, in the runtime's order.
 ///
-/// A reply may be called at any time and from any thread, once; the first call counts. A reply that
-/// comes after the runtime's own deadline is dropped: a creation has then been refused with
-/// kDeadlineExceeded (the caller tries again), an update went through unchanged.
+/// A reply may be called at any time and from any thread, once; the first call counts. A reply
+/// after the runtime's own deadline is dropped: a creation has then been rejected with
+/// kDeadlineExceeded (the caller tries again), and an update has been applied unchanged.
 ///
 /// Threads: every function runs on the I/O loop and must only note or post.
 class RuntimeEvents {
@@ -24,17 +24,17 @@ class RuntimeEvents {
 
   virtual ~RuntimeEvents() = default;
 
-  /// The runtime took us on; OnSynchronize follows.
+  /// The runtime has accepted the plugin; OnSynchronize follows.
   virtual void OnConnected(const RuntimeInfo& runtime) = 0;
-  /// The connection is gone; containers are created without us until the next OnConnected.
+  /// The connection has ended; containers are created without qrmd until the next OnConnected.
   virtual void OnDisconnected(const Status& cause) = 0;
 
-  /// Everything that exists, after every OnConnected; stale objects may be among it. Containers
-  /// created while this runs may be in neither it nor a later event: list them over CRI as well.
+  /// Everything that exists, after every OnConnected; it may contain stale objects. Containers that
+  /// are created meanwhile may be neither in it nor in a later event: list them over CRI as well.
   virtual void OnSynchronize(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers,
                              UpdatesReply reply) = 0;
 
-  /// A pod is starting; none of its containers exists yet. It cannot be refused here.
+  /// A pod is starting, still without containers. It cannot be rejected here.
   virtual void OnPodStarted(const RuntimePod& pod) = 0;
   /// All containers of the pod have ended; it may still be listed.
   virtual void OnPodStopped(const RuntimePod& pod) = 0;
@@ -44,8 +44,8 @@ class RuntimeEvents {
   /// instruction; an error fails the creation with that message.
   virtual void OnCreateContainer(RuntimePod pod, RuntimeContainer container,
                                  AdjustmentReply reply) = 0;
-  /// Somebody (kubelet, or our own reconcile) updates a container with `requested`. The reply's
-  /// updates come on top; one for the container itself wins over `requested`.
+  /// Another program (such as kubelet), or qrmd's reconcile, updates a container with `requested`.
+  /// The reply's updates are added; one for the container itself wins over `requested`.
   virtual void OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
                                  LinuxResources requested, UpdatesReply reply) = 0;
 

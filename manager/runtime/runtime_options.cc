@@ -1,4 +1,4 @@
-// The key of the place among NRI plugins.
+// The key of the index among NRI plugins.
 #include "manager/runtime/runtime_options.h"
 
 #include <utility>
@@ -17,12 +17,12 @@ config::ConfigKey NriIndexKey(std::string name, std::string& place, std::string 
             QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
             if (text.size() != 2 || text.find_first_not_of("0123456789") != std::string::npos) {
               return section.Error(key, fmt::format("is '{}', which is not two digits", text),
-                                   "write one from \"00\" to \"99\"");
+                                   "write \"00\" to \"99\"");
             }
             place = text;
             return OkStatus();
           },
-          .show = [&place] { return "\"" + place + "\""; }};  // YAML takes it for a number else
+          .show = [&place] { return "\"" + place + "\""; }};  // else YAML takes it as a number
 }
 
 }  // namespace qrm::manager

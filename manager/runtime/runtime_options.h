@@ -1,4 +1,4 @@
-// Where the container runtime is, and how it is talked to: the options, their defaults and keys.
+// The container runtime's sockets, and the limits of calls: the options, their defaults and keys.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ namespace qrm::manager {
 struct NriOptions {
   std::string socket = "/var/run/nri/nri.sock";
   std::string name = "qrm";
-  /// Two digits; plugins with a lower one are asked earlier.
+  /// Two digits; plugins with a lower index are called first.
   std::string index = "90";
-  /// From connecting to the last Synchronize. Generous: a runtime takes its plugins on one by one,
-  /// and a silent one holds up the others for 5 s.
+  /// From connecting to the last Synchronize. Long, because a runtime registers its plugins one by
+  /// one, and a silent plugin delays the others by 5 s.
   std::chrono::milliseconds handshake_timeout{15000};
   /// How long a reply of RuntimeEvents may take before the runtime gets an answer without it. The
   /// runtime's own limit, minus a margin, when that is less.
@@ -26,7 +26,7 @@ struct NriOptions {
   /// immediate, and so is the first after a connection that lasted longer than the first value.
   std::chrono::milliseconds backoff_first{200};
   std::chrono::milliseconds backoff_last{5000};
-  /// Runs on the I/O loop with every such answer; must not block.
+  /// Runs on the I/O loop with every such answer; it must not block.
   std::function<void(const NriAnswer&)> on_answer = [](const NriAnswer&) {};
 };
 
@@ -50,16 +50,16 @@ inline std::vector<config::ConfigKey> RuntimeKeys(RuntimeOptions& options) {
       config::TextKey("nri-plugin-name", options.nri.name, "letters, digits, `_.+-`",
                       "The name under which qrmd registers with the runtime."),
       NriIndexKey("nri-plugin-index", options.nri.index,
-                  "The place among the runtime's NRI plugins; lower ones are asked earlier."),
+                  "qrmd's index among the runtime's NRI plugins; lower ones are called first."),
       config::DurationKey("nri-retry-max", options.nri.backoff_last, {"100ms", "5m"},
-                          "The longest wait between two attempts to attach to nri-socket; the "
-                          "first ones follow sooner."),
+                          "The longest wait between two attempts to attach to nri-socket. The "
+                          "first attempts follow sooner."),
       config::PathKey("cri-socket", options.cri.socket, "The container runtime's CRI socket."),
       config::DurationKey("runtime-call-deadline", options.cri.timeout, {"10ms", "1m"},
                           "How long one CRI call may take."),
       config::PathKey(
           "cgroup-root", options.cgroup_root,
-          "Where the kernel's cgroups are mounted; containers' cpusets are read back there."),
+          "Where the kernel's cgroups are mounted. qrmd reads containers' cpusets there."),
   };
 }
 

@@ -1,4 +1,4 @@
-// Implements the checks that every allocation passes before it is committed.
+// The checks of every allocation before it is committed.
 #include "manager/state/allocation_check.h"
 
 #include <algorithm>
@@ -24,16 +24,16 @@ Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus
                  const Machine& machine, const std::vector<ExclusiveCpus>& exclusive) {
   if (!cpus.IsSubsetOf(machine.cpu_set())) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it gave CPUs {} of which {} are not online here ({} are); restart the plugin on "
-                  "this machine's topology",
+                  "it gave CPUs {}, but {} are not online here (online: {}); restart the plugin "
+                  "with this machine's topology",
                   ToString(cpus), ToString(cpus - machine.cpu_set()), ToString(machine.cpu_set()));
   }
   for (const ExclusiveCpus& other : exclusive) {
     if (IsOther(other, key, type) && cpus.Intersects(other.cpus)) {
       return Errorf(
           StatusCode::kInvalidArgument,
-          "it gave CPUs {} of which {} belong to container {} of pod {}/{} alone; each reconcile "
-          "teaches the plugin what is recorded: try again then",
+          "it gave CPUs {}, but {} belong to container {} of pod {}/{}; try again after the next "
+          "reconcile, which resyncs the plugin",
           ToString(cpus), ToString(cpus & other.cpus), other.container, other.pod.pod_namespace,
           other.pod.name);
     }
@@ -44,24 +44,24 @@ Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus
 Status CheckNodes(const NumaMask& nodes, const Machine& machine) {
   if (!nodes.IsSubsetOf(machine.node_mask())) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it gave NUMA nodes {} of which {} do not exist here ({} do); restart the plugin "
-                  "on this machine's topology",
+                  "it gave NUMA nodes {}, but {} do not exist here (existing: {}); restart the "
+                  "plugin with this machine's topology",
                   ToString(nodes), ToString(nodes - machine.node_mask()),
                   ToString(machine.node_mask()));
   }
   return OkStatus();
 }
 
-/// One container and what it is to be given, which counts in place of what it has.
+/// A container and its new allocation, which replaces its recorded one.
 struct Newcomer {
   const ContainerKey& key;
   ContainerType type;
   const ResourceAllocation& allocation;
 };
 
-/// Takes what the containers of a pod bind, each anywhere within its nodes. Of a pod whose init
-/// containers bind memory, which others use again, parts stay where they are, see TakeAtOnce. False
-/// when that is not to be had.
+/// Takes the bound memory of a pod's containers, each anywhere within its nodes. For pods whose
+/// init containers bind memory, use TakeAtOnce: later containers reuse that memory where it is.
+/// False when there is not enough.
 bool TakeBound(const checkpoint::PodRecord* pod, const Newcomer* newcomer, MemoryFlow& flow) {
   const auto take = [&flow](const ResourceAllocation& allocation) {
     uint64_t bytes = 0;
@@ -102,7 +102,7 @@ bool BindsInits(const checkpoint::PodRecord& pod) {
   });
 }
 
-/// Whether everybody's memory fits when those on several nodes make way for the others.
+/// Whether all bound memory fits if memory that is bound to several nodes moves to make room.
 bool FitsWhereOthersMakeWay(const Newcomer& newcomer, const Machine& machine,
                             const checkpoint::NodeState& state) {
   NodeBytes has;
@@ -187,9 +187,9 @@ Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
     const uint64_t has = found == nullptr ? 0 : found->memory_bytes;
     if (at_once > has && !FitsWhereOthersMakeWay({key, type, allocation}, machine, state)) {
       return Errorf(StatusCode::kResourceExhausted,
-                    "it bound {} bytes to NUMA node {}, which has {}, and with them {} would be "
-                    "bound there; remove a pod that is bound there, or wait until the plugin has "
-                    "learnt what the others hold",
+                    "it bound {} bytes to NUMA node {}, which has {}, so that {} would be bound "
+                    "there in total; delete a pod that is bound there, or wait for the next "
+                    "reconcile, which resyncs the plugin",
                     bytes, node, has, at_once);
     }
   }
@@ -208,7 +208,7 @@ Status CheckOnline(const ResourceAllocation& allocation, OnlineCpus needed, cons
   }
   return Errorf(StatusCode::kResourceExhausted,
                 "its CPUs are {}, of which {} are offline; bring them online (write 1 to "
-                "/sys/devices/system/cpu/cpu{}/online), or remove its pod",
+                "/sys/devices/system/cpu/cpu{}/online), or delete its pod",
                 allocation.value, ToString(missing), *missing.begin());
 }
 
@@ -220,12 +220,12 @@ Status CheckAllocation(const ContainerKey& key, ContainerType type,
   }
   if (const Status known = CheckOciProperty(allocation.oci_property, allocation.value);
       !known.ok()) {
-    return Annotate(known, "it gave what no runtime takes");
+    return Annotate(known, "it gave a value that no runtime accepts");
   }
   if (allocation.oci_property == kCpusetCpus) {
     QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(allocation.value));
     QRM_ASSIGN_OR_RETURN(const CpuSet shares, CpuSet::Parse(allocation.shares));
-    // Shared CPUs that are gone leave with the pool.
+    // Shared CPUs that no longer exist are removed when their pool changes.
     return CheckCpus(key, type, cpus | (shares & machine.cpu_set()), machine, exclusive);
   }
   if (allocation.oci_property == kCpusetMems) {

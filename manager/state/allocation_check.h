@@ -1,5 +1,5 @@
-// Refuses what a plugin may not give: unknown knobs, places that do not exist, CPUs that belong to
-// another container, more memory than a NUMA node has.
+// Rejects invalid allocations of plugins: unknown properties, CPUs and NUMA nodes that do not
+// exist, exclusive CPUs of another container, more memory than a NUMA node has.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace qrm::manager {
 
-/// CPUs that one container has for itself; valid as long as the state that it is of.
+/// The exclusive CPUs of one container; valid as long as its state.
 struct ExclusiveCpus {
   const checkpoint::PodMeta& pod;
   const std::string& container;
@@ -21,37 +21,38 @@ struct ExclusiveCpus {
   CpuSet cpus;
 };
 
-/// The CPUs that a container with `allocations` has for itself.
+/// The exclusive CPUs of a container with `allocations`.
 CpuSet OwnedCpus(const AllocationByResource& allocations);
 
-/// The CPUs that any container of `state` has for itself. Cost: O(pods that have some).
+/// The exclusive CPUs of all containers of `state`. Cost: O(pods with exclusive CPUs).
 CpuSet OwnedCpus(const checkpoint::NodeState& state);
 
-/// Those of them that the container `key` does not have for itself, too, in its turn. Cost: the
-/// same.
+/// The same without the exclusive CPUs of the container `key`, even if containers of its pod that
+/// run before or after it use them, too. Cost: the same.
 CpuSet OwnedByOthers(const ContainerKey& key, const checkpoint::NodeState& state);
 
-/// All exclusive CPUs of `state`. Cost: O(pods that have some).
+/// All exclusive CPUs of `state`, by container. Cost: O(pods with exclusive CPUs).
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
 
-/// OK when what `allocation` binds of each NUMA node of `machine` fits beside what the other
-/// containers of `state` bind (checkpoint/holdings.h), be it that those on several nodes make way.
+/// OK when the memory that `allocation` binds on each NUMA node of `machine` fits beside the bound
+/// memory of the other containers of `state` (checkpoint/holdings.h). Memory that is bound to
+/// several nodes may move between them to make room.
 /// Errors: kResourceExhausted, naming the node and the amounts.
-/// Cost:   O(containers of the pod); where others must make way, that of MemoryFlow for all bound.
+/// Cost:   O(containers of the pod); if others must make room, that of MemoryFlow for all of them.
 Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
                         const ResourceAllocation& allocation, const Machine& machine,
                         const checkpoint::NodeState& state);
 
-/// Which of its CPUs a container needs: all that it is given for itself, and some to start again.
+/// The CPUs that a container needs online: all its exclusive CPUs, or, for a restart, any CPU.
 enum class OnlineCpus { kAllOwned, kSome };
 
-/// OK when those CPUs of `allocation` are not `offline`. Errors: kResourceExhausted, naming the
-/// CPUs.
+/// OK when the needed CPUs of `allocation` are not `offline`. Errors: kResourceExhausted, naming
+/// the CPUs.
 Status CheckOnline(const ResourceAllocation& allocation, OnlineCpus needed, const CpuSet& offline);
 
-/// OK when `allocation` may be given to the container `key` of `type` on `machine` where others own
-/// `exclusive`; those of its pod that run before or after it are no others. Errors:
-/// kInvalidArgument, naming property, value and what is wrong with it.
+/// OK when `allocation` is valid for the container `key` of `type` on `machine`, beside the
+/// `exclusive` CPUs of others. Containers of its pod that run before or after it may share its
+/// CPUs. Errors: kInvalidArgument, naming the property, the value and the problem.
 Status CheckAllocation(const ContainerKey& key, ContainerType type,
                        const ResourceAllocation& allocation, const Machine& machine,
                        const std::vector<ExclusiveCpus>& exclusive);

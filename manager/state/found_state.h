@@ -1,4 +1,4 @@
-// Reads and repairs the state that a start finds on disk.
+// Reads and repairs the state that qrmd finds on disk at its start.
 #pragma once
 
 #include <set>
@@ -10,12 +10,12 @@
 
 namespace qrm::manager {
 
-/// The plugins that `state` knows, by their resources: those that gave its allocations, and those
-/// that have yet to hear of removals.
+/// The resources of the plugins that `state` names: plugins with allocations, and plugins that must
+/// still be notified of removals.
 std::set<std::string> ResourcesOf(const checkpoint::NodeState& state);
 
-/// Repairs what was found so that it fits the machine, in `opened` and on disk. Returns all repairs
-/// with those of the database, one sentence each.
+/// Repairs the state in `opened` and on disk so that it fits the machine. Returns all repairs, also
+/// those of the database, one sentence each.
 std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& machine);
 
 }  // namespace qrm::manager

@@ -29,7 +29,7 @@ MachineFit FitToMachine(const checkpoint::NodeState& state, const Machine& machi
         unfit.push_back(resource);
         fit.repairs.push_back(fmt::format(
             "container {} of pod {}/{} had {} {} '{}', which this machine does not have (CPUs {}, "
-            "NUMA nodes {}): it is placed again",
+            "NUMA nodes {}): it gets a new allocation",
             name, pod.meta.pod_namespace, pod.meta.name, resource, allocation->oci_property,
             allocation->value, ToString(machine.cpu_set()), ToString(machine.node_mask())));
       }

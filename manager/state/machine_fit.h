@@ -11,13 +11,13 @@ namespace qrm::manager {
 
 /// The repair that makes a state fit the machine.
 struct MachineFit {
-  checkpoint::Change change;         ///< empty when all fits
-  std::vector<std::string> repairs;  ///< one sentence for each allocation that goes
+  checkpoint::Change change;         ///< empty when all allocations fit
+  std::vector<std::string> repairs;  ///< one sentence for each removed allocation
 };
 
-/// Finds the allocations of `state` that name CPUs or NUMA nodes which `machine` does not have, as
-/// after a restart with less of them. They go from the records: a container that is created again
-/// is placed anew, and one that runs gets what its plugin makes of it in the next reconcile.
+/// Finds the allocations of `state` with CPUs or NUMA nodes that `machine` does not have, for
+/// example after a reboot with fewer CPUs. They are removed from the records. A recreated container
+/// gets a new allocation, and a running container gets one from its plugin in the next reconcile.
 MachineFit FitToMachine(const checkpoint::NodeState& state, const Machine& machine);
 
 }  // namespace qrm::manager

@@ -23,7 +23,8 @@ StatusOr<const PodRecord*> FindMeantPod(const NodeState& state, const std::strin
     }
   });
   if (meant.empty()) {
-    return Errorf(StatusCode::kNotFound, "no pod {} is admitted; qrmctl pods lists all", selector);
+    return Errorf(StatusCode::kNotFound, "no pod {} is admitted; qrmctl pods lists all pods",
+                  selector);
   }
   if (meant.size() > 1) {
     return Errorf(StatusCode::kInvalidArgument,

@@ -1,4 +1,4 @@
-// Which pod a person means.
+// Finds the pod that an operator names.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace qrm::manager {
 
-/// What a pod is known by.
+/// The identifiers of a pod.
 struct PodNames {
   const std::string& uid;
   const std::string& pod_namespace;
@@ -18,8 +18,8 @@ struct PodNames {
 /// Whether `selector` is the name, "namespace/name" or the UID of the pod.
 bool IsMeant(const std::string& selector, const PodNames& names);
 
-/// The one pod that `selector` means, for what must not hit another one. Errors: kNotFound;
-/// kInvalidArgument when several pods have that name.
+/// The only pod that `selector` means, for actions that must not hit another pod. Errors:
+/// kNotFound; kInvalidArgument when several pods have that name.
 StatusOr<const checkpoint::PodRecord*> FindMeantPod(const checkpoint::NodeState& state,
                                                     const std::string& selector);
 

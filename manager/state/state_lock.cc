@@ -36,19 +36,20 @@ void WritePid(int fd) {
   }
 }
 
-/// OK when nobody but root and qrmd's own user can write in `directory`, from now on. Errors:
-/// kFailedPrecondition where that is not for qrmd to change.
+/// OK when only root and qrmd's own user can write in `directory`; removes the permissions of
+/// others if possible. Errors: kFailedPrecondition when qrmd must not change the directory.
 Status CloseToOthers(const std::string& directory) {
   const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat info = {};
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) {
-    return OkStatus();  // who opens a file there is told why
+    return OkStatus();  // opening the lock file reports the cause
   }
   if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot use {}: it belongs to user {}, who could change what qrmd records; run "
-                  "chown root, or set another state-dir",
-                  directory, info.st_uid);
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "cannot use {}: it belongs to user {}, who could change the checkpoint; run chown "
+        "root, or set another state-dir",
+        directory, info.st_uid);
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
     return OkStatus();
@@ -56,20 +57,21 @@ Status CloseToOthers(const std::string& directory) {
   const std::string mode = fmt::format("{:o}", info.st_mode & 07777U);
   if (info.st_uid != ::geteuid() || (info.st_mode & S_ISVTX) != 0) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot use {}: others may write there (mode {}) and could change what qrmd "
-                  "records; set another state-dir, such as /var/lib/qrm/state",
+                  "cannot use {}: other users may write there (mode {}) and could change the "
+                  "checkpoint; set another state-dir, such as /var/lib/qrm/state",
                   directory, mode);
   }
   if (::fchmod(fd.get(), S_IRWXU) == 0) {
-    log::Warning("state directory closed to others", {{"path", directory}, {"former_mode", mode}});
+    log::Warning("state directory closed to other users",
+                 {{"path", directory}, {"former_mode", mode}});
   } else {
-    log::Warning("state directory left open to others",
+    log::Warning("cannot close the state directory to other users",
                  {{"path", directory}, {"mode", mode}, {"error", std::strerror(errno)}});
   }
   return OkStatus();
 }
 
-/// Whoever planted a link at `path` would have qrmd write over the file that it leads to.
+/// Otherwise a user could plant a link at `path` and make qrmd overwrite the link's target.
 void MoveAsideWhatIsNoLock(const std::string& path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) != 0 || (S_ISREG(info.st_mode) && info.st_nlink == 1)) {
@@ -77,8 +79,8 @@ void MoveAsideWhatIsNoLock(const std::string& path) {
   }
   if (const StatusOr<std::string> aside = checkpoint::MoveAside(path); aside.ok()) {
     log::Warning("lock of the state directory moved aside",
-                 {{"error", fmt::format("cannot lock {}: it is a link, or no file; see who put it "
-                                        "there, and remove {}",
+                 {{"error", fmt::format("cannot lock {}: it is a link or not a regular file; find "
+                                        "out which process created it, and remove {}",
                                         path, *aside)}});
   }
 }
@@ -102,8 +104,8 @@ StatusOr<StateLock> StateLock::Take(const std::string& directory) {
     const std::string holder = HolderOf(fd);
     ::close(fd);
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot use {}: {} uses it; stop that one or set another state-dir", directory,
-                  holder);
+                  "cannot use {}: {} uses it; stop that process or set another state-dir",
+                  directory, holder);
   }
   WritePid(fd);
   return StateLock(fd);

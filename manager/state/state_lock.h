@@ -1,4 +1,4 @@
-// Keeps two qrmd from using one state directory.
+// Prevents two qrmd from using the same state directory.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace qrm::manager {
 
-/// Holds `<directory>/qrmd.lock` until it is destroyed or the process ends, however it ends.
+/// Holds `<directory>/qrmd.lock` until it is destroyed or the process ends, even by a crash.
 /// Source: flock(2).
 class StateLock {
  public:
-  /// Makes `directory`, mode 0700, when it is missing, and closes one of qrmd's own user in which
-  /// others may write. What stands in the lock's place and is no file of its own is moved aside.
-  /// Errors: kFailedPrecondition when another process holds the lock, with its pid; when the
-  /// directory is another user's, or one for all to write in, such as /tmp. A directory that cannot
-  /// be written is no error: nothing in it can be damaged then.
+  /// Creates `directory` with mode 0700 if it is missing. If it belongs to qrmd's own user and
+  /// other users may write there, sets that mode. If the lock's path is a link or not a regular
+  /// file, it is moved aside. Errors: kFailedPrecondition when another process holds the lock, with
+  /// its pid; when the directory belongs to another user, or is writable for all users as /tmp is.
+  /// A directory that cannot be written is not an error: nothing in it can be damaged then.
   static StatusOr<StateLock> Take(const std::string& directory);
 
   StateLock(StateLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }

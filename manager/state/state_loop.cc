@@ -1,4 +1,4 @@
-// Implements the state loop: its queue, its thread and the published state.
+// The state loop: its queue, its thread and the published state.
 #include "manager/state/state_loop.h"
 
 #include <atomic>
@@ -43,7 +43,7 @@ struct StateLoop::Impl {
   std::shared_ptr<const checkpoint::NodeState> state QRM_GUARDED_BY(state_mutex);
 
   Mutex values_mutex;
-  StringMap values QRM_GUARDED_BY(values_mutex);  // of plugins, as they are now
+  StringMap values QRM_GUARDED_BY(values_mutex);  // the plugins' current values
 
   Mutex queue_mutex;
   CondVar queue_changed;
@@ -92,7 +92,7 @@ StringMap StateLoop::Impl::UnrecordedValues() {
   return unrecorded;
 }
 
-// What plugins keep goes with it, so that none waits for a write of its own.
+// Adds the plugins' values to the change, so that no plugin waits for a separate write.
 Status StateLoop::Impl::Write(const checkpoint::Change& change,
                               Status (checkpoint::Store::*write)(const checkpoint::Change&)) {
   StringMap unrecorded = UnrecordedValues();
@@ -112,9 +112,9 @@ void StateLoop::Impl::NoteDisk(const Status& written) {
     refused = !std::exchange(disk_problem, problem).empty();
   }
   if (!written.ok() && !refused) {
-    log::Warning("the disk refuses changes", {{"error", problem}});
+    log::Warning("the disk rejects changes", {{"error", problem}});
   } else if (refused && written.ok()) {
-    log::Info("the disk takes changes again", {});
+    log::Info("the disk accepts changes again", {});
     listeners.on_disk_returned();
   }
 }
@@ -161,7 +161,7 @@ Status StateLoop::Recall() {
   if (recalled.ok() && !impl_->known) {
     {
       const MutexLock lock(impl_->values_mutex);
-      impl_->values.clear();  // those of plugins that did not know what is recorded
+      impl_->values.clear();  // the plugins made them without the recorded values
     }
     impl_->Publish();
     impl_->known = true;

@@ -19,11 +19,11 @@ class Snapshots {
   virtual std::shared_ptr<const checkpoint::NodeState> Load() const = 0;
 };
 
-/// Who hears of the disk, on the loop.
+/// Callbacks about the disk, on the loop.
 struct StateListeners {
-  /// It takes changes that it has refused.
+  /// The disk accepts changes again after it rejected some.
   std::function<void()> on_disk_returned = [] {};
-  /// The state that the start could not read is known now; nothing was decided without it.
+  /// The state that could not be read at the start is known now; no decision was made without it.
   std::function<void(const checkpoint::NodeState& state)> on_recalled =
       [](const checkpoint::NodeState&) {};
 };
@@ -44,29 +44,29 @@ class StateLoop final : public Snapshots {
   void Post(std::function<void()> work);
   std::shared_ptr<const checkpoint::NodeState> Load() const override;
 
-  /// OK when the state is the disk's, which could not be read at every start; it is published then.
+  /// OK when the state is the disk's, which is then published. A start may have failed to read it.
   /// Threads: on the loop only. Errors: the store's.
   Status Recall();
 
-  /// Whether the latest state is the disk's, so that what it lacks does not exist: nobody releases
-  /// or removes by a state that is not. Threads: any.
+  /// Whether the latest state is the disk's. Only then does a missing record mean that a pod or
+  /// container is unknown, so that its resources may be released. Threads: any.
   bool known() const;
 
-  /// Why the disk refuses changes; empty while it takes them. Threads: any.
+  /// Why the disk rejects changes; empty while it accepts them. Threads: any.
   std::string disk_problem() const;
 
-  /// `plugin`, which is built in, keeps `value` beside its allocations: it goes with the next
-  /// change to the checkpoint, an empty one too. Threads: any.
+  /// Keeps `value` beside the allocations of the built-in `plugin`. It is written to the checkpoint
+  /// with the next change, even an empty one. Threads: any.
   void KeepValue(const std::string& plugin, std::string value);
 
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.
   Status Commit(const checkpoint::Change& change);
 
-  /// Makes `change` visible, and durable as soon as the disk takes it: for what a crash may take
-  /// back because the runtime and the plugins will say it again. Logs when the disk begins to
-  /// refuse and when it takes again. Threads: on the loop only. Errors: kInvalidArgument; nothing
-  /// is published then.
+  /// Makes `change` visible, and durable as soon as the disk accepts it. For changes that a crash
+  /// may undo because the runtime and the plugins report them again. Logs when the disk begins to
+  /// reject changes and when it accepts them again. Threads: on the loop only. Errors:
+  /// kInvalidArgument; nothing is published then.
   Status Remember(const checkpoint::Change& change);
 
  private:

@@ -1,4 +1,4 @@
-// Finds the keys of one type, the container's before the pod's.
+// Finds the annotations of one type: the container's before the pod's.
 #include "plugins/config/class_request.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string Shown(const StringMap::value_type& annotation) {
   return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
 }
 
-/// What those of `keys` that are there say, which is the same.
+/// The value of those of `keys` that exist; they must agree.
 StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
                                                 const std::vector<std::string>& keys) {
   std::optional<ClassRequest> request;
@@ -32,12 +32,12 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
       continue;
     }
     if (!found->second.empty() && !sdk::IsClassName(found->second)) {
-      return Errorf(StatusCode::kInvalidArgument, "{} names no class: {}", Shown(*found),
+      return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}", Shown(*found),
                     sdk::kClassNameForm);
     }
     if (request.has_value() && request->name != found->second) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} and {} contradict each other; leave one of them out of the pod",
+                    "{} and {} contradict each other; remove one of them from the pod",
                     request->key, Shown(*found));
     }
     request = request.value_or(ClassRequest{.name = found->second, .key = Shown(*found)});
@@ -45,7 +45,7 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
   return request;
 }
 
-/// The type that a key names which only this node manager reads; empty for any other key.
+/// The type in a key that only this node manager reads; empty for other keys.
 std::string TypeOf(const std::string& key) {
   for (const std::string_view domain : {kAlpha, kOwn}) {
     if (const std::size_t at = key.find(domain); at != std::string::npos) {
@@ -55,7 +55,7 @@ std::string TypeOf(const std::string& key) {
   return {};
 }
 
-/// Errors: kInvalidArgument for the first of `keys` that is there.
+/// Errors: kInvalidArgument for the first of `keys` in `annotations`.
 Status RefuseAny(const StringMap& annotations, const std::vector<std::string>& keys,
                  std::string_view why) {
   for (const std::string& key : keys) {
@@ -82,14 +82,14 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
   const std::vector<std::string> pods = {key(kOwn, "pod")};
   if (type.level == sdk::ClassLevel::kPod) {
     const std::string why =
-        fmt::format("pods have {} as a whole; write {}", type.name, pods.front());
+        fmt::format("type {} is for whole pods; write {}", type.name, pods.front());
     QRM_RETURN_IF_ERROR(RefuseAny(annotations, own, why));
     QRM_RETURN_IF_ERROR(RefuseAny(annotations, defaults, why));
     return FindAmong(annotations, pods);
   }
-  QRM_RETURN_IF_ERROR(RefuseAny(
-      annotations, pods,
-      fmt::format("containers have {}, and no pod as a whole; write {}", type.name, defaults[1])));
+  QRM_RETURN_IF_ERROR(
+      RefuseAny(annotations, pods,
+                fmt::format("type {} is for single containers; write {}", type.name, defaults[1])));
   QRM_ASSIGN_OR_RETURN(std::optional<ClassRequest> request, FindAmong(annotations, own));
   return request.has_value() ? StatusOr<std::optional<ClassRequest>>(std::move(request))
                              : FindAmong(annotations, defaults);
@@ -105,8 +105,8 @@ Status CheckClassTypes(const StringMap& annotations, const std::vector<std::stri
     const std::string type = TypeOf(annotation.first);
     if (!type.empty() && std::find(types.begin(), types.end(), type) == types.end()) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} is of a type of classes that this node does not have; leave it out of "
-                    "the pod, or use one of {}",
+                    "{} is of a type of classes that this node does not have; remove it from the "
+                    "pod, or use one of {}",
                     Shown(annotation), EnumerateWords(types, "and"));
     }
   }

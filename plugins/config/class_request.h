@@ -1,4 +1,4 @@
-// What a pod's annotations say about classes.
+// What a pod's annotations request of QoS-class resources.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace qrm::config {
 
-/// What somebody asks for of one type.
+/// The class of one type that an annotation requests.
 struct ClassRequest {
-  std::string name;  ///< empty: for no class, also where there is a default
-  std::string key;   ///< what asks: "annotation KEY=VALUE"
+  std::string name;  ///< empty: no class, even if there is a default
+  std::string key;   ///< its source: "annotation KEY=VALUE"
 
   bool operator==(const ClassRequest&) const = default;
 };
@@ -26,15 +26,15 @@ struct ClassTypeName {
   sdk::ClassLevel level = sdk::ClassLevel::kContainer;
 };
 
-/// What `annotations` ask for of `type`, for `container` or its pod; nothing when no key does.
+/// What `annotations` request of `type`, for `container` or its pod; nothing without such a key.
 ///
 /// Of a container-level type, the container's own key wins over the pod's, which is a default:
 ///   TYPE.resources.beta.kubernetes.io/container.NAME and /pod, which runtimes read too;
 ///   TYPE.resources.alpha.kubernetes.io/container.NAME and /default, the proposal's;
 ///   TYPE.resources.kubernetes.io/container.NAME and /default, the same in its last version.
 /// Of a pod-level type: TYPE.resources.qrm.io/pod.
-/// Errors: kInvalidArgument when keys that stand for the same differ, when a value is no class
-/// name, or when a key is one of the other level.
+/// Errors: kInvalidArgument when keys for the same purpose differ, when a value is not a class
+/// name, or when a key is of the other level.
 StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotations,
                                                        const ClassTypeName& type,
                                                        const std::string& container);
@@ -42,7 +42,7 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
 /// Whether a key that only this node manager reads (alpha, and TYPE.resources.qrm.io) names a type.
 bool NamesClassType(const StringMap& annotations);
 
-/// OK when no such key names a type that is not in `types`. Errors: kInvalidArgument listing them.
+/// OK when all types in such keys are in `types`. Errors: kInvalidArgument with the list of types.
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types);
 
 }  // namespace qrm::config

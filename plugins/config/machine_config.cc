@@ -21,7 +21,7 @@ StatusOr<std::string> ReadSource(const Section& section, const std::string& fall
   QRM_ASSIGN_OR_RETURN(std::string source, section.Text("machine", fallback));
   if (!MachineSource::Parse(source).ok()) {
     return section.Error(
-        "machine", fmt::format("is '{}', no machine", source),
+        "machine", fmt::format("is '{}', which is not a machine", source),
         "write live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT");
   }
   return source;
@@ -36,11 +36,11 @@ std::string BytesByNodeText(const std::map<int, uint64_t>& bytes_by_node) {
   return fmt::format("{{{}}}", fmt::join(entries, ", "));
 }
 
-/// The node that `name`, a key of `nodes`, is the number of.
+/// The node whose number is `name`, a key of `nodes`.
 StatusOr<int> ReadNode(const Section& nodes, const std::string& name, const char* remedy) {
   const int node = ParseNumber<int>(name).value_or(-1);
   if (node < 0 || node >= NumaMask::kMaxIds) {
-    return nodes.Error(name, "is no NUMA node", remedy);
+    return nodes.Error(name, "is not a NUMA node", remedy);
   }
   return node;
 }
@@ -74,9 +74,10 @@ Section WithoutMachineKeys(const Section& section) {
 StatusOr<MemoryKind> ReadMemoryKind(const Section& section, std::string_view key,
                                     std::string_view word) {
   const std::optional<MemoryKind> kind = ParseMemoryKind(word);
-  return kind.has_value() ? StatusOr<MemoryKind>(*kind)
-                          : section.Error(key, fmt::format("has '{}', no kind of memory", word),
-                                          "write dram, hbm, pmem, cxl, gpu or cpu-less");
+  return kind.has_value()
+             ? StatusOr<MemoryKind>(*kind)
+             : section.Error(key, fmt::format("has '{}', which is not a kind of memory", word),
+                             "write dram, hbm, pmem, cxl, gpu or cpu-less");
 }
 
 StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key) {
@@ -141,7 +142,7 @@ StatusOr<Machine> LoadMachine(const MachineConfig& config) {
   for (const auto& [node, kind] : config.memory_kinds) {
     if (machine.FindNode(node) == nullptr) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot take the memory of NUMA node {} for {}: machine {} has nodes {}; "
+                    "cannot treat the memory of NUMA node {} as {}: machine {} has nodes {}; "
                     "correct memory-kinds",
                     node, WordOf(kind), config.source, ToString(machine.node_mask()));
     }

@@ -1,5 +1,4 @@
-// The keys that describe the machine a plugin places on, for plugins that run as separate
-// processes.
+// The keys that describe the machine of a plugin, for plugins that run as separate processes.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +18,22 @@ class Section;
 /// `machine`, `numa-memory` and `memory-kinds` of a configuration file.
 struct MachineConfig {
   std::string source = "live";  ///< as MachineSource::Parse reads it
-  /// NUMA node -> bytes; for synthetic machines, whose nodes are all alike.
+  /// NUMA node -> bytes; for synthetic machines, whose nodes are all equal.
   std::map<int, uint64_t> node_memory;
-  std::map<int, MemoryKind> memory_kinds;  ///< of NUMA nodes of which the machine does not tell it
+  std::map<int, MemoryKind> memory_kinds;  ///< of NUMA nodes; replaces what the machine reports
 };
 
-/// These keys, with their places in `config`.
+/// These keys, with their members in `config`.
 std::vector<ConfigKey> MachineKeys(MachineConfig& config);
 
-/// Reads these keys of `section`; other keys are left to the caller. Errors: kInvalidArgument
-/// with file and line.
+/// Reads these keys of `section`, and ignores other keys. Errors: kInvalidArgument with file and
+/// line.
 StatusOr<MachineConfig> ParseMachineConfig(const Section& section);
 
 /// A copy of `section` in which these keys are allowed: ParseMachineConfig reads them.
 Section WithoutMachineKeys(const Section& section);
 
-/// `word`, which stands at `key`, as a kind of memory. Errors: kInvalidArgument with file and line.
+/// Parses `word`, from `key`, as a kind of memory. Errors: kInvalidArgument with file and line.
 StatusOr<MemoryKind> ReadMemoryKind(const Section& section, std::string_view key,
                                     std::string_view word);
 
@@ -42,9 +41,9 @@ StatusOr<MemoryKind> ReadMemoryKind(const Section& section, std::string_view key
 /// and line.
 StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key);
 
-/// The machine so described, CPUs outside this process's own cpuset included: that may be a pool
-/// which qrm manages itself. Errors: those of Discover; kInvalidArgument for a `node_memory` or
-/// `memory_kinds` entry that names no node of it.
+/// The described machine, including CPUs outside this process's cpuset: that may be a pool of qrm
+/// itself. Errors: those of Discover; kInvalidArgument for an entry in `node_memory` or
+/// `memory_kinds` whose node does not exist.
 StatusOr<Machine> LoadMachine(const MachineConfig& config);
 
 }  // namespace qrm::config

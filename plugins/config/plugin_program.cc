@@ -1,4 +1,4 @@
-// Turns flags and file into a running plugin.
+// Starts a plugin from flags and file.
 #include "plugins/config/plugin_program.h"
 
 #include <cstdlib>
@@ -37,7 +37,7 @@ StatusOr<Machine> ReadMachine(const Section& section, const std::string& overrid
 
 void LogWarnings(const Machine& machine) {
   for (const std::string& warning : machine.parts().warnings) {
-    log::Warning("plugin's machine is described imperfectly", {{"warning", warning}});
+    log::Warning("description of the plugin's machine is incomplete", {{"warning", warning}});
   }
 }
 
@@ -45,7 +45,7 @@ StatusOr<Section> ReadFile(const Flags& flags) {
   return flags.config.empty() ? Section::Parse("", "defaults") : Section::Load(flags.config);
 }
 
-/// A plugin, and the machine that it places on as long as the program runs.
+/// A plugin, and its machine for the whole run.
 struct Made {
   Machine machine;
   NamedPlugin named;
@@ -66,21 +66,22 @@ StatusOr<Made> MakePlugin(const Flags& flags, const PluginFactory& make) {
   return Made{std::move(machine), std::move(named)};
 }
 
-/// The plugin of the file as it is now. Errors: also a resource other than that of `former`, by
-/// which the manager knows it.
+/// The plugin of the current file. Errors: also when its resource differs from that of `former`, by
+/// which the manager knows the plugin.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeAnew(const Flags& flags,
                                                         const PluginFactory& make,
                                                         const Made& former) {
   QRM_ASSIGN_OR_RETURN(const Section section, ReadFile(flags));
   QRM_ASSIGN_OR_RETURN(NamedPlugin named, MakeOn(former.machine, section, make));
   if (named.resource != former.named.resource) {
-    return section.Error("resource", fmt::format("is another than {}", former.named.resource),
-                         "start the plugin again to change it");
+    return section.Error(
+        "resource", fmt::format("is not {}, with which the plugin started", former.named.resource),
+        "restart the plugin to change it");
   }
   return std::move(named.plugin);
 }
 
-/// The state on disk; that of a plugin which never ran is empty.
+/// The state on disk; empty for a plugin that never ran.
 StatusOr<std::unique_ptr<sdk::PluginState>> OpenState(const sdk::PluginSettings& settings) {
   const std::string path = sdk::StatePath(settings);
   std::error_code error;
@@ -108,12 +109,11 @@ int PluginProgramMain(const std::string& default_resource, const PluginFactory& 
       default_resource, argc, argv,
       {{.name = "config", .help = "YAML file with the plugin's keys", .value = &flags.config},
        {.name = "machine",
-        .help =
-            "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT, in place of the "
-            "file's key",
+        .help = "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT; replaces the "
+                "file's key",
         .value = &flags.machine},
        {.name = "print-state",
-        .help = "print the state as JSON and exit: that on disk, or the initial one",
+        .help = "print the state as JSON and exit: the saved state, or else the initial one",
         .present = &flags.print_state}});
   StatusOr<Made> made = settings.ok() ? MakePlugin(flags, make) : StatusOr<Made>(settings.status());
   if (!made.ok()) {

@@ -1,4 +1,4 @@
-// The program around a built-in plugin that runs as a process of its own: flags, file, machine.
+// The main program of a built-in plugin in a separate process: flags, file, machine.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@ namespace qrm::config {
 
 class Section;
 
-/// A plugin and the resource it serves unless `--resource` says otherwise.
+/// A plugin and its resource, which `--resource` can replace.
 struct NamedPlugin {
   std::string resource;
   std::unique_ptr<sdk::ResourcePlugin> plugin;
 };
 
-/// Makes a plugin from its configuration and the machine.
+/// Creates a plugin from its configuration and the machine.
 using PluginFactory =
     std::function<StatusOr<NamedPlugin>(const Section& section, const Machine& machine)>;
 
-/// All of such a program's main: reads the SDK's flags, `--config FILE`, `--machine SOURCE` and
-/// `--print-state`, makes the plugin, and serves it or prints its state. Returns the exit code: 0
-/// after a signal or the printing, 1 for what ended the plugin, 2 for a wrong command line or
-/// configuration.
+/// The whole main function of such a program. It reads the SDK's flags, `--config FILE`, `--machine
+/// SOURCE` and `--print-state`, creates the plugin, and serves it or prints its state. Returns the
+/// exit code: 0 after a signal or the printing, 1 when the plugin failed, 2 for a wrong command
+/// line or configuration.
 int PluginProgramMain(const std::string& default_resource, const PluginFactory& make, int argc,
                       char** argv);
 

@@ -36,8 +36,8 @@ StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const uint64_t percent,
                        section.Number(kKey, placement::kUsualExclusiveNodePercent));
   if (percent > 100) {
-    return section.Error(kKey, fmt::format("is {}, more than all", percent),
-                         "write 0 to 100; 0 asks for nothing");
+    return section.Error(kKey, fmt::format("is {}, which is more than 100", percent),
+                         "write 0 to 100; 0 requires nothing");
   }
   return percent;
 }
@@ -48,12 +48,13 @@ Status CheckShareRules(const Section& roles, const std::map<std::string, ShareRu
       const auto found = rules.find(other);
       if (found == rules.end()) {
         return roles.Error(role,
-                           fmt::format("shares NUMA nodes with '{}', which is no role", other),
+                           fmt::format("shares NUMA nodes with '{}', which is not a role", other),
                            "name roles of this section, or `*` for everyone");
       }
       if (!found->second.anyone && !found->second.roles.contains(role)) {
         return roles.Error(
-            role, fmt::format("shares NUMA nodes with {}, which does not with {}", other, role),
+            role,
+            fmt::format("shares NUMA nodes with {}, which does not share with {}", other, role),
             fmt::format("add {} to share-numa-with of {}", role, other));
       }
     }

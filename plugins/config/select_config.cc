@@ -1,4 +1,4 @@
-// Reads selectors and the rules that go by them.
+// Reads selectors, and rules that use them.
 #include "plugins/config/select_config.h"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The words of `key`; refused when it is there and has none, which would speak of everything.
+/// The words of `key`. Errors: also if the key exists without words, since it would select all.
 StatusOr<Words> ReadWords(const Section& section, std::string_view key) {
   QRM_ASSIGN_OR_RETURN(Words words, section.WordOrWords(key));
   if (section.Has(key) && words.empty()) {
-    return section.Error(key, "names nothing", "write a word, a list of them, or leave it out");
+    return section.Error(key, "is empty", "write a word or a list of words, or remove it");
   }
   return words;
 }
@@ -37,14 +37,14 @@ StatusOr<TextSet> ReadTexts(const Section& section, std::string_view key) {
   return TextSet(words);
 }
 
-/// Texts of which the values are known: a word that is none of them could never fit.
+/// Texts with known values: a word that matches no value could never fit.
 StatusOr<TextSet> ReadKnownTexts(const Section& section, std::string_view key,
                                  std::initializer_list<std::string_view> known) {
   QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, key));
   for (const std::string& word : words) {
     const TextSet one({word.starts_with('!') ? word.substr(1) : word});
     if (std::none_of(known.begin(), known.end(), [&](auto value) { return one.Has(value); })) {
-      return section.Error(key, fmt::format("has '{}', which is none of its values", word),
+      return section.Error(key, fmt::format("has '{}', which is not one of its values", word),
                            fmt::format("write {}", fmt::join(known, " or ")));
     }
   }
@@ -58,7 +58,7 @@ StatusOr<std::map<std::string, TextSet>> ReadPairs(const Section& section, std::
     QRM_ASSIGN_OR_RETURN(pairs[name], ReadTexts(child, name));
   }
   if (section.Has(key) && pairs.empty()) {
-    return section.Error(key, "names nothing", "write entries such as {app: web}, or leave it out");
+    return section.Error(key, "is empty", "write entries such as {app: web}, or remove it");
   }
   return pairs;
 }
@@ -76,7 +76,8 @@ StatusOr<AmountSet> ReadPriority(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const Words words, section.WordOrWords("priority"));
   for (const std::string& word : words) {
     if (word == "whole" || word == "fraction") {
-      return section.Error("priority", fmt::format("has '{}', no priority", word), kRemedy);
+      return section.Error("priority", fmt::format("has '{}', which is not a priority", word),
+                           kRemedy);
     }
   }
   return ReadAmounts(section, "priority", kRemedy);
@@ -87,7 +88,7 @@ StatusOr<AmountSet> ReadPriority(const Section& section) {
 StatusOr<Selector> ParseSelector(const Section& rule, ByCpu by_cpu) {
   QRM_ASSIGN_OR_RETURN(const Section section, rule.Child("select"));
   if (by_cpu == ByCpu::kNo && section.Has("cpu")) {
-    return section.Error("cpu", "is told to the cpu plugin only",
+    return section.Error("cpu", "is only known to the cpu plugin",
                          "select by namespace, label or annotation");
   }
   QRM_RETURN_IF_ERROR(section.AllowKeys({"role", "qos", "qos-level", "namespace", "pod",
@@ -131,8 +132,8 @@ StatusOr<std::vector<placement::RoleRule>> ParseRoleRules(const Section& section
     QRM_ASSIGN_OR_RETURN(rule.select, ParseSelector(item, ByCpu::kNo));
     QRM_ASSIGN_OR_RETURN(rule.role, item.Text("role", ""));
     if (!roles.Has(rule.role)) {
-      return item.Error("role", fmt::format("is '{}', no role", rule.role),
-                        "name one of `roles` of this plugin");
+      return item.Error("role", fmt::format("is '{}', which is not a role", rule.role),
+                        "name a role of this plugin's `roles`");
     }
     rules.push_back(std::move(rule));
   }

@@ -1,4 +1,4 @@
-// The key `select` of the rules of several plugins.
+// The key `select` in rules of several plugins.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,16 @@ namespace qrm::config {
 
 class Section;
 
-/// Whether a plugin is told how many CPUs containers request, so that its rules may go by that.
+/// Whether the manager reports the CPU requests of containers to a plugin, so that its rules can
+/// select by them.
 enum class ByCpu { kNo, kYes };
 
-/// The selector `select` of `rule`; one that fits all when there is none. Errors: kInvalidArgument
-/// with file, line, key, value and what is allowed.
+/// The selector `select` of `rule`; without it, a selector that fits all. Errors: kInvalidArgument
+/// with file, line, key, value and the allowed values.
 StatusOr<placement::Selector> ParseSelector(const Section& rule, ByCpu by_cpu);
 
-/// The list `rules` of a plugin that has roles and nothing else to lead to: `{select: ..., role:
-/// NAME}`. Errors: as ParseSelector, and for a role that is not among `roles`.
+/// The list `rules` of a plugin whose rules only lead to roles: `{select: ..., role: NAME}`.
+/// Errors: as ParseSelector, and for a role that is not among `roles`.
 StatusOr<std::vector<placement::RoleRule>> ParseRoleRules(const Section& section);
 
 }  // namespace qrm::config

@@ -15,7 +15,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// Advice changes pools at most so often.
+/// Advice changes pools at most once in this time.
 constexpr std::chrono::seconds kPace{1};
 
 void SeePools(const View& view, NodeSight& sight) {
@@ -31,7 +31,7 @@ void SeePools(const View& view, NodeSight& sight) {
   }
 }
 
-/// What only Katalyst's advisor is told.
+/// What only Katalyst's advisor gets.
 void SeeContainers(const View& view, const sdk::Grants& grants, NodeSight& sight) {
   sight.reserved = view.config.reserved;
   for (const auto& [key, holding] : view.state.exclusive) {
@@ -90,7 +90,7 @@ void Advisors::Serve() {
   auto server = AdvisorServer::Start(config_.advisor.socket, *desk_);
   if (!server.ok()) {
     if (std::string problem = MessageOf(server.status()); problem != problem_) {
-      log::Warning("cannot serve advisors, trying again", {{"error", problem}});
+      log::Warning("cannot serve advisors; trying again", {{"error", problem}});
       problem_ = std::move(problem);
     }
     return;
@@ -134,8 +134,8 @@ void Advisors::Recall() {
     call.entries.push_back({.pool = pool, .cpus = cpus});
   }
   if (const auto taken = desk_->Advise(call); !taken.ok()) {
-    log::Warning("what was advised before the restart counts no more",
-                 {{"error", MessageOf(taken.status()) + "; have the advisor say it again"}});
+    log::Warning("advice from before the restart is dropped",
+                 {{"error", MessageOf(taken.status()) + "; have the advisor send it again"}});
   }
 }
 

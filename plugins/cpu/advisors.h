@@ -1,4 +1,4 @@
-// The advisors of a node's pools: what they see of it, and what pools ask for by them.
+// The advisors of a node's pools: their view of the node, and the sizes that they advise.
 #pragma once
 
 #include <chrono>
@@ -21,31 +21,31 @@ class AdvisorServer;
 class KatalystAdvisor;
 class UseAdvisor;
 
-/// Serves advisors on the configured socket, has the one that is built in, asks Katalyst's, and
-/// lets pools follow them. Threads: one; `on_advice` is called on others.
+/// Serves advisors on the configured socket, runs the built-in advisor, queries Katalyst's advisor,
+/// and lets pools follow them. Threads: one; `on_advice` is called on others.
 class Advisors {
  public:
-  /// `config` and `clock` outlive it. `remembered` was advised before a restart: it counts for one
-  /// more lease, or until an advisor says otherwise. `on_advice` is called when there is new
-  /// advice; it must not block. A socket that cannot be opened is tried again by Follow, and said
-  /// in the log.
+  /// `config` and `clock` outlive the object. `remembered` is the advice from before a restart. It
+  /// is in force for one more lease, or until an advisor replaces it. `on_advice` is called on new
+  /// advice and must not block. If the socket cannot be opened, this is logged, and Follow tries
+  /// again.
   Advisors(const CpuPluginConfig& config, const Clock& clock, PoolSizes remembered,
            std::function<void()> on_advice);
   ~Advisors();
   Advisors(const Advisors&) = delete;
   Advisors& operator=(const Advisors&) = delete;
 
-  /// CPUs by pool that are asked for now, instead of what containers ask for. Stays where it is.
+  /// CPUs by pool that replace what its containers ask for. The reference stays valid.
   const PoolSizes& advised() const { return advised_; }
 
-  /// Goes a step towards what is advised now, at most once a second. Returns whether advised() is
-  /// another one then.
+  /// Goes a step towards the current advice, at most once a second. Returns whether advised()
+  /// changed.
   bool Follow(const View& view);
 
-  /// Shows the node as it is; `grants` are all that was given.
+  /// Shows the node to advisors; `grants` are all grants.
   void Show(const View& view, const sdk::Grants& grants);
 
-  /// CPUs that batch work may count on by whoever advises, by NUMA node; empty: nobody says so.
+  /// CPUs by NUMA node that batch work can count on; empty when no advisor reports them.
   std::map<int, double> headroom() const;
 
  private:
@@ -55,7 +55,7 @@ class Advisors {
   const CpuPluginConfig& config_;
   const Clock& clock_;
   PoolSizes advised_;
-  bool recalls_;  // advised_ is what was remembered, and the desk does not know yet
+  bool recalls_;  // advised_ is still the remembered advice, which the desk does not have
   std::optional<std::chrono::steady_clock::time_point> followed_at_;
   std::string problem_;  // why there is no socket
   std::unique_ptr<AdviceDesk> desk_;

@@ -19,7 +19,7 @@ std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& 
   return amounts;
 }
 
-/// The CPUs of a pool that a container uses beside its own.
+/// The CPUs of a pool that a container uses beside its exclusive CPUs.
 CpuSet SharesOf(const View& view, const Holding& holding) {
   return holding.Shares() ? holding.may_share & UsedCpus(view, holding.beside.pool) : CpuSet();
 }
@@ -77,7 +77,7 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
       now = by_pool.emplace(guest.pool, ShareCpus(view.machine, cpus)).first;
     }
     const auto grant = grants.find(key);
-    // An empty pool is the result of a repair after a restart: its containers keep what they have.
+    // Repairs after a restart can empty a pool: its containers keep their CPUs.
     if (grant != grants.end() && !now->second.value.empty() &&
         grant->second.allocation->value != now->second.value) {
       ResourceAllocation& allocation = changed[key] = now->second;

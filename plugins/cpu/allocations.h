@@ -1,4 +1,4 @@
-// CPUs as containers get them: the plugin's answers to the manager.
+// Allocations of CPUs: the plugin's answers to the manager.
 #pragma once
 
 #include <map>
@@ -11,21 +11,21 @@
 
 namespace qrm::cpu {
 
-/// Variables of a container with CPUs of its own beside a pool's: lists in the kernel's form.
+/// Variables of a container with exclusive CPUs beside a pool: CPU lists in the kernel's form.
 inline constexpr char kOwnCpusEnv[] = "QRM_OWN_CPUS";
 inline constexpr char kSharedCpusEnv[] = "QRM_SHARED_CPUS";
 
 /// `cpus` for a container that shares them.
 ResourceAllocation ShareCpus(const Machine& machine, const CpuSet& cpus);
-/// `cpus` for a container of its own; `preferred`: they are where it was to be.
+/// `cpus` as exclusive CPUs; `preferred`: they are on the nodes of the hint.
 ResourceAllocation OwnCpus(const Machine& machine, const CpuSet& cpus, bool preferred);
 
-/// Adds to `allocation`, the CPUs of `holding`, those that it shares. With the pool's name in
-/// `shares_of` the program is told both lists, too, as they are when it starts.
+/// Adds the pool's CPUs `shares` to `allocation`, which has the exclusive CPUs of `holding`. If
+/// `shares_of` names the pool, the container also gets both lists as variables, as of its start.
 void ShareBeside(const Holding& holding, const CpuSet& shares, ResourceAllocation& allocation);
 
-/// Those of `grants` whose allocations are to change, because pools or the machine did.
-/// Cost: O(containers), besides one allocation per pool.
+/// The new allocations of grants whose CPUs changed with the pools or the machine. Cost:
+/// O(containers), besides one allocation per pool.
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
                                                               const sdk::Grants& grants);
 

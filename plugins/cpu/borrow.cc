@@ -11,7 +11,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// None where the default pool has all that is left.
+/// None if the default pool has all CPUs that are left.
 CpuSet IdleBeside(const View& view, const PoolMap& pools) {
   if (!pools.contains(kDefaultPool)) {
     return {};
@@ -42,7 +42,7 @@ bool BorrowsIdleCpus(const CpuPluginConfig& config) {
                      [](const auto& pool) { return pool.second.borrow_idle != IdleSpan::kNone; });
 }
 
-/// Gives all that `rule` names what an owner of `own` can do without.
+/// Lends the CPUs that an owner of `own` can spare to all pools that `rule` names.
 void Lend(const CpuSet& own, const Machine& machine, const LendRule& rule, const PoolMap& pools,
           PoolMap& borrowed) {
   const CpuSet lent = DropCpus(machine, own, own.Count() - rule.keep);

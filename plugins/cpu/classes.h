@@ -1,4 +1,4 @@
-// Which CPUs are tuned how, by their owners.
+// How each CPU is tuned, by its owner.
 #pragma once
 
 #include "api/resource.h"
@@ -8,13 +8,12 @@
 
 namespace qrm::cpu {
 
-/// The class of each CPU that is online: that of the pool, of the container's role or grant, or of
-/// reserved or idle CPUs. CPUs that a compute driver gave are foreign: it tunes them. Cost:
-/// O(pools + containers with CPUs of their own).
+/// The class of each online CPU: that of the pool, of the container's role or grant, or of reserved
+/// or idle CPUs. CPUs of a compute driver are foreign: the driver tunes them. Cost: O(pools +
+/// containers with exclusive CPUs).
 tuning::TuningPlan PlanOf(const View& view);
 
-/// Type -> class of the QoS-class resources of containers that are led to `place`, where they ask
-/// for none.
+/// Type -> class of the QoS-class resources of containers at `place` that request no class.
 StringMap ClassDefaultsOf(const CpuPluginConfig& config, const Placement& place);
 
 }  // namespace qrm::cpu

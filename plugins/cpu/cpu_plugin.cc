@@ -31,9 +31,9 @@
 namespace qrm::cpu {
 namespace {
 
-/// In the state directory: what the machine had before classes of CPUs.
+/// In the state directory: the machine's values from before classes of CPUs.
 constexpr char kJournal[] = "/cpu_classes.knobs.json";
-/// Pools give CPUs up at most so often.
+/// Pools give CPUs up at most once in this time.
 constexpr std::chrono::seconds kShrinkPace{1};
 
 class CpuPlugin final : public sdk::ResourcePlugin {
@@ -54,7 +54,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       usable = CheckPools(ViewOf(), loaded->pools);
     }
     if (!usable.ok()) {
-      log::Warning("saved pools do not fit, using the configured ones",
+      log::Warning("saved pools do not fit; using the configured pools",
                    {{"error", MessageOf(usable)}});
       return OkStatus();
     }
@@ -74,7 +74,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
     const std::string& root = machine_.parts().root;
     if (root.empty() && !config_.classes.empty()) {
-      log::Info("classes of CPUs set nothing: the machine is a described one");
+      log::Info("classes of CPUs have no effect: the machine is only described");
     }
     if (state_dir.empty() || root.empty()) {
       return;
@@ -101,7 +101,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     users_.clear();
     ForEachGuest(state_, [&](const ContainerKey& key, const Guest& guest) {
       ++users_[guest.pool];
-      // What it has by its record, and its pool no more.
+      // CPUs that it has by its record, and that its pool no longer has.
       const ResourceAllocation& recorded = grants.at(key).allocation;
       const bool beside_its_own = state_.exclusive.contains(key);
       untold_ |=
@@ -131,7 +131,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     std::optional<Holding> former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
     View view = ViewOf();
-    const Holding shared{};  // it had no CPUs of its own
+    const Holding shared{};  // it had no exclusive CPUs
     if (former_holding.has_value()) {
       view.former = &*former_holding;
     } else if (former_guest.has_value() && former_guest->lost == 0) {
@@ -185,7 +185,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     if (advisors_ != nullptr) {
       advisors_->Show(ViewOf(), grants);
     }
-    // What the last question told is done by now.
+    // What the previous reconcile reported is applied by now.
     told_ = std::exchange(untold_, CpuSet());
     Save();
     StringMap now = ValuesOfPools();
@@ -263,7 +263,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             &AdvisedNow()};
   }
 
-  /// CPUs by pool that are asked for instead of what containers ask for.
+  /// CPUs by pool that replace what containers ask for.
   const PoolSizes& AdvisedNow() const {
     return advisors_ == nullptr ? remembered_ : advisors_->advised();
   }
@@ -306,8 +306,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
   }
 
-  /// Takes from elastic pools what they have not needed for long enough: their steps are not to
-  /// follow each other as fast as admissions do.
+  /// Shrinks elastic pools that have needed less for long enough. kShrinkPace keeps their steps
+  /// slower than admissions.
   void ShrinkPools() {
     const std::set<std::string> surplus = PoolsWithSurplus(ViewOf());
     std::erase_if(surplus_since_, [&](const auto& pool) { return !surplus.contains(pool.first); });
@@ -326,7 +326,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
   }
 
-  /// Makes `pools` the pools. Returns whether they are others than before.
+  /// Replaces the pools. Returns whether they changed.
   bool ChangePools(PoolMap pools) {
     if (pools == state_.pools) {
       return false;
@@ -338,7 +338,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     return true;
   }
 
-  /// One more container of `pool` has `value`.
+  /// Notes that one more container of `pool` has `value`.
   void NoteValue(const std::string& pool, const std::string& value) {
     if (!settled_.has_value()) {
       return;
@@ -350,7 +350,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
   }
 
-  /// What the containers of each pool that has any are to have.
+  /// The CPUs that the containers of each pool in use should have.
   StringMap ValuesOfPools() const {
     StringMap values;
     const View view = ViewOf();
@@ -360,7 +360,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     return values;
   }
 
-  /// Has the machine follow who owns what.
+  /// Tunes the machine's CPUs by their owners.
   void Tune() {
     if (tuner_ != nullptr) {
       tuner_->Tune(PlanOf(ViewOf()));
@@ -381,22 +381,23 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
   mutable PlanMemo memo_;  ///< of state_
-  /// How many containers use a pool, by pool, for those with any: those in state_.shared, and those
-  /// in state_.exclusive that share CPUs.
+  /// The number of containers that use a pool, by pool in use: those in state_.shared, and those in
+  /// state_.exclusive that share CPUs.
   std::map<std::string, uint64_t> users_;
-  /// What the containers of each pool have, while all grants are what state_ says.
+  /// The CPUs of the containers of each pool, while all grants agree with state_.
   std::optional<StringMap> settled_;
-  std::string saved_pools_;  ///< asked for at every commit
-  /// Elastic pools that have more than they need, and when that was seen first.
+  std::string saved_pools_;  ///< read at every commit
+  /// Elastic pools that have more than they need, and when this was first seen.
   std::map<std::string, std::chrono::steady_clock::time_point> surplus_since_;
   std::optional<std::chrono::steady_clock::time_point> shrunk_at_;
-  /// What pools gave up: not yet told to their containers, and told by the last reconcile, which
-  /// may be under way. Until the next one no container gets it for its own.
+  /// CPUs that pools gave up: not yet reported to their containers, and reported by the last
+  /// reconcile, which may not be applied yet. Until the next one, no container gets them
+  /// exclusively.
   CpuSet untold_;
   CpuSet told_;
-  PoolSizes remembered_;  ///< what was advised before the restart, until advisors_ is there
-  std::unique_ptr<Advisors> advisors_;  ///< from Begin to Retire, where some may advise
-  // From Begin to Retire, on a machine that is a real one.
+  PoolSizes remembered_;                ///< advice from before the restart, until advisors_ exists
+  std::unique_ptr<Advisors> advisors_;  ///< from Begin to Retire, if advisors are configured
+  // From Begin to Retire, if the machine is a real one.
   std::optional<host::SystemFiles> system_files_;
   std::optional<host::BalancerFiles> files_;
   std::unique_ptr<tuning::HostTuner> tuner_;
@@ -409,7 +410,7 @@ StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeCpuPlugin(const CpuPluginConf
                                                              const Clock& clock) {
   QRM_ASSIGN_OR_RETURN(FittingConfig fitting, FitCpuConfig(machine, config));
   for (const std::string& repair : fitting.repairs) {
-    log::Warning("cpu configuration cut down", {{"repair", repair}});
+    log::Warning("cpu configuration reduced to the machine's CPUs", {{"repair", repair}});
   }
   return std::unique_ptr<sdk::ResourcePlugin>(
       std::make_unique<CpuPlugin>(std::move(fitting.config), machine, clock));

@@ -14,13 +14,13 @@ namespace qrm::cpu {
 /// The resource name under which the plugin registers.
 inline constexpr char kResource[] = "cpu";
 
-/// The clock of plugins that are told no other.
+/// The default clock of plugins.
 inline const SystemClock kSystemClock{};
 
-/// A plugin that places containers on the CPUs of `machine` as `config` says; configured CPUs that
-/// the machine lacks are left out with a warning. `clock`, which outlives the plugin, says when
-/// elastic pools have needed less for long enough. Errors: kInvalidArgument when the configuration
-/// does not fit the machine all the same.
+/// A plugin that places containers on the CPUs of `machine` as `config` says. Configured CPUs that
+/// the machine lacks are dropped with a warning. `clock` outlives the plugin and measures how long
+/// elastic pools have needed less. Errors: kInvalidArgument when the configuration still does not
+/// fit the machine.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeCpuPlugin(const CpuPluginConfig& config,
                                                              const Machine& machine,
                                                              const Clock& clock = kSystemClock);

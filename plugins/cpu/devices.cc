@@ -54,8 +54,8 @@ std::string Remedy(const Devices& devices) {
     }
   }
   return names.empty()
-             ? "list devices with their NUMA nodes as devices"
-             : fmt::format("name one of {}{}, or list it as devices", fmt::join(names, ", "),
+             ? "list devices and their NUMA nodes under devices"
+             : fmt::format("name one of {}{}, or list it under devices", fmt::join(names, ", "),
                            devices.size() > kNamed ? ", ..." : "");
 }
 
@@ -90,12 +90,12 @@ Status FitDevices(const Machine& machine, CpuPluginConfig& config,
       continue;
     }
     const std::string cause = fmt::format(
-        "pool {} is to be near {}, and no device of that name is on a known NUMA node with CPUs",
-        name, fmt::join(place.near, ", "));
+        "pool {} is to be near {}, but no such device is on a known NUMA node with CPUs", name,
+        fmt::join(place.near, ", "));
     if (place.near_required) {
       return Errorf(StatusCode::kInvalidArgument, "{}; {}", cause, Remedy(devices));
     }
-    repairs.push_back(fmt::format("{}, so that it goes anywhere; {}", cause, Remedy(devices)));
+    repairs.push_back(fmt::format("{}, so the pool can be anywhere; {}", cause, Remedy(devices)));
   }
   return OkStatus();
 }

@@ -1,4 +1,4 @@
-// On which NUMA nodes a machine's devices are, for pools that are to be near to them.
+// The NUMA nodes of a machine's devices, for pools that are to be near devices.
 #pragma once
 
 #include <map>
@@ -12,24 +12,25 @@
 
 namespace qrm::cpu {
 
-/// NUMA nodes by device: those that `config` lists, or else the machine's NICs by interface, and
-/// its PCI devices by address ("0000:3b:00.0") and by vendor and device ("10de:2330"), in lower
-/// case. Devices whose node is unknown are not there.
+/// NUMA nodes by device: those that `config` lists, or else those of the machine. The machine has
+/// NICs by interface, and PCI devices by address ("0000:3b:00.0") and by vendor and device
+/// ("10de:2330"), in lower case. Devices on an unknown node are left out.
 std::map<std::string, NumaMask> DevicesOf(const Machine& machine, const CpuPluginConfig& config);
 
-/// Sets the nodes of the devices of the machine that pools name. Adds to `repairs` one sentence for
-/// each pool that only prefers to be near to devices which are not there. Errors: kInvalidArgument
-/// for one that requires it, or whose devices have nodes without CPUs only.
+/// Sets the nodes of the machine's devices that pools name. Adds to `repairs` one sentence for each
+/// pool that only prefers devices without a node with CPUs. Errors: kInvalidArgument for a pool
+/// that requires such devices.
 Status FitDevices(const Machine& machine, CpuPluginConfig& config,
                   std::vector<std::string>& repairs);
 
-/// Where kubelet gave the pod of `request` devices that `pool`, one or an instance, is to be near
-/// to: those of the container alone where each container has an instance. Empty for other pools.
+/// The nodes of the devices that kubelet gave the pod of `request`, if `pool`, a pool or an
+/// instance, is to be near them. With an instance per container, only that container's devices
+/// count. Empty for other pools.
 NumaMask NodesOfDevices(const CpuPluginConfig& config, const ContainerRequest& request,
                         const std::string& pool);
 
-/// Those of DevicesOf that pools name, as the key `devices` lists them; empty when there are none,
-/// or `config` lists them already.
+/// The devices that pools name, in the form of the key `devices`; empty when there are none, or
+/// `config` lists them already.
 std::string NamedDevices(const Machine& machine, const CpuPluginConfig& config);
 
 }  // namespace qrm::cpu

@@ -28,7 +28,7 @@ int SumOfMinimums(const PoolAsks& asks) {
   return sum;
 }
 
-/// Whether a pool of `rule` would rather not share with `other`.
+/// Whether a pool of `rule` avoids sharing with `other`.
 bool Avoids(const PlaceRule& rule, std::string_view other) {
   return std::find(rule.avoid.begin(), rule.avoid.end(), ConfiguredName(other)) != rule.avoid.end();
 }
@@ -52,7 +52,7 @@ CpuSet SharingWith(const Machine& machine, PlaceRule::Share share, const CpuSet&
 /// Elastic pools while their CPUs are chosen.
 class Chooser {
  public:
-  /// All of it outlives the chooser.
+  /// All arguments outlive the chooser.
   Chooser(const View& view, const PoolAsks& asks, const Regions& regions, CpuSet free)
       : view_(view),
         asks_(asks),
@@ -106,7 +106,7 @@ class Chooser {
   }
 
  private:
-  /// `rule` is that of the pool `name`, and outlives the result.
+  /// `rule` is the rule of the pool `name`, and outlives the result.
   Surroundings Around(const std::string& name, const PlaceRule& rule) const {
     return {view_.machine, rule, view_.offline, some_avoid_ ? AvoidedBy(name, rule) : CpuSet()};
   }
@@ -145,8 +145,8 @@ class Chooser {
     return names;
   }
 
-  /// Brings the pool order[i] to `size`: from what is free, else from pools that come later and may
-  /// take others.
+  /// Grows the pool order[i] to `size`: with free CPUs, else with CPUs of later pools that may take
+  /// others.
   void Grow(const std::vector<std::string>& order, std::size_t i, int size) {
     const std::string& name = order[i];
     const CpuSet& region = regions_.at(name);
@@ -173,14 +173,14 @@ class Chooser {
       CompleteCores(name, size);
     }
     if (cpus.Empty() && size > 0 && asks_.at(name).in_use) {
-      // Better a part of a core than nothing to run on.
+      // A part of a core is better than nothing to run on.
       cpus = PickCpus(view_.machine, {}, free_ & region, 1);
       free_ -= cpus;
     }
   }
 
-  /// Brings the pool `name`, which wants whole cores, to `size` with cores of which others have a
-  /// part: they take other CPUs, or go without what they only keep for a while.
+  /// Grows the pool `name`, which wants whole cores, to `size` with cores that it shares with other
+  /// pools. These take other CPUs, or lose CPUs that they only keep for a while.
   void CompleteCores(const std::string& name, int size) {
     CpuSet& cpus = pools_.at(name);
     while (cpus.Count() < size) {
@@ -205,8 +205,8 @@ class Chooser {
     }
   }
 
-  /// The core of at most `most` CPUs, none of them the pool's, of which others lose fewest CPUs;
-  /// empty where there is none that they can do without.
+  /// The core of at most `most` CPUs, none of them the pool's, of which other pools lose fewest
+  /// CPUs; empty if they can spare no core.
   CpuSet CoreToComplete(const std::string& name, int most) const {
     const CpuSet& region = regions_.at(name);
     CpuSet best;
@@ -223,8 +223,8 @@ class Chooser {
     return best;
   }
 
-  /// Whether each CPU of `core` is free or a pool's that does not need whole cores, and has as many
-  /// others to take, but for those that it does not need.
+  /// Whether each CPU of `core` is free, or belongs to a pool that does not need whole cores and
+  /// can replace the CPUs that it needs.
   bool CanBeGiven(const CpuSet& core) const {
     CpuSet given = free_;
     const int lost = (core - free_).Count();
@@ -241,7 +241,7 @@ class Chooser {
     return core.IsSubsetOf(given);
   }
 
-  /// Takes `taken` from the pool `name`, and what it may not keep without.
+  /// Takes `taken` from the pool `name`, and the CPUs that it may not keep without them.
   void GiveWay(const std::string& name, const CpuSet& taken) {
     CpuSet& cpus = pools_.at(name);
     const CpuSet lost = FindPool(view_.config, name)->place.OwnsWholeCores()
@@ -251,7 +251,7 @@ class Chooser {
     free_ |= lost;
   }
 
-  /// What the pools after order[i] have that may have all that it may, and more.
+  /// The CPUs of the pools after order[i] whose region contains its region and more.
   CpuSet OfWider(const std::vector<std::string>& order, std::size_t i) const {
     const CpuSet& region = regions_.at(order[i]);
     CpuSet cpus;
@@ -272,7 +272,7 @@ class Chooser {
   PoolMap pools_;
 };
 
-/// How many instances of the pool of `name` have containers.
+/// The number of instances of the pool `name` that have containers.
 int InstancesInUse(const PoolAsks& asks, const std::string& name) {
   return static_cast<int>(std::count_if(asks.begin(), asks.end(), [&](const auto& ask) {
     return ask.second.in_use && ConfiguredName(ask.first) == ConfiguredName(name);
@@ -297,7 +297,8 @@ PoolMap Sized(const View& view, const PoolAsks& asks, const Regions& regions, co
   if (view.offline.Empty() || !SomeOwnWholeCores(view.config)) {
     return pools;
   }
-  // Whole cores are of several sizes then: what one pool leaves may suit another that chose before.
+  // Whole cores can have several sizes: CPUs that one pool leaves may suit a pool that chose
+  // before.
   constexpr int kMostRounds = 8;
   for (int round = 0; round < kMostRounds; ++round) {
     CpuState then = view.state;
@@ -311,18 +312,18 @@ PoolMap Sized(const View& view, const PoolAsks& asks, const Regions& regions, co
   return pools;
 }
 
-/// OK when there may be the instance `pool`, and CPUs for all minimums.
+/// OK when the instance `pool` is allowed, and there are CPUs for all minimums.
 Status CheckBounds(const View& view, const AsksAround& asks, const CpuSet& elastic,
                    const std::string& pool) {
   const int most = FindPool(view.config, pool)->instances.value_or(InstanceRule()).max;
   if (most > 0 &&
       InstancesInUse(asks.after, pool) > std::max(most, InstancesInUse(asks.before, pool))) {
-    return Errorf(StatusCode::kResourceExhausted, "pool {} has its {} instances",
+    return Errorf(StatusCode::kResourceExhausted, "pool {} has reached instances.max, which is {}",
                   ConfiguredName(pool), most);
   }
   const int capacity = CapacityOf(view, elastic);
   const int least = SumOfMinimums(asks.before);
-  // Where there are too few for those who are there, nobody else takes them from them.
+  // If the minimums exceed the capacity already, a newcomer must not add to them.
   if (SumOfMinimums(asks.after) > std::max(least, capacity)) {
     return Errorf(StatusCode::kResourceExhausted,
                   "pool {} has no CPU, and none is left for it beside the {} that pools must keep",
@@ -421,18 +422,19 @@ Status CheckMinimums(const View& view) {
     if (const int least = LeastInUse(view.machine, pool);
         pool.size.has_value() && least > largest) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot give pool {} {} CPUs where place.require wants them: there are at most "
-                    "{} together; lower size.min, or require less",
+                    "cannot give pool {} {} CPUs: place.require allows at most {}; lower size.min, "
+                    "or require less",
                     name, least, largest);
     }
   }
   const int least = SumOfMinimums(AsksOf(view));
   const int capacity = CapacityOf(view, ElasticCpus(view));
   if (least > capacity) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot give pools the {} CPUs of their sizes' minimums: {} are neither reserved "
-                  "nor in a pool of one size, besides one of the default pool; lower min or fixed",
-                  least, capacity);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot give elastic pools the {} CPUs of their minimums: only {} are available besides "
+        "reserved CPUs, pools of fixed size and one CPU of the default pool; lower min or fixed",
+        least, capacity);
   }
   return OkStatus();
 }

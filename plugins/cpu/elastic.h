@@ -18,35 +18,35 @@ struct Newcomer {
   bool operator==(const Newcomer&) const = default;
 };
 
-/// The pools of `view` when each elastic one has what it needs, as SettlePools says, where its rule
-/// of place lets it have that. Those of `may_shrink` have needed less for long enough. Instances of
-/// pools are there while they have containers or CPUs. CPUs stay where they are unless a size
-/// changes or a pool needs those of its place that another can do without; they never leave a pool
-/// of one size.
+/// The pools of `view` when each elastic pool has what it needs (see SettlePools), as far as its
+/// rule of place allows. The pools in `may_shrink` have needed less for long enough. Instances of
+/// pools exist while they have containers or CPUs. CPUs stay in their pool unless a size changes,
+/// or a pool needs CPUs in its region that another pool can spare. They never leave a pool of fixed
+/// size.
 /// Cost: O(containers + CPUs), and PickPlaced for each pool that changes.
 PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink = {});
 
-/// The same with `newcomer` in its pool, which is elastic. Errors: kResourceExhausted with what
-/// there is, when its pool has no more instances or no room in its place, or when the minimums of
-/// all elastic pools, and one CPU for each that is in use, are too much with it and were not
-/// without it. Cost: as SizedPools; a look into `view.memo`, where it is known.
+/// The same with `newcomer` in its elastic pool. Errors: kResourceExhausted with the available
+/// amounts, if the pool has no more instances or no room in its region. Also if `newcomer` makes
+/// the minimums of all elastic pools, at least one CPU for each pool in use, too large. Cost: as
+/// SizedPools; a look into `view.memo`, if that has the plan.
 StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer);
 
 bool HasElasticPools(const CpuPluginConfig& config);
 
-/// The pools of `view` when elastic ones have given up at once what their containers do not
-/// request. Cost: as SizedPools.
+/// The pools of `view` when elastic pools have given up at once the CPUs that their containers do
+/// not request. Cost: as SizedPools.
 PoolMap PoolsAsRequested(const View& view);
 
-/// Whether pools can want more while CPUs are idle, so that their sizes change with what others
-/// take of these: those of whole units, and those of a required place.
+/// Whether pools can want more while CPUs are idle: pools of whole units, and pools with a required
+/// place. Their sizes change when others take idle CPUs.
 bool LeavesSomeIdle(const CpuPluginConfig& config);
 
 /// The elastic pools that have more CPUs than they need.
 std::set<std::string> PoolsWithSurplus(const View& view);
 
-/// OK when the machine has the minimums of all elastic pools beside what is reserved and in pools
-/// of one size. Errors: kInvalidArgument with both numbers.
+/// OK when the machine has the minimums of all elastic pools besides reserved CPUs and pools of
+/// fixed size. Errors: kInvalidArgument with both numbers.
 Status CheckMinimums(const View& view);
 
 }  // namespace qrm::cpu

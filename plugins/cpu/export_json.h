@@ -9,9 +9,9 @@
 
 namespace qrm::cpu {
 
-/// `machineState` by NUMA node and `pod_entries`; with pools configured, `pools` too, and
-/// `borrowed` with what they use beside; with `headroom`, CPUs by NUMA node that an advisor says
-/// batch work can count on, that. Indented by four.
+/// `machineState` by NUMA node and `pod_entries`. With pools configured, also `pools`, and
+/// `borrowed` with the CPUs that they borrow. With `headroom`, also the CPUs by NUMA node that
+/// batch work can count on, as an advisor reports. Indented by four.
 std::string ExportJson(const View& view, const sdk::Grants& grants,
                        const std::map<int, double>& headroom);
 

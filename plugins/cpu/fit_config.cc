@@ -1,4 +1,4 @@
-// Compares the configured CPUs with those that there are.
+// Compares the configured CPUs with the machine's CPUs.
 #include "plugins/cpu/fit_config.h"
 
 #include <map>
@@ -15,21 +15,21 @@
 namespace qrm::cpu {
 namespace {
 
-/// Takes out of the configured `cpus` of `pool` what the machine lacks, unless that is all: then
-/// they are a mistake.
+/// Removes from the configured `cpus` of `pool` those that the machine lacks. If it lacks all of
+/// them, they stay: the configuration is wrong.
 void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
              std::vector<std::string>& repairs) {
   const CpuSet known = cpus & machine.cpu_set();
   if (known.Empty() || known == cpus) {
     return;
   }
-  repairs.push_back(fmt::format("pool {} is without CPUs {}: the machine has {}", pool,
+  repairs.push_back(fmt::format("pool {} loses CPUs {}: the machine has {}", pool,
                                 ToString(cpus - known), ToString(machine.cpu_set())));
   cpus = known;
 }
 
-/// `count` of `usable` CPUs for the system: whole cores while there are as many, from one NUMA node
-/// after another, those of the lowest numbers first.
+/// `count` of `usable` CPUs for the system: whole cores as far as possible, from one NUMA node
+/// after another, the lowest numbers first.
 CpuSet SpreadOverNodes(const Machine& machine, const CpuSet& usable, int count) {
   std::map<int, CpuSet> free;
   for (const NumaNode& node : machine.nodes()) {
@@ -50,14 +50,14 @@ CpuSet SpreadOverNodes(const Machine& machine, const CpuSet& usable, int count) 
   return taken;
 }
 
-/// Chooses the reserved CPUs where only their number is configured.
+/// Chooses the reserved CPUs if only their number is configured.
 Status FitReserved(const Machine& machine, CpuPluginConfig& config) {
   const CpuSet usable =
       machine.cpu_set() - (config.isolated_by_kernel ? machine.parts().isolated : config.isolated);
   if (config.reserved_count >= usable.Count()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot reserve {} CPUs: the machine has {} that are not isolated, and one is to "
-                  "be left for containers; lower reserved-cpus.count",
+                  "stay free for containers; lower reserved-cpus.count",
                   config.reserved_count, usable.Count());
   }
   if (config.reserved_count > 0) {
@@ -66,7 +66,8 @@ Status FitReserved(const Machine& machine, CpuPluginConfig& config) {
   return OkStatus();
 }
 
-/// Those that the kernel isolates, but for what the configuration gives to the system or a pool.
+/// The CPUs that the kernel isolates, except those that the configuration gives to the system or a
+/// pool.
 void FitIsolated(const Machine& machine, CpuPluginConfig& config) {
   if (!config.isolated_by_kernel) {
     return;
@@ -77,7 +78,7 @@ void FitIsolated(const Machine& machine, CpuPluginConfig& config) {
   }
 }
 
-/// Reserves CPUs as kubelet does when their number is configured.
+/// Reserves CPUs as kubelet does, if their number is configured.
 Status FitStaticConfig(const Machine& machine, const StaticConfig& mode, CpuSet& reserved) {
   const CpuLayout layout = CpuLayout::LikeKubelet(machine);
   const std::size_t sockets = layout.elements(CpuLayout::kPackage).size();
@@ -85,7 +86,7 @@ Status FitStaticConfig(const Machine& machine, const StaticConfig& mode, CpuSet&
   if (mode.options.align_by_socket && sockets > nodes) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot align CPUs by socket: the machine has {} sockets and only {} NUMA nodes; "
-                  "leave static.align-by-socket out",
+                  "remove static.align-by-socket",
                   sockets, nodes);
   }
   const int count = reserved.Empty() ? mode.reserved_count : reserved.Count();

@@ -1,4 +1,4 @@
-// Picks what is missing beside what is held.
+// Picks the missing CPUs near the held ones.
 #include "plugins/cpu/grow.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using placement::NumaSpan;
 
-/// Each of the nodes of `held` has the same number then, but for a rest.
+/// Each of the nodes of `held` then has the same number of CPUs, except for a remainder.
 std::optional<CpuSet> GrownEvenly(const Machine& machine, const CpuSet& held, const CpuSet& free,
                                   int count) {
   const NumaMask nodes = machine.NodesOf(held);

@@ -1,5 +1,5 @@
-// Resizes in place: a container keeps the CPUs of its own that it has, or takes over those of its
-// pod's ended containers.
+// Resizes in place: a container keeps its exclusive CPUs, or takes over those of its pod's ended
+// containers.
 #pragma once
 
 #include <optional>
@@ -13,30 +13,29 @@
 
 namespace qrm::cpu {
 
-/// `held`, and as many CPUs of `room` as are missing, near to those; on no other NUMA node where
-/// `rule` says so, and as many on each where it says that. Absent where that cannot be, and where
-/// nothing is held.
+/// `held`, and the missing number of CPUs of `room`, near `held`. If `rule` says so, on no other
+/// NUMA node, or as many on each node. Absent if that is not possible, or nothing is held.
 std::optional<CpuSet> GrownInPlace(const Machine& machine, const CpuSet& held, const Room& room,
                                    const ExclusiveRule& rule);
 
-/// The same under the static policy, within `hint` where that names nodes.
+/// The same under the static policy, within the nodes of `hint` if it has any.
 std::optional<CpuSet> GrownByStaticPolicy(const View& view, const Room& room,
                                           const TopologyHint& hint);
 
-/// How many CPUs of its own a container has that is new, before anybody knows where: whole ones, of
-/// which `placement` may leave a fraction to a pool.
+/// How many exclusive CPUs a new container gets, before their nodes are known: whole CPUs;
+/// `placement` may leave a fraction to a pool.
 int WholeCpusOf(const ContainerRequest& request, const Placement& placement);
 
-/// Whether the container of `former` wants no more CPUs of its own than it has: then it keeps them,
-/// and at least those of its first start, whatever becomes of its request or of the rules.
+/// Whether the container of `former` requests no more exclusive CPUs than it has. Then it keeps at
+/// least the CPUs of its first start, whatever becomes of its request or of the rules.
 bool Shrinks(const Holding& former, const ContainerRequest& request, const Placement& placement);
 
-/// What `former` has once it wants `count` CPUs, which are no more than that: it gives up what it
-/// got by growing, and keeps its baseline.
+/// The CPUs of `former` once it requests `count` CPUs, which are no more than it has. It gives up
+/// the CPUs that it grew by, and keeps its baseline.
 CpuSet ShrunkInPlace(const Machine& machine, const Holding& former, int count);
 
-/// Those of `cpus`, which the container gets now, that it gives up when it shrinks: what it has
-/// beyond the number of CPUs with which it first started.
+/// The part of `cpus`, the container's new CPUs, that it gives up when it shrinks: those beyond the
+/// number of CPUs at its first start.
 CpuSet GrownPart(const View& view, const CpuSet& cpus);
 
 }  // namespace qrm::cpu

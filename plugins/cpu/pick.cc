@@ -9,13 +9,13 @@
 namespace qrm::cpu {
 namespace {
 
-/// A part of the machine with the CPUs in it that count: the machine, a NUMA node, an L3 cache
-/// within it, a core within that.
+/// A part of the machine, with the CPUs in it that count: the machine, a NUMA node, an L3 cache
+/// within it, or a core within that.
 struct Part {
   int id = 0;
   int own = 0;
   int free = 0;
-  CpuSet cpus;  ///< of a core: its free ones when picking, its own ones when dropping
+  CpuSet cpus;  ///< of a core: its free CPUs when picking, its owned CPUs when dropping
   std::vector<Part> parts;
 
   bool IsCore() const { return parts.empty(); }
@@ -27,7 +27,7 @@ Part& PartOf(std::vector<Part>& parts, int id) {
   return found == parts.end() ? parts.emplace_back(Part{.id = id}) : *found;
 }
 
-/// The machine of the CPUs of `own` and `free`; cores have those of `listed`.
+/// The tree of the CPUs of `own` and `free`; cores have the CPUs of `listed`.
 Part TreeOf(const Machine& machine, const CpuSet& own, const CpuSet& free, const CpuSet& listed) {
   Part root;
   for (const int id : own | free) {
@@ -49,21 +49,21 @@ Part TreeOf(const Machine& machine, const CpuSet& own, const CpuSet& free, const
   return root;
 }
 
-/// The smaller, the better to take `missing` CPUs from.
+/// The lower, the better to take `missing` CPUs from.
 auto CostOfPicking(const Part& part, int missing) {
-  // A core is to be taken whole, a larger part to hold all that is missing.
+  // A core should be taken whole; a larger part should have all missing CPUs.
   const bool fits = part.IsCore() ? part.free <= missing : part.free >= missing;
   const bool tight = part.IsCore() ? !fits : fits;
   return std::tuple(part.free == 0, -part.own, !fits, tight ? part.free : -part.free, part.id);
 }
 
-/// The smaller, the better to give `surplus` CPUs up.
+/// The lower, the better to give up `surplus` CPUs from.
 auto CostOfDropping(const Part& part, int surplus) {
   const bool whole = !part.IsCore() || part.own <= surplus;
   return std::tuple(part.own == 0, !whole, part.IsCore() && whole ? -part.own : part.own, -part.id);
 }
 
-/// From the tree's root to a core, through the part of least `cost` at each level.
+/// From the root to a core, through the part of least `cost` at each level.
 template <typename Cost>
 std::vector<Part*> PathToCore(Part& root, int missing, Cost cost) {
   std::vector<Part*> path = {&root};
@@ -76,14 +76,14 @@ std::vector<Part*> PathToCore(Part& root, int missing, Cost cost) {
   return path;
 }
 
-/// What counts a CPU before it is taken, and then.
+/// What a CPU counts as before and after it is taken.
 struct Counts {
   int Part::* from;
   int Part::* to;
 };
 
-/// `count` CPUs of the tree, a core of least `cost` at a time, and of a core the CPU that `end`
-/// names. A taken CPU counts as `counts` says.
+/// `count` CPUs of the tree: each time the CPU that `end` names, of the core of least `cost`. A
+/// taken CPU counts as `counts` says.
 template <typename Cost, typename End>
 CpuSet Take(Part& root, int count, Counts counts, Cost cost, End end) {
   CpuSet taken;

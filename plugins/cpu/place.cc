@@ -1,4 +1,4 @@
-// Chooses CPUs from what a rule prefers to what it merely allows.
+// Chooses CPUs, those that the rule prefers first.
 #include "plugins/cpu/place.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// The CPUs of those of `groups` of which every CPU is in `available`, but for offline ones.
+/// The CPUs of all `groups` whose online CPUs are all in `available`.
 CpuSet WholeOnes(const std::vector<CpuGroup>& groups, const CpuSet& available,
                  const CpuSet& offline) {
   CpuSet whole;
@@ -21,8 +21,8 @@ CpuSet WholeOnes(const std::vector<CpuGroup>& groups, const CpuSet& available,
   return whole;
 }
 
-/// The node among those with CPUs of `among` that has fewest (or most) of `own`; the lowest number
-/// of several.
+/// The node with CPUs of `among` that has fewest (or most) of `own`; the lowest number of equal
+/// ones.
 template <typename Better>
 CpuSet NodeCpusBy(const Machine& machine, const CpuSet& own, const CpuSet& among, Better better) {
   const NumaNode* best = nullptr;
@@ -35,7 +35,7 @@ CpuSet NodeCpusBy(const Machine& machine, const CpuSet& own, const CpuSet& among
   return best == nullptr ? CpuSet() : best->cpus;
 }
 
-/// How many CPUs are taken at once when they are spread: a core's, where cores stay whole.
+/// How many CPUs are taken at once for an even spread: those of a core, if cores stay whole.
 int StepOf(const Surroundings& around, const CpuSet& cpus) {
   return around.rule.OwnsWholeCores() ? ThreadsPerCore(around.machine, cpus) : 1;
 }
@@ -66,13 +66,13 @@ CpuSet DropEvenly(const Surroundings& around, const CpuSet& own, int count) {
   return dropped;
 }
 
-/// All CPUs when the rule names no devices, or they are not there.
+/// All CPUs if the rule names no devices, or they do not exist.
 CpuSet NearCpus(const Surroundings& around) {
   return around.rule.near_nodes.Empty() ? around.machine.cpu_set()
                                         : around.machine.CpusOf(around.rule.near_nodes);
 }
 
-/// What the rule prefers: each set is one wish more than the one after it, the last all CPUs.
+/// The sets that the rule prefers: each fulfils one wish more than the next; the last is all CPUs.
 std::vector<CpuSet> Preferences(const Surroundings& around, const CpuSet& available) {
   const CpuSet kind = CpusOfKind(around.machine, around.rule.core);
   const CpuSet near = kind & NearCpus(around);
@@ -128,7 +128,7 @@ CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& f
                  ? PickEvenly(around, own | taken, from, missing)
                  : PickCpus(around.machine, own | taken, from, missing);
   }
-  // Cores with threads that are offline can leave a rest that is no core.
+  // Cores with offline threads can leave a remainder that is smaller than a core.
   return around.rule.OwnsWholeCores()
              ? taken & WholeCores(around.machine, around.offline, own | taken)
              : taken;

@@ -7,36 +7,35 @@
 
 namespace qrm::cpu {
 
-/// What decides about one pool's CPUs beside its rule.
+/// What decides about a pool's CPUs besides its rule.
 struct Surroundings {
   const Machine& machine;
   const PlaceRule& rule;
-  CpuSet offline;  ///< a core is whole without those
-  CpuSet avoided;  ///< CPUs that the pool would rather not have
+  CpuSet offline;  ///< a core can be whole without these
+  CpuSet avoided;  ///< CPUs that the pool should not have if others are free
 };
 
-/// The CPUs of cores of `kind`; all on machines with one kind. Of several kinds the highest is for
-/// performance, and all others are efficient.
+/// The CPUs of cores of `kind`; all CPUs on machines with one kind. Of several kinds, the highest
+/// is for performance, and all others are efficient.
 CpuSet CpusOfKind(const Machine& machine, PlaceRule::Core kind);
 
-/// Those of `cpus` of whose cores all online CPUs are among them.
+/// The CPUs in `cpus` whose core is entirely in `cpus`, ignoring offline threads.
 CpuSet WholeCores(const Machine& machine, const CpuSet& offline, const CpuSet& cpus);
 
-/// The greatest number of threads of a core among `cpus`; 1 without any.
+/// The largest number of threads of a core in `cpus`; 1 without any.
 int ThreadsPerCore(const Machine& machine, const CpuSet& cpus);
 
-/// `count` CPUs of `free`, or fewer, for a pool that has `own`: as PickCpus, but those that the
-/// rule prefers before others: of the kind of core, near its devices, not avoided, then whole L3
-/// caches. Cores
-/// are taken whole where the rule says so. Cost: a few times that of PickCpus; with an even spread
-/// for each CPU.
+/// `count` CPUs of `free`, or fewer, for a pool that has `own`. As PickCpus, but CPUs that the rule
+/// prefers come first: of its kind of core, near its devices, not avoided, then whole L3 caches.
+/// Cores are taken whole if the rule says so. Cost: a few times that of PickCpus; with an even
+/// spread, that for each CPU.
 CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& free, int count);
 
-/// `count` CPUs of `own` to give up, or all: as DropCpus, but those first that the rule would not
-/// have.
+/// `count` CPUs of `own` to give up, or all. As DropCpus, but CPUs that the rule does not prefer
+/// come first.
 CpuSet DropPlaced(const Surroundings& around, const CpuSet& own, int count);
 
-/// Those of `cpus`, which a pool owns and borrows, that its containers run on.
+/// The part of `cpus`, a pool's own and borrowed CPUs, that its containers run on.
 CpuSet ThreadsInUse(const Machine& machine, const PlaceRule& rule, const CpuSet& cpus);
 
 }  // namespace qrm::cpu

@@ -6,7 +6,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// One for each NUMA node of a container's hints, on all but the largest machines.
+/// One for each NUMA node of a container's hints, except on the largest machines.
 constexpr std::size_t kMostPlans = 16;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What was planned by one state: a place is planned for its hints, and again when it is given.
+// Plans made from one state: a container is planned for its hints, and again for its allocation.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace qrm::cpu {
 
-/// The pools with each of the latest newcomers. Whoever changes the state forgets all.
+/// The pools with each of the latest newcomers. Every change of the state must call Forget.
 ///
 /// Threads: one at a time.
 class PlanMemo {
  public:
-  /// Null when there is no plan for `newcomer` while the CPUs of `offline` are; valid until the
-  /// memo changes. Cost: O(plans).
+  /// Null when there is no plan for `newcomer` while the CPUs of `offline` are offline. Valid until
+  /// the memo changes. Cost: O(plans).
   const StatusOr<PoolMap>* Find(const Newcomer& newcomer, const CpuSet& offline) const;
   void Keep(Newcomer newcomer, CpuSet offline, StatusOr<PoolMap> planned);
-  /// The same of PoolsAsRequested.
+  /// The same for PoolsAsRequested.
   const PoolMap* FindAsRequested(const CpuSet& offline) const {
     return as_requested_.has_value() && as_requested_->first == offline ? &as_requested_->second
                                                                         : nullptr;

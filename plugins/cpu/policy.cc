@@ -30,7 +30,7 @@ namespace {
 using placement::NumaSpan;
 using placement::Tenant;
 
-/// OK when the request fills the nodes that the pod itself wants others kept off.
+/// OK when the request fills the nodes that the pod wants to have exclusively.
 Status CheckFilled(const View& view, const ContainerRequest& request, const Tenant& tenant,
                    const NumaMask& nodes) {
   const int total = (view.machine.CpusOf(nodes) - view.config.reserved).Count();
@@ -41,22 +41,22 @@ Status CheckFilled(const View& view, const ContainerRequest& request, const Tena
                                .what = "CPUs"});
 }
 
-/// `amount` of what `request` asks for, as a number of CPUs of its own.
+/// `amount`, which is requested, as a number of exclusive CPUs.
 StatusOr<int> WholeCpus(const ContainerRequest& request, double amount) {
   if (!(amount >= 1 && amount <= CpuSet::kMaxIds) || std::floor(amount) != amount) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot place {}: it is to have CPUs of its own and asks for {}; request a whole "
-                  "number of CPUs, at least 1",
+                  "cannot place {}: it gets exclusive CPUs but requests {}; request a whole number "
+                  "of CPUs, at least 1",
                   NameOf(request), amount);
   }
   return static_cast<int>(amount);
 }
 
-/// How many CPUs of its own a container gets by `own`, known before any is picked, so that hints
-/// promise no more than is given.
+/// How many exclusive CPUs a container gets by `own`. This is known before any CPU is picked, so
+/// that hints promise no more than the allocation has.
 StatusOr<int> CountByRule(const View& view, const ContainerRequest& request, const OwnRule& own) {
   const double all = request.quantity();
-  // The fraction is the pool's.
+  // The fraction goes to the pool.
   QRM_ASSIGN_OR_RETURN(const int count,
                        WholeCpus(request, own.plus.empty() ? all : std::floor(all)));
   if (own.rule.whole_cores && !request.for_whole_pod) {
@@ -66,20 +66,20 @@ StatusOr<int> CountByRule(const View& view, const ContainerRequest& request, con
   return count;
 }
 
-/// OK when the default pool keeps a CPU after `count` have left it.
+/// OK when the default pool keeps a CPU after it loses `count` CPUs.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, int count) {
-  const bool sized = view.state.pools.contains(kDefaultPool);  // then its CPUs are nobody's to take
+  const bool sized = view.state.pools.contains(kDefaultPool);  // then it loses no CPUs
   const int left = (PoolCpus(view, kDefaultPool) - view.offline).Count();
   if (!sized && count > 0 && view.config.default_pool == kDefaultPool && left <= count) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot place {}: {} CPUs of its own would empty the default pool, which has {}; "
-                  "ask for fewer CPUs or remove a pod",
-                  NameOf(request), count, left);
+                  "cannot place {}: requests {} exclusive CPU{}, but the shared pool has only {} "
+                  "CPU{} left; request fewer CPUs or delete a pod",
+                  NameOf(request), count, count == 1 ? "" : "s", left, left == 1 ? "" : "s");
   }
   return OkStatus();
 }
 
-/// The same after `cpus` have.
+/// The same after it loses `cpus`.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request,
                              const CpuSet& cpus) {
   return CheckDefaultPoolStays(view, request, (cpus & PoolCpus(view, kDefaultPool)).Count());
@@ -141,7 +141,8 @@ std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
       .distribute_across_numa = rule.numa == NumaSpan::kEven,
       .prefer_align_by_l3 = rule.align_l3,
   };
-  // The manager may admit on a hint that is too narrow: then what it has, and the nearest rest.
+  // The manager may admit with a hint that is too narrow: then take its CPUs, and the nearest
+  // others.
   const bool beyond_hint = rule.numa == NumaSpan::kFewest && !nodes && !fitting.empty();
   if (rule.numa == NumaSpan::kAny || beyond_hint) {
     return TakeNear(view, room.free, count, hint, options);
@@ -173,8 +174,8 @@ bool IsLowerMask(const NumaMask& a, const NumaMask& b) {
   return a.CompareAsNumber(b) < 0;
 }
 
-/// The nodes of all `rooms`, each by `hints_in`; those of a better room are preferred, but for what
-/// pools make room on where no better room has any that is.
+/// The nodes of all `rooms`, by `hints_in`. The nodes of a better room are preferred; nodes where
+/// pools make room are preferred only if no better room has preferred nodes.
 template <typename HintsIn>
 StatusOr<HintList> HintsOfRooms(const std::vector<Room>& rooms, const HintsIn& hints_in) {
   std::vector<TopologyHint> all;
@@ -199,8 +200,8 @@ StatusOr<HintList> HintsOfRooms(const std::vector<Room>& rooms, const HintsIn& h
   return all.empty() ? StatusOr<HintList>(refusal) : HintList(std::move(all));
 }
 
-/// The first of `rooms` in which `place_in` places the container; pools make room also where a
-/// better room has CPUs beyond `hint` only.
+/// The first of `rooms` in which `place_in` places the container. Pools also make room if a better
+/// room has CPUs only beyond `hint`.
 template <typename PlaceIn>
 StatusOr<Decision> PlaceInFirst(const View& view, const std::vector<Room>& rooms,
                                 const TopologyHint& hint, const PlaceIn& place_in) {
@@ -226,8 +227,7 @@ StatusOr<Decision> PlaceInFirst(const View& view, const std::vector<Room>& rooms
   return beyond.has_value() ? StatusOr<Decision>(*std::move(beyond)) : refusal;
 }
 
-/// OK when the default pool can do without as many CPUs of `room` as the container takes of it at
-/// least.
+/// OK when the default pool can spare the CPUs of `room` that the container takes from it at least.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, const Room& room) {
   return CheckDefaultPoolStays(view, request,
                                room.count - (room.free - PoolCpus(view, kDefaultPool)).Count());
@@ -241,7 +241,7 @@ StatusOr<std::vector<TopologyHint>> StaticHintsIn(const View& view, const Contai
     return std::vector<TopologyHint>{
         {.nodes = view.machine.NodesOf(request.runs_on), .preferred = true}};
   }
-  if (!request.for_whole_pod) {  // whose containers are checked one by one
+  if (!request.for_whole_pod) {  // a pod's containers are checked one by one
     QRM_RETURN_IF_ERROR(Annotate(view.static_policy->CheckCores(free, room.count),
                                  fmt::format("cannot place {}", NameOf(request))));
   }
@@ -292,14 +292,14 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   });
 }
 
-/// `own`, and what the container uses of `pool` beside it.
+/// `own`, with the CPUs that the container uses of `pool`.
 StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, Decision own,
                             const std::string& pool) {
   if (pool.empty() || !own.holding.has_value()) {
     return own;
   }
   Holding& holding = *own.holding;
-  CpuState then = view.state;  // the pool does without the container's own CPUs
+  CpuState then = view.state;  // without the container's exclusive CPUs
   then.exclusive[request.key] = holding;
   holding.beside = FractionOf(view.config, request, pool);
   QRM_ASSIGN_OR_RETURN(PoolPlace place,
@@ -311,8 +311,8 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   return own;
 }
 
-/// First the CPUs that the pod has already, so that it has no more at once than it needs; absent
-/// where they are not where the container is to be.
+/// Takes the CPUs that the pod has already first, so that the pod has no more at once than it
+/// needs. Absent if those are not on the container's nodes.
 std::optional<CpuSet> Reused(const View& view, const Room& room, const ExclusiveRule& rule,
                              const NumaMask& hint) {
   const CpuSet usable = hint.Empty() ? room.reusable : room.reusable & view.machine.CpusOf(hint);
@@ -357,7 +357,7 @@ StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const
   return *picked;
 }
 
-/// CPUs for a container, by what they were chosen.
+/// CPUs for a container, and the hint and tenant that they were chosen for.
 struct Chosen {
   const CpuSet& cpus;
   const TopologyHint& hint;
@@ -377,7 +377,7 @@ StatusOr<Decision> PlaceIn(const View& view, const ContainerRequest& request, co
   return PlaceOn(view, request, {cpus, hint, room.tenant}, own);
 }
 
-/// Absent where it cannot keep what it has.
+/// Absent if it cannot keep its CPUs.
 std::optional<Decision> GrowInPlace(const View& view, const ContainerRequest& request,
                                     const std::vector<Room>& rooms, const TopologyHint& hint,
                                     const OwnRule& own) {
@@ -401,7 +401,7 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   if (auto grown = GrowInPlace(view, request, rooms, hint, own); grown.has_value()) {
     return *std::move(grown);
   }
-  if (!HeldBefore(view).Empty()) {  // pools make room for growth in place, and for no move
+  if (!HeldBefore(view).Empty()) {  // pools make room for growth in place, not for a move
     std::erase_if(rooms, [](const Room& room) { return room.of_pools; });
   }
   return PlaceInFirst(view, rooms, hint,
@@ -420,7 +420,7 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
-  if (!own.plus.empty()) {  // whichever nodes it gets, the pool has as many CPUs left
+  if (!own.plus.empty()) {  // the pool loses as many CPUs on any nodes
     QRM_RETURN_IF_ERROR(PlaceIn(view, request, room, fitting.front(), own).status());
   }
   if (KeepsItsCpus(view, request, room.free, {})) {
@@ -454,7 +454,7 @@ StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& reque
                                     : PlaceExclusively(view, request, hint, own);
 }
 
-/// No `pool`: the container is recorded, and its CPUs are not touched.
+/// Without `pool`, the container is recorded and its CPUs are not changed.
 StatusOr<Decision> Share(const View& view, const ContainerRequest& request, const std::string& pool,
                          const TopologyHint& hint) {
   if (pool.empty()) {
@@ -467,28 +467,27 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request, cons
                   .pools = std::move(place.pools)};
 }
 
-/// The configured pool that `placement` leads to; empty for the default one, which is for all.
+/// The configured pool of `placement`; empty for the default pool, which is open to all.
 std::string PoolToPermit(const CpuPluginConfig& config, const Placement& placement) {
   const std::string_view pool =
       ConfiguredName(placement.exclusive ? placement.plus : placement.pool);
   return pool == config.default_pool ? std::string() : std::string(pool);
 }
 
-/// Whether a container that `refusal` keeps from its place goes to the default pool.
+/// Whether a container that cannot be placed, with the error `refusal`, goes to the default pool.
 bool GoesElsewhere(const View& view, const Placement& placement, const Status& refusal) {
   return view.config.on_full == OnFull::kShareDefault &&
          refusal.code() == StatusCode::kResourceExhausted &&
          (placement.exclusive || placement.pool != view.config.default_pool);
 }
 
-/// In the default pool, which is on record, so that a restart does not lead it where there was no
-/// room.
+/// In the default pool. This is recorded, so that a restart does not try the target without room.
 StatusOr<Decision> ShareInstead(const View& view, const ContainerRequest& request,
                                 const Placement& placement) {
   const std::string& pool = view.config.default_pool;
   QRM_ASSIGN_OR_RETURN(Decision decision, Share(view, request, pool, {}));
   decision.allocation.shares_of = pool;
-  decision.allocation.decided_by = fmt::format("on-full, where {} has no room", placement.by);
+  decision.allocation.decided_by = fmt::format("on-full, because {} has no room", placement.by);
   decision.allocation.class_defaults = ClassDefaultsOf(view.config, {.pool = pool});
   return decision;
 }
@@ -498,7 +497,7 @@ bool TakesOfPools(const View& view, const Holding& holding) {
                      [&](const auto& pool) { return pool.second.Intersects(holding.cpus); });
 }
 
-/// Has pools make do with what a container with CPUs of its own leaves.
+/// Reduces pools to the CPUs that a container with exclusive CPUs leaves.
 void SizePoolsBeside(const View& view, const ContainerRequest& request, Decision& decision) {
   if (!decision.holding.has_value() || decision.pools.has_value() ||
       (!LeavesSomeIdle(view.config) && !TakesOfPools(view, *decision.holding))) {

@@ -1,5 +1,4 @@
-// Decides where a container's CPUs come from: pure functions of machine, configuration, state and
-// request.
+// Decides which CPUs a container gets: pure functions of machine, configuration, state and request.
 #pragma once
 
 #include <optional>
@@ -14,19 +13,19 @@
 namespace qrm::cpu {
 
 /// The NUMA nodes that could serve `request`; no preference for containers of a pool. Errors:
-/// kInvalidArgument for a fraction of an exclusive CPU; kResourceExhausted naming what each node
-/// has free and who bars it.
+/// kInvalidArgument for a fraction of an exclusive CPU; kResourceExhausted with the free CPUs of
+/// each node, and the roles that exclude the container.
 StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request);
 
-/// What a container gets, and what the state remembers of it.
+/// The allocation of a container, and what the state keeps of it.
 struct Decision {
   ResourceAllocation allocation;
-  std::optional<Holding> holding;  ///< set for CPUs of its own
-  std::string pool;                ///< else the pool; empty for a container that is left alone
-  std::optional<PoolMap> pools;    ///< what the pools are then, where elastic ones changed
+  std::optional<Holding> holding;  ///< set for exclusive CPUs
+  std::string pool;                ///< else the pool; empty: its CPUs are not changed
+  std::optional<PoolMap> pools;    ///< the new pools, if elastic ones change
 };
 
-/// Notes in `state` that the container of `request` has what `decision` gave it.
+/// Records `decision` for the container of `request` in `state`.
 void Note(const CpuPluginConfig& config, const ContainerRequest& request, Decision decision,
           CpuState& state);
 

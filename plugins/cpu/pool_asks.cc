@@ -1,4 +1,4 @@
-// Sums up what containers of elastic pools ask for.
+// Sums up what the containers of elastic pools ask for.
 #include "plugins/cpu/pool_asks.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// By pool, whose names the state keeps.
+/// By pool name; the state keeps the names alive.
 using Demands = std::unordered_map<std::string_view, PoolDemand>;
 
 /// What containers of one pod ask for of a pool.
@@ -37,7 +37,7 @@ void Add(const PodAsk& ask, int sign, PoolDemand& sum) {
   sum.milli_limits += sign * ask.milli_limits.AtOnce();
 }
 
-/// What those containers of the pod ask for of `pool` that `counts`. Cost: O(containers of the
+/// What the containers of the pod that `counts` accepts ask `pool` for. Cost: O(containers of the
 /// pod).
 template <typename Counts>
 PodAsk AskOfPod(const CpuState& state, const std::string& pod_uid, std::string_view pool,
@@ -62,14 +62,15 @@ PodAsk AskOfPod(const CpuState& state, const std::string& pod_uid, std::string_v
   return ask;
 }
 
-/// Of all containers, or all but `without`, whose devices count all the same: one that goes comes
-/// again at once, with the same. Few pods have init containers: only theirs are looked at together.
+/// Of all containers, or all except `without`. The devices of `without` still count: it comes back
+/// at once with the same devices. Few pods have init containers: only these pods are summed up as a
+/// whole.
 Demands DemandsOf(const View& view, const ContainerKey* without = nullptr) {
   const auto counts = [without](const ContainerKey& key) {
     return without == nullptr || key != *without;
   };
   Demands demands;
-  std::set<std::pair<std::string, std::string_view>> with_inits;  // pods, and the pools
+  std::set<std::pair<std::string, std::string_view>> with_inits;  // pods, and their pools
   ForEachGuest(view.state, [&](const ContainerKey& key, const Guest& guest) {
     PoolDemand& sum = demands[guest.pool];
     if (!guest.near.Empty()) {
@@ -101,7 +102,7 @@ Demands DemandsOf(const View& view, const ContainerKey* without = nullptr) {
   return demands;
 }
 
-/// All that are there, and those that demand makes.
+/// All existing pools, and those that the demand creates.
 std::set<std::string> ElasticPools(const View& view, const Demands& demands) {
   std::set<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -155,7 +156,7 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
                  .in_use = demand.containers > 0};
   ask.max = std::max(ask.max, ask.min);
   if (ask.in_use) {
-    // Whoever else needs CPUs, its containers must run somewhere.
+    // The pool's containers must run somewhere, even if others need CPUs.
     ask.min = std::max(ask.min, std::min(ask.unit, ask.max));
   } else if (pool.instances.has_value()) {
     ask.min = 0;

@@ -1,4 +1,4 @@
-// What elastic pools ask for, and what there is for them.
+// What elastic pools ask for, and the CPUs that they can have.
 #pragma once
 
 #include "plugins/cpu/elastic.h"
@@ -7,26 +7,26 @@
 
 namespace qrm::cpu {
 
-/// What each elastic pool and instance asks for, by `view.advised` where it is named there. An
-/// instance is there while it has containers or CPUs. Units: CPUs that are owned: where containers
-/// run on one thread of each core, all of its threads count. Cost: O(containers).
+/// What each elastic pool and instance asks for; `view.advised` takes precedence. An instance
+/// exists while it has containers or CPUs. Units: owned CPUs: if containers run on one thread of
+/// each core, all threads of the core count. Cost: O(containers).
 PoolAsks AsksOf(const View& view);
 
-/// The same without `newcomer`, wherever it is by `view`, and with it in its pool.
+/// What pools ask for without `newcomer`, even if `view` has it, and with it in its pool.
 struct AsksAround {
   PoolAsks before;
   PoolAsks after;
 };
 AsksAround AsksAroundOf(const View& view, const Newcomer& newcomer);
 
-/// The least that an elastic pool, or an instance of it, has while it has containers.
+/// The minimum of an elastic pool, or of an instance of it, while it has containers.
 int LeastInUse(const Machine& machine, const PoolConfig& pool);
 
-/// What elastic pools can share: no container's own, not reserved or isolated, in no pool of one
-/// size.
+/// The CPUs that elastic pools can share: not exclusive, reserved or isolated, and in no pool of
+/// fixed size.
 CpuSet ElasticCpus(const View& view);
 
-/// How many of `elastic` are for elastic pools: a default pool of what is left keeps one.
+/// How many of `elastic` elastic pools can have: a default pool of what is left keeps one CPU.
 int CapacityOf(const View& view, const CpuSet& elastic);
 
 }  // namespace qrm::cpu

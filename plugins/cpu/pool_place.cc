@@ -16,7 +16,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// Whether `after` leaves containers of a pool without CPUs that had some.
+/// Whether `after` takes all CPUs from a pool that has containers and had CPUs.
 bool Empties(const View& view, const PoolMap& after) {
   return std::any_of(after.begin(), after.end(), [&](const auto& pool) {
     return pool.second.Empty() && ContainersIn(view.state, pool.first) > 0 &&
@@ -30,22 +30,21 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
   StatusOr<PoolMap> pools = PoolsWith(view, newcomer);
   if (!pools.ok()) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot place {}: {}; remove a pod, or change the pool", NameOf(request),
+                  "cannot place {}: {}; delete a pod, or change the pool", NameOf(request),
                   MessageOf(pools.status()));
   }
   if ((pools->at(pool) - view.offline).Empty() || Empties(view, *pools)) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot place {}: pool {} has no CPU, and none is left for it; remove a pod, or "
+                  "cannot place {}: pool {} has no CPU, and none is left for it; delete a pod, or "
                   "raise the pool's min",
                   NameOf(request), pool);
   }
   if (FindPool(view.config, pool)->place.OwnsWholeCores() &&
       WholeCores(view.machine, view.offline, pools->at(pool)).Empty()) {
-    return Errorf(
-        StatusCode::kResourceExhausted,
-        "cannot place {}: pool {} is to have whole cores, and none is left for it; remove "
-        "a pod, or change the pool's place.threads",
-        NameOf(request), pool);
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot place {}: pool {} needs whole cores, but none is left; delete "
+                  "a pod, or change the pool's place.threads",
+                  NameOf(request), pool);
   }
   return pools;
 }
@@ -54,13 +53,12 @@ Status CheckFixed(const View& view, const ContainerRequest& request, const std::
   if (!(PoolCpus(view, pool) - view.offline).Empty()) {
     return OkStatus();
   }
-  return Errorf(
-      StatusCode::kResourceExhausted,
-      "cannot place {}: pool {} has no CPU that is online; give it some with qrmctl pool set",
-      NameOf(request), pool);
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: pool {} has no online CPU; give it CPUs with qrmctl pool set",
+                NameOf(request), pool);
 }
 
-/// The pools with the container in its; absent where none of them change.
+/// The pools with the container in its pool; absent if none changes.
 StatusOr<std::optional<PoolMap>> PoolsFor(const View& view, const ContainerRequest& request,
                                           const Guest& guest, const NumaMask& hint) {
   if (!IsElastic(view.config, guest.pool)) {
@@ -71,8 +69,8 @@ StatusOr<std::optional<PoolMap>> PoolsFor(const View& view, const ContainerReque
   return std::optional(std::move(pools));
 }
 
-/// How good a node is for a pool that must stay on one: by the CPUs that it gets there, by whether
-/// it is near the pool's devices, and where instances are to be balanced by the CPUs that no other
+/// The rank of a node for a pool that must stay on one. It counts the CPUs that the pool gets
+/// there, and nearness to its devices. For balanced instances it also counts the CPUs that no other
 /// such pool has there.
 using Rank = std::tuple<int, bool, int>;
 

@@ -1,4 +1,4 @@
-// What a container that shares a pool runs on, and what the pools are with it.
+// The CPUs of a container in a pool, and the pools with that container.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@ namespace qrm::cpu {
 
 /// A pool with one more container.
 struct PoolPlace {
-  CpuSet cpus;                   ///< that the container uses, borrowed ones too
-  std::optional<PoolMap> pools;  ///< set when elastic ones change
+  CpuSet cpus;                   ///< that the container uses, with borrowed ones
+  std::optional<PoolMap> pools;  ///< set when elastic pools change
 };
 
-/// The place of the container of `request` in a pool, of which it wants what `guest` says, within
-/// the nodes of `hint` where the pool is to choose one. Errors: kResourceExhausted when the pool
-/// has no CPU of its own even with the container in it, or would leave another without one or below
-/// its minimum; or when it has no room in the place that its rule requires.
+/// The CPUs of the container of `request` in a pool, from which it asks for `guest`; within the
+/// nodes of `hint` if the pool must choose one. Errors: kResourceExhausted if the pool with the
+/// container has no CPU, or no room in its required place. Also if it would leave another pool
+/// without CPUs or below its minimum.
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
                                 const Guest& guest, const NumaMask& hint);
 
-/// The nodes for a container of a pool that must stay on one: that of the pool, else each that has
-/// room for it, preferred where the pool gets most; no preference with other pools. Errors: those
-/// of PlaceInPool.
+/// The nodes for a container of a pool that must stay on one node: the pool's node, else each node
+/// with room. Nodes where the pool gets most are preferred. No preference with other pools. Errors:
+/// those of PlaceInPool.
 StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& guest);
 
 }  // namespace qrm::cpu

@@ -22,7 +22,7 @@ Status Overlap(const std::string& pool, const CpuSet& cpus, const std::string& o
 
 Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) {
   const CpuSet unknown = cpus - view.machine.cpu_set();
-  if (!unknown.Empty() && !IsElastic(view.config, pool)) {  // an elastic one takes others
+  if (!unknown.Empty() && !IsElastic(view.config, pool)) {  // an elastic pool takes other CPUs
     return Overlap(pool, unknown,
                    fmt::format("the machine has {}", ToString(view.machine.cpu_set())));
   }
@@ -41,20 +41,19 @@ Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) 
   const uint64_t containers = ContainersIn(view.state, pool);
   if (cpus.Empty() && containers > 0) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot empty pool {}: {} containers use it; leave it a CPU or remove them", pool,
+                  "cannot empty pool {}: {} containers use it; leave it a CPU or delete them", pool,
                   containers);
   }
   return OkStatus();
 }
 
-/// What tells on disk how a pool was configured: while that stays, it keeps its CPUs. Those of an
-/// elastic pool follow its containers, whatever its bounds are.
+/// A pool's configuration as saved on disk: while it does not change, the pool keeps its CPUs. The
+/// CPUs of an elastic pool follow its containers, whatever its bounds are.
 std::string ConfiguredText(const CpuPluginConfig& config, const std::string& pool) {
   return IsElastic(config, pool) ? "elastic" : ToString(config.pools.at(pool).cpus);
 }
 
-/// Takes from elastic pools the CPUs that are reserved, isolated or in a pool of one size, as
-/// configured now.
+/// Takes from elastic pools the CPUs that are now reserved, isolated or in a pool of fixed size.
 void YieldToFixed(const CpuPluginConfig& config, PoolMap& pools) {
   CpuSet fixed = config.reserved | config.isolated;
   for (const auto& [name, cpus] : pools) {
@@ -65,7 +64,7 @@ void YieldToFixed(const CpuPluginConfig& config, PoolMap& pools) {
   }
 }
 
-/// What was saved of advice; what cannot be read is not advised.
+/// The saved advice; unreadable advice is dropped.
 PoolSizes ReadAdvised(const nlohmann::json& saved) {
   PoolSizes advised;
   const auto written = saved.find("advised");
@@ -122,7 +121,7 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
     }
     if (IsElastic(view.config, name)) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot set pool {}: it is as large as its containers ask for; change "
+                    "cannot set pool {}: it is elastic, and its containers set its size; change "
                     "pools.{}.size in the configuration",
                     name, ConfiguredName(name));
     }
@@ -143,8 +142,8 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
   const auto wanted = cpus_by_pool.find(kDefaultPool);
   if (wanted != cpus_by_pool.end() && wanted->second != left) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot set pool {} to {}: it is what the others leave, which is {}; set the "
-                  "others",
+                  "cannot set pool {} to {}: it has the CPUs that other pools leave, which are {}; "
+                  "set the other pools",
                   kDefaultPool, ToString(wanted->second), ToString(left));
   }
   return pools;
@@ -169,8 +168,7 @@ std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved) {
 
 StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string& text) {
   Status unreadable =
-      Errorf(StatusCode::kDataLoss,
-             "cannot read the saved pools: '{}' is not what was saved; set the pools again", text);
+      Errorf(StatusCode::kDataLoss, "cannot read the saved pools; set the pools again: '{}'", text);
   const nlohmann::json saved = nlohmann::json::parse(text, nullptr, false);
   if (!saved.is_object() || !saved.contains("pools") || !saved["pools"].is_object()) {
     return unreadable;

@@ -1,4 +1,4 @@
-// Named pools: what makes a set of them valid, resizing them, and their text form on disk.
+// Named pools: checks, resizing, and their text form on disk.
 #pragma once
 
 #include <string>
@@ -10,28 +10,28 @@
 
 namespace qrm::cpu {
 
-/// OK when `pools` are within the machine and apart from each other, from the reserved and from the
-/// exclusive CPUs, when none that containers use is empty, and when the default pool is not.
-/// Errors: kInvalidArgument naming the pool and the CPUs.
+/// OK when `pools` are within the machine, and overlap neither each other nor reserved or exclusive
+/// CPUs. Pools with containers and the default pool must have CPUs. Errors: kInvalidArgument with
+/// the pool and the CPUs.
 Status CheckPools(const View& view, const PoolMap& pools);
 
-/// The pools with those of `cpus_by_pool` changed; elastic ones give way and take other CPUs.
-/// kDefaultPool may be among them when it is what the others leave. Errors: kInvalidArgument for an
-/// unknown or elastic pool, and those of CheckPools.
+/// The pools with the changes of `cpus_by_pool`; elastic pools make way and take other CPUs.
+/// kDefaultPool is allowed in it if it has the CPUs that the other pools leave. Errors:
+/// kInvalidArgument for an unknown or elastic pool, and those of CheckPools.
 StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool);
 
-/// What survives a restart.
+/// The part of the pools' state that survives a restart.
 struct SavedPools {
   PoolMap pools;
   CpuSet retiring;    ///< that containers of pools may still run on, though no pool has them
-  PoolSizes advised;  ///< what pools asked for because somebody advised it
+  PoolSizes advised;  ///< what pools asked for by advice
 };
 
-/// The pools as text: the size of each beside its configured one.
+/// The pools as text: the CPUs of each pool, and its configuration.
 std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved);
 
-/// The pools of such a text; a pool whose configuration changed since has its configured CPUs, and
-/// an elastic one that is new has none.
+/// Reads such a text. A pool whose configuration changed has its configured CPUs, and a new elastic
+/// pool has none.
 /// Errors: kDataLoss when `text` cannot be read.
 StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string& text);
 

@@ -1,4 +1,4 @@
-// Chooses NUMA nodes for pools, and shares each region among those that have no other.
+// Chooses NUMA nodes for pools, and divides each region among the pools that have no other.
 #include "plugins/cpu/regions.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool PacksNodes(const View& view, const std::string& pool) {
          config->instances->fill == InstanceRule::Fill::kPacked;
 }
 
-/// Those of `shared` that are of the kind, and near the devices, that `rule` requires.
+/// The CPUs of `shared` of the kind, and near the devices, that `rule` requires.
 CpuSet KindOf(const Machine& machine, const PlaceRule& rule, const CpuSet& shared) {
   CpuSet cpus = rule.core_required ? shared & CpusOfKind(machine, rule.core) : shared;
   if (rule.near_required) {
@@ -33,7 +33,7 @@ CpuSet KindOf(const Machine& machine, const PlaceRule& rule, const CpuSet& share
   return cpus;
 }
 
-/// The node with most of `cpus`; the lowest number of several.
+/// The node with most of `cpus`; the lowest number of equal ones.
 std::optional<int> NodeOfMost(const Machine& machine, const CpuSet& cpus) {
   std::optional<int> best;
   int most = 0;
@@ -55,15 +55,15 @@ using AskedByNode = std::map<int, Asked>;
 
 /// A pool that has no node yet.
 struct Homeless {
-  CpuSet may;  ///< what it may have
+  CpuSet may;  ///< the CPUs that it may have
   const PoolAsk& ask;
   bool packs;
   NumaMask hint;  ///< nodes that were chosen for it; empty: any
   NumaMask near;  ///< nodes that it prefers; empty: none
 };
 
-/// Where it has what is requested of it; there, if it can be, near to its devices, and what it
-/// wishes for; and of several such nodes the first, or the one with most room, as its rule says.
+/// A node with the requested CPUs, if possible near the pool's devices and with the CPUs that it
+/// wishes for. Of several such nodes, the first or the one with most room, as the rule says.
 std::optional<int> ChooseHome(const Machine& machine, const Homeless& pool,
                               const AskedByNode& asked) {
   std::optional<int> best;
@@ -96,7 +96,7 @@ void StayOn(const Machine& machine, int node, const PoolAsk& ask, CpuSet& region
   asked[node].wish += ask.wish;
 }
 
-/// What containers request of pools that have no CPUs but those of `region`.
+/// What containers request from pools that can only have CPUs of `region`.
 int RequestedWithin(const PoolAsks& asks, const Regions& regions, const CpuSet& region) {
   int requested = 0;
   for (const auto& [name, ask] : asks) {
@@ -105,7 +105,7 @@ int RequestedWithin(const PoolAsks& asks, const Regions& regions, const CpuSet& 
   return requested;
 }
 
-/// Each region once, the smallest first.
+/// The different regions, the smallest first.
 std::vector<CpuSet> Distinct(const Regions& regions) {
   std::vector<CpuSet> distinct;
   for (const auto& [name, region] : regions) {
@@ -202,7 +202,7 @@ PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
                       const std::map<std::string, PoolHeld>& held, int capacity) {
   for (const CpuSet& region : Distinct(regions)) {
     if (region.Count() >= capacity) {
-      break;  // what all share bounds it
+      break;  // limited by what all pools share
     }
     PoolAsks within;
     for (const auto& [name, ask] : asks) {
@@ -222,7 +222,7 @@ PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
 }
 
 int LargestRegion(const Machine& machine, PlaceRule rule, const CpuSet& shared) {
-  rule.near_required = rule.near_required && !rule.NearResources();  // those may be anywhere
+  rule.near_required = rule.near_required && !rule.NearResources();  // resources may be anywhere
   const CpuSet may = KindOf(machine, rule, shared);
   if (!rule.numa_required) {
     return may.Count();
@@ -240,8 +240,8 @@ Status CheckRegion(const View& view, const PoolAsks& asks, const Regions& region
   const CpuSet& region = regions.at(pool);
   if (rule.near_required && rule.near_nodes.Empty()) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "pool {} wants CPUs near {}, and kubelet told of no such device of the pod whose "
-                  "NUMA node is known; have the pod request one, or require less",
+                  "pool {} wants CPUs near {}, but kubelet reported no such device of the pod on a "
+                  "known NUMA node; have the pod request one, or require less",
                   pool, fmt::join(rule.near, ", "));
   }
   if ((!rule.numa_required && !rule.core_required && !rule.near_required) ||

@@ -1,4 +1,4 @@
-// Computes what is free for a container, and tells why that is not enough.
+// Computes the free CPUs for a container, and explains why they are not enough.
 #include "plugins/cpu/room.h"
 
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@ placement::TenantsByNode TenantsOf(const View& view) {
   return tenants;
 }
 
-/// CPUs that a container may get: all of a kind, and those of them that are free.
+/// CPUs that a container may get: all CPUs of a kind, and the free part.
 struct Supply {
   CpuSet all;
   CpuSet free;
@@ -45,23 +45,23 @@ Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& ow
   return room;
 }
 
-/// Whether a container could take all CPUs that the default pool, `pool`, has.
+/// Whether a container could take all CPUs of the default pool, `pool`.
 bool CouldEmpty(const View& view, const Room& room, const ExclusiveRule& rule, const CpuSet& pool) {
   const bool at_once =
       rule.numa != placement::NumaSpan::kOne || view.machine.NodesOf(pool).Count() == 1;
   return !pool.Empty() && pool.Count() <= room.count && pool.IsSubsetOf(room.free) && at_once;
 }
 
-/// Takes a CPU of the default pool out of `room` where a container could take its last one; with
-/// whole cores its core, one with few others.
+/// Removes a CPU of the default pool from `room` if a container could take its last one. With whole
+/// cores, removes that CPU's core, preferably one with few CPUs of other owners.
 void LeaveDefaultPoolOne(const View& view, const ExclusiveRule& rule, Room& room) {
   const CpuSet pool = PoolCpus(view, kDefaultPool) - view.offline;
-  const bool sized = view.state.pools.contains(kDefaultPool);  // then nobody takes its CPUs
+  const bool sized = view.state.pools.contains(kDefaultPool);  // then it loses no CPUs
   if (sized || view.config.default_pool != kDefaultPool || !CouldEmpty(view, room, rule, pool)) {
     return;
   }
   CpuSet least;
-  const CpuSet others = pool - HeldBefore(view);  // the container grows and keeps what it has
+  const CpuSet others = pool - HeldBefore(view);  // a container that grows keeps its CPUs
   for (const int cpu : others.Empty() ? pool : others) {
     const CpuSet lost = rule.whole_cores ? view.machine.CoresOf({cpu}) & room.free : CpuSet{cpu};
     least = least.Empty() || lost.Count() < least.Count() ? lost : least;
@@ -77,14 +77,14 @@ Supply UsualSupply(const View& view) {
           .free = LeftCpus(view)};
 }
 
-/// How many CPUs of what a container wants.
+/// A number of CPUs, and the supply that they are to come from.
 struct Wanted {
   int count = 0;
   const Supply& supply;
 };
 
 /// Adds the room that elastic pools make beside `wanted.supply`, if they can make any. Containers
-/// may still run on what pools gave up before, as on what they give up now: the manager moves both.
+/// may still run on CPUs that pools gave up before or give up now: the manager moves both.
 void AddRoomOfPools(View view, const ContainerRequest& request, const OwnRule& own,
                     const Wanted& wanted, std::vector<Room>& rooms) {
   if (!HasElasticPools(view.config)) {
@@ -105,7 +105,7 @@ void AddRoomOfPools(View view, const ContainerRequest& request, const OwnRule& o
   LeaveDefaultPoolOne(view, own.rule, room);
 }
 
-/// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
+/// "node 0: occupied by storage-service, node 1: 4 free", for errors.
 std::string Describe(const View& view, const Room& room) {
   const placement::TenantsByNode tenants = TenantsOf(view);
   std::vector<std::string> parts;
@@ -114,7 +114,7 @@ std::string Describe(const View& view, const Room& room) {
       parts.push_back(fmt::format("node {}: {:.0f} free", node, free));
       continue;
     }
-    parts.push_back(fmt::format("node {}: {} stands there", node,
+    parts.push_back(fmt::format("node {}: occupied by {}", node,
                                 placement::NameOfEnemy(tenants.at(node), room.tenant)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -155,12 +155,11 @@ std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, con
 
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
               const NumaMask& within) {
-  return Errorf(
-      StatusCode::kResourceExhausted,
-      "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {} ({}); remove a pod or "
-      "ask for fewer CPUs",
-      NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)), room.count,
-      placement::NameOf(room.tenant), Describe(view, room));
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {}; request fewer CPUs "
+                "or delete a pod ({})",
+                NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
+                room.count, placement::NameOf(room.tenant), Describe(view, room));
 }
 
 }  // namespace qrm::cpu

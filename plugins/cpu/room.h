@@ -1,4 +1,4 @@
-// What the machine has for one container that wants CPUs of its own.
+// The CPUs that the machine has for one container with exclusive CPUs.
 #pragma once
 
 #include <string>
@@ -13,36 +13,36 @@
 
 namespace qrm::cpu {
 
-/// How a container gets CPUs of its own, as whom, and beside which pool (empty: none).
+/// How a container gets exclusive CPUs, its role there, and its further pool (empty: none).
 struct OwnRule {
   const ExclusiveRule& rule;
   const std::string& role;
   const std::string& plus;
 };
 
-/// CPUs that the container may get, and where.
+/// CPUs that the container may get, and their nodes.
 struct Room {
-  int count = 0;  ///< of CPUs that it wants
+  int count = 0;  ///< of CPUs that it needs
   placement::Tenant tenant;
   CpuSet all;       ///< CPUs of the kind that it gets
-  CpuSet free;      ///< those that it may take
-  CpuSet reusable;  ///< those of them that containers of its pod have which never run beside it
-  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
+  CpuSet free;      ///< the part that it may take
+  CpuSet reusable;  ///< the part that containers of its pod have which never run at the same time
+  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or that it does not tolerate
   NodeAmounts amounts;
-  bool of_pools = false;  ///< elastic pools give some of `free` up
+  bool of_pools = false;  ///< elastic pools give up a part of `free`
 };
 
-/// What there is but for isolated CPUs; then that, and what elastic pools have beyond their
-/// containers' requests. These leave such CPUs when the container starts.
+/// The CPUs that are not isolated; then also those that elastic pools have beyond their containers'
+/// requests. The latter leave their pools when the container starts.
 std::vector<Room> UsualRooms(const View& view, const ContainerRequest& request, const OwnRule& own,
                              int count);
 
-/// Where the container may get its CPUs from, the best first.
+/// The CPUs that the container may get, the best first.
 std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, const OwnRule& own,
                           int count);
 
-/// kResourceExhausted, naming what each node has free and who bars it. `within`: the nodes that
-/// were looked at; empty: all.
+/// kResourceExhausted with the free CPUs of each node, and the roles that exclude the container.
+/// `within`: the nodes that were searched; empty: all.
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
               const NumaMask& within);
 

@@ -1,4 +1,4 @@
-// Computes who has which CPUs.
+// Computes the owners of CPUs.
 #include "plugins/cpu/state.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kMilliPerCpu = 1000;
 
-/// What a container that holds CPUs tolerates as its neighbours; one whose role is no longer
-/// configured tolerates everyone, so that only the others' rules count.
+/// Which neighbours a container with CPUs tolerates. If its role is no longer configured, it
+/// tolerates all, so that only the rules of its neighbours count.
 placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
   placement::Tenant tenant = {.pod_uid = request.key.pod_uid, .role = request.pod_role};
   const StatusOr<Placement> placement = Classify(config, request);
@@ -33,8 +33,8 @@ placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest
   return tenant;
 }
 
-/// The pool of a container that runs shared, empty for one that is left alone, whatever today's
-/// configuration would do with it.
+/// The pool of a container that shares, whatever the current configuration says; empty if its CPUs
+/// are not changed.
 std::string PoolOf(const CpuPluginConfig& config, const ContainerRequest& request) {
   const StatusOr<Placement> placement = Classify(config, request);
   return placement.ok() && !placement->exclusive ? placement->pool : config.default_pool;
@@ -56,7 +56,7 @@ class Rebuilder {
     const CpuSet had = CpuSet::Parse(grant.allocation->value).value_or(CpuSet());
     const CpuSet cpus = (had & machine_.cpu_set()) - TakenFrom(grant.request);
     if (cpus != had) {
-      result_.repairs.push_back(fmt::format("{} keeps {} of its CPUs '{}'; the others are gone",
+      result_.repairs.push_back(fmt::format("{} keeps {} of its CPUs '{}'; the others are lost",
                                             NameOf(grant.request), cpus.Count(),
                                             grant.allocation->value));
     }
@@ -86,8 +86,8 @@ class Rebuilder {
   Rebuilt Finish() && {
     for (auto& [name, cpus] : result_.state.pools) {
       if (cpus.Intersects(taken_)) {
-        result_.repairs.push_back(fmt::format("pool {} is without CPUs {}, which containers own",
-                                              name, ToString(cpus & taken_)));
+        result_.repairs.push_back(fmt::format("pool {} loses CPUs {}, which are exclusive", name,
+                                              ToString(cpus & taken_)));
         cpus -= taken_;
       }
     }
@@ -95,8 +95,8 @@ class Rebuilder {
   }
 
  private:
-  /// The pool that a container with CPUs of its own uses, too; the default one for a pool that is
-  /// no longer there.
+  /// The pool that a container with exclusive CPUs also uses; the default pool if that pool no
+  /// longer exists.
   Guest BesideOf(const sdk::Grant& grant) const {
     const std::string& pool = grant.allocation->shares_of;
     return IsPool(pool) ? FractionOf(config_, grant.request, pool) : Guest{.pool = kDefaultPool};
@@ -107,7 +107,7 @@ class Rebuilder {
   }
 
   void AddShared(const sdk::Grant& grant) {
-    // Where it was led to had no room.
+    // Set if the container's target had no room.
     const std::string& instead = grant.allocation->shares_of;
     std::string pool = IsPool(instead) ? instead : PoolOf(config_, grant.request);
     if (!pool.empty()) {
@@ -117,7 +117,7 @@ class Rebuilder {
     }
   }
 
-  /// What others own and the container may not have too.
+  /// CPUs of other containers that this container may not share.
   CpuSet TakenFrom(const ContainerRequest& request) const {
     CpuSet taken;
     for (const auto& [key, holding] : result_.state.exclusive) {

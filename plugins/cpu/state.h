@@ -1,4 +1,4 @@
-// Who has which CPUs: a value, rebuilt from grants and saved pools.
+// The owners of CPUs: a value, rebuilt from grants and saved pools.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,25 @@ using PoolMap = std::map<std::string, CpuSet>;
 /// A container that uses a pool.
 struct Guest {
   std::string pool;
-  int64_t milli_cpus = 0;   ///< that it requests of the pool
-  int64_t milli_limit = 0;  ///< the most that it may use of it; without a limit what it requests
-  NumaMask near;            ///< where the devices are that the pool is to be near to for it
+  int64_t milli_cpus = 0;   ///< that it requests from the pool
+  int64_t milli_limit = 0;  ///< the most that it may use of it; without a limit, its request
+  NumaMask near;            ///< the nodes of the devices that the pool is to be near for it
   ContainerType type = ContainerType::kMain;
-  double lost = 0;  ///< CPUs of its own that the machine no longer has
+  double lost = 0;  ///< exclusive CPUs that the machine no longer has
 
   bool operator==(const Guest&) const = default;
 };
 
-/// The CPUs of one container, and who it is to its neighbours.
+/// The CPUs of one container, and what its neighbours must know.
 struct Holding {
   CpuSet cpus;
-  CpuSet grown;  ///< those of them that it gives up when it shrinks; the others are its baseline
+  CpuSet grown;  ///< the part that it gives up when it shrinks; the rest is its baseline
   placement::Tenant tenant;
   ContainerType type = ContainerType::kMain;
-  CpuSet may_share;        ///< CPUs that it uses beside its own while a pool has them; empty: none
-  Guest beside;            ///< that pool, and what it requests of it
-  bool by_driver = false;  ///< a compute driver gave them, not the rules of this plugin
-  double lost = 0;         ///< how many CPUs of its own the machine no longer has
+  CpuSet may_share;        ///< CPUs that it also uses while a pool has them; empty: none
+  Guest beside;            ///< that pool, and what it requests from it
+  bool by_driver = false;  ///< a compute driver chose them, not the rules of this plugin
+  double lost = 0;         ///< how many exclusive CPUs the machine no longer has
 
   bool Shares() const { return !may_share.Empty(); }
   CpuSet Baseline() const { return cpus - grown; }
@@ -51,51 +51,50 @@ struct Holding {
 /// "container c of pod ns/p", as error messages name it.
 std::string NameOf(const ContainerRequest& request);
 
-/// What a container asks of a pool.
+/// What a container asks a pool for.
 Guest GuestOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool);
-/// What a container with whole CPUs of its own asks of a pool beside them.
+/// What a container with whole exclusive CPUs asks a pool for in addition.
 Guest FractionOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool);
 
-/// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine;
-/// two containers own the same CPU only when they run in turn.
+/// All allocations. Invariant: pools and exclusive CPUs are disjoint and within the machine; two
+/// containers own the same CPU only when they run in turn.
 struct CpuState {
   PoolMap pools;
   std::map<ContainerKey, Holding> exclusive;
-  std::map<ContainerKey, Guest> shared;  ///< without those whose CPUs are not touched
+  std::map<ContainerKey, Guest> shared;  ///< without containers whose CPUs are not changed
 
   bool operator==(const CpuState&) const = default;
 };
 
 class PlanMemo;
 
-/// What a decision is made of; all of it outlives the view.
+/// The input of a decision; all of it outlives the view.
 struct View {
   const Machine& machine;
   const CpuPluginConfig& config;
   const CpuState& state;
   const StaticCpuPolicy* static_policy = nullptr;  ///< set when the configuration asks for it
   CpuSet offline;                     ///< CPUs of the machine that nothing can run on now
-  const CpuLayout* layout = nullptr;  ///< of the machine; null: it is made for each request
+  const CpuLayout* layout = nullptr;  ///< of the machine; null: made for each request
   CpuSet retiring;           ///< that containers of pools may still run on, though no pool has them
-  PlanMemo* memo = nullptr;  ///< of plans by this state; null: none is kept
-  const PoolSizes* advised = nullptr;  ///< what pools ask for instead of their containers
-  /// What the container that is placed has had until now, without CPUs where it shared; null for
-  /// one that is new.
+  PlanMemo* memo = nullptr;  ///< of plans from this state; null: none
+  const PoolSizes* advised = nullptr;  ///< what pools ask for in place of their containers
+  /// What the container had until now, without CPUs if it shared; null for a new container.
   const Holding* former = nullptr;
 };
 
-/// What the container that is placed has had for itself until now.
+/// The exclusive CPUs that the container had until now.
 CpuSet HeldBefore(const View& view);
 
 /// `view` of another state, which outlives it; without a memo.
 View WithState(View view, const CpuState& state);
 
-/// The pools as configured, and nothing given.
+/// The configured pools, without allocations.
 CpuState InitialState(const CpuPluginConfig& config);
 
 CpuSet ExclusiveCpus(const CpuState& state);
 
-/// Calls `use` with each container that uses a pool, and what it asks of it.
+/// Calls `use` with each container that uses a pool, and what it asks the pool for.
 template <typename Use>
 void ForEachGuest(const CpuState& state, const Use& use) {
   for (const auto& [key, guest] : state.shared) {
@@ -108,38 +107,38 @@ void ForEachGuest(const CpuState& state, const Use& use) {
   }
 }
 
-/// The number of containers that use `pool`, those beside CPUs of their own among them.
+/// The number of containers that use `pool`, including those with exclusive CPUs beside it.
 uint64_t ContainersIn(const CpuState& state, const std::string& pool);
 
 /// The CPUs that are neither reserved, isolated nor exclusive: those that pools may have.
 CpuSet ShareableCpus(const View& view);
 
-/// Those of them that are in no named pool: those that may become exclusive.
+/// The part of these in no named pool: CPUs that may become exclusive.
 CpuSet LeftCpus(const View& view);
 
-/// The CPUs that init containers of the pod of `key` hold and none of its others but `key` itself:
-/// a container that starts after them may have them too. Source: Kubernetes 1.36, static policy,
-/// updateCPUsToReuse. An init container that runs again, before the others do, may have those of
-/// the main one.
+/// The CPUs that init containers of the pod of `key` have, but none of its other containers except
+/// `key` itself. A container that starts after them may have these CPUs, too. Source: Kubernetes
+/// 1.36, static policy, updateCPUsToReuse. An init container that runs again, before the others do,
+/// may have those of the main container.
 CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key, ContainerType type);
 
-/// Whether a container that runs without a record keeps the CPUs that it has: as many as it asks
-/// for, of `free`, and within `hint` (empty nodes: anywhere).
+/// Whether a running container without a record keeps its CPUs: as many as it requests, of `free`,
+/// and within `hint` (empty nodes: anywhere).
 bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,
                   const NumaMask& hint);
 
 /// The CPUs of a named pool, of kDefaultPool or of kReservedPool; empty for an unknown one.
 CpuSet PoolCpus(const View& view, const std::string& pool);
 
-/// A rebuilt state, and what had to be repaired, one sentence each.
+/// A rebuilt state, and one sentence for each repair.
 struct Rebuilt {
   CpuState state;
   std::vector<std::string> repairs;
 };
 
-/// The state after a restart: containers keep the CPUs they have. Where the configuration or the
-/// machine changed meanwhile, their CPUs leave the pools, and CPUs that are gone leave them.
-/// Elastic pools grow to what their containers need, or `advised` says instead.
+/// The state after a restart: containers keep their CPUs. If the configuration or the machine
+/// changed, these CPUs leave the pools, and containers lose CPUs that no longer exist. Elastic
+/// pools grow to what their containers need, or to `advised` instead.
 Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap pools,
                 const sdk::Grants& grants, const PoolSizes& advised);
 

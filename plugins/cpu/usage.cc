@@ -1,4 +1,4 @@
-// Compares what pools have with what is asked of them.
+// Compares the CPUs of pools with what containers ask them for.
 #include "plugins/cpu/usage.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Clip ClipOf(const PoolAsk& ask, int size) {
   return ask.sought > ask.max ? Clip::kMax : Clip::kNothing;
 }
 
-/// The CPUs of pools that others use, too.
+/// The CPUs of pools that others also use.
 CpuSet LentCpus(const View& view) {
   CpuSet borrowed;
   for (const auto& [name, cpus] : Borrow(view, view.state.pools)) {
@@ -65,7 +65,7 @@ StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine
                            const sdk::Grants& grants) {
   QRM_ASSIGN_OR_RETURN(const FittingConfig fitting, FitCpuConfig(machine, config));
   CpuState state = Rebuild(machine, fitting.config, pools, grants, {}).state;
-  pools.merge(state.pools);  // those that nobody keeps yet
+  pools.merge(state.pools);  // adds pools that are not saved
   state.pools = std::move(pools);
   const View view{machine, fitting.config, state, nullptr, machine.OfflineNow()};
   CpuUsage usage{.idle = IdleCpus(view), .lent = LentCpus(view)};

@@ -1,4 +1,4 @@
-// How pools and NUMA nodes stand, for those who watch a node.
+// The state of pools and NUMA nodes, for monitoring.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace qrm::cpu {
 
-/// What an elastic pool's containers ask for, those of all its instances together.
+/// What the containers of an elastic pool ask for, in all its instances together.
 struct PoolUsage {
   enum class Clip : uint8_t {
-    kNothing,  ///< it has what they ask for
-    kMax,      ///< they ask for more than it may have
-    kRoom,     ///< it may have more, and there is not enough
+    kNothing,  ///< the pool has what they ask for
+    kMax,      ///< they ask for more than the pool may have
+    kRoom,     ///< the pool may have more, but there are not enough CPUs
   };
-  int wished = 0;  ///< CPUs; those of the pool's `min` among them
+  int wished = 0;  ///< CPUs, including the pool's `min`
   Clip clipped = Clip::kNothing;
 
   bool operator==(const PoolUsage&) const = default;
@@ -29,15 +29,15 @@ struct PoolUsage {
 
 struct CpuUsage {
   std::map<std::string, PoolUsage> pools;  ///< elastic ones, by configured name
-  CpuSet idle;                             ///< online, and nobody's
-  CpuSet lent;                             ///< of a pool, and used by others, too
-  /// CPUs that batch work can count on, by NUMA node: idle ones, and what pools that lend have
-  /// beyond what their containers request and what they keep.
+  CpuSet idle;                             ///< online, without an owner
+  CpuSet lent;                             ///< of a pool, and also used by others
+  /// CPUs by NUMA node that batch work can count on: idle CPUs, and CPUs of lending pools beyond
+  /// what their containers request and what the pools keep.
   std::map<int, double> headroom;
 };
 
-/// By what was given, and the pools as they are. Errors: those of FitCpuConfig. Cost: that of a
-/// restart of the plugin, O(containers).
+/// By the grants and the current pools. Errors: those of FitCpuConfig. Cost: that of a restart of
+/// the plugin, O(containers).
 StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine, PoolMap pools,
                            const sdk::Grants& grants);
 

@@ -8,7 +8,7 @@
 namespace qrm::memory {
 namespace {
 
-/// What is reserved on each node of the machine.
+/// The reserved memory of each node of the machine.
 std::map<int, MemoryBytes> ReservedOf(const Machine& machine, const MemoryPluginConfig& config) {
   std::map<int, MemoryBytes> reserved;
   for (const NumaNode& node : machine.nodes()) {
@@ -69,8 +69,8 @@ Books::Books(const View& view)
   ShowWhatMoved();
 }
 
-/// Holds what most containers have: ordinary memory of one node, which has what it gave. Nobody
-/// makes way for that. False, and nothing is held, for others.
+/// Handles the most common case: ordinary memory of one node that still has what it gave. Such a
+/// container never makes way. Returns false, and holds nothing, in other cases.
 bool Books::HoldsOnOneNode(const Binding& binding, const MemoryBlock& block) {
   if (block.type != kOrdinaryMemory || block.nodes.Count() != 1) {
     return false;
@@ -86,7 +86,7 @@ bool Books::HoldsOnOneNode(const Binding& binding, const MemoryBlock& block) {
   return true;
 }
 
-/// Of each node what it gave; of hugepages, where nobody noted that, what the nodes have in turn.
+/// The bytes that each node gave; for hugepages without this record, what the nodes have, in order.
 Books::Held Books::HoldByRule(const ContainerKey& key, const Binding& binding,
                               const MemoryBlock& block) {
   Held held{.block = &block};
@@ -118,7 +118,7 @@ Books::Held Books::HoldByStatic(const MemoryBlock& block) {
   return held;
 }
 
-// Who is on one node and has what it was given never makes way, and needs nobody to.
+// A container on one node that has its bytes never makes way, and needs no other to do so.
 void Books::Enter(const Held& held) {
   const bool lacks = held.lack_of_static > 0 || SumOf(held.lack) > 0;
   const auto flow = flows_.find(held.block->type);
@@ -135,7 +135,8 @@ void Books::Enter(const Held& held) {
   }
 }
 
-/// What `node` gave and does not have is had elsewhere, as far as others have room or make way.
+/// Moves bytes that `node` gave and lost to other nodes, as far as these have room or others make
+/// way.
 void Books::MoveLack(const std::string& type, std::size_t holder, int node, uint64_t bytes) {
   const uint64_t moved = flows_.at(type).Grow(holder, bytes);
   const auto counted = table_.at(node).types.find(type);
@@ -164,7 +165,7 @@ bool Books::Fit(const std::vector<MemoryBlock>& blocks) const {
   if (!each || std::count_if(blocks.begin(), blocks.end(), is_ordinary) < 2) {
     return each;
   }
-  // Each of an even split fits for itself; others may have to make way for several of them.
+  // Each block of an even split fits by itself; others may have to make way for several blocks.
   MemoryFlow tried = flows_.at(kOrdinaryMemory);
   return std::all_of(blocks.begin(), blocks.end(), [&](const MemoryBlock& block) {
     return !is_ordinary(block) || tried.Take(block.nodes, block.bytes).has_value();
@@ -197,7 +198,7 @@ std::map<ContainerKey, NodeBytes> Books::Moved(const Bindings& bindings) const {
   for (const auto& [key, holder] : by_rule_) {
     NodeBytes parts = flows_.at(kOrdinaryMemory).PartsOf(holder);
     const auto binding = bindings.find(key);
-    // What a node gave and does not have stays with it.
+    // Bytes that a node gave and lost stay with it.
     if (binding != bindings.end() && binding->second.bytes_by_node != parts &&
         SumOf(binding->second.bytes_by_node) == SumOf(parts)) {
       moved.emplace(key, std::move(parts));

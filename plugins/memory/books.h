@@ -1,4 +1,4 @@
-// What every node of the machine has of each type of memory, who holds it, and whether more fits.
+// The memory of each type on each node, its holders, and whether more fits.
 #pragma once
 
 #include <cstddef>
@@ -16,45 +16,44 @@
 
 namespace qrm::memory {
 
-/// What every node has while nobody holds any of it.
+/// The memory of each node before any container holds some.
 MemoryTable UnusedTable(const Machine& machine, const MemoryPluginConfig& config);
 
-/// Keeps for each type of memory that no union of NUMA nodes is promised more than it has, though
-/// containers may be bound to overlapping sets of them.
+/// Ensures for each type of memory that no union of NUMA nodes is promised more than it has,
+/// although containers may be bound to overlapping sets of nodes.
 ///
 /// Threads: one at a time. Units: bytes.
-/// Cost:    construction O(containers x nodes), more only when a node has less than was given; the
-///          rest as MemoryFlow, where only containers on several nodes count as holders.
+/// Cost: construction O(containers x nodes), more only when a node has less than its allocations;
+/// the rest as MemoryFlow, where only containers on several nodes count as holders.
 class Books {
  public:
   explicit Books(const View& view);
 
-  /// What is free is what nobody holds now, without anybody making way.
+  /// Free is what no container holds now, before any container makes way.
   const MemoryTable& table() const { return table_; }
 
   const MemoryFlows& flows() const { return flows_; }
 
-  /// Whether the nodes have room for all `blocks` together.
+  /// Whether all `blocks` together fit on their nodes.
   bool Fit(const std::vector<MemoryBlock>& blocks) const;
 
-  /// Notes `blocks`, which fit, as held by `key`; returns what each node gives of ordinary memory.
+  /// Records `blocks`, which fit, as held by `key`; returns the ordinary memory of each node.
   NodeBytes Take(const ContainerKey& key, const std::vector<MemoryBlock>& blocks);
 
-  /// The most of `type` that one more container could have within `nodes`.
+  /// The most of `type` that another container could get within `nodes`.
   uint64_t Room(const NumaMask& nodes, const std::string& type) const;
 
-  /// The parts of ordinary memory of containers that rules bound, where they are no longer what
-  /// `bindings` say.
+  /// The parts of ordinary memory of containers bound by rules, where these differ from `bindings`.
   std::map<ContainerKey, NodeBytes> Moved(const Bindings& bindings) const;
 
  private:
-  /// A block before the flows know it.
+  /// A block before it is entered into the flows.
   struct Held {
-    const ContainerKey* by_rule = nullptr;  ///< whose ordinary memory it is; else null
+    const ContainerKey* by_rule = nullptr;  ///< the holder of its ordinary memory; else null
     const MemoryBlock* block;
     NodeBytes parts;
-    NodeBytes lack;               ///< what nodes have given and do not have
-    uint64_t lack_of_static = 0;  ///< that kubelet's table does not know
+    NodeBytes lack;               ///< memory that nodes have given and no longer have
+    uint64_t lack_of_static = 0;  ///< the part that kubelet's table does not know
   };
   struct ByRule {
     ContainerKey key;
@@ -70,7 +69,7 @@ class Books {
 
   MemoryTable table_;
   MemoryFlows flows_;
-  std::vector<ByRule> by_rule_;  // who holds ordinary memory of several nodes
+  std::vector<ByRule> by_rule_;  // holders of ordinary memory of several nodes
 };
 
 }  // namespace qrm::memory

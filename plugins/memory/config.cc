@@ -24,7 +24,7 @@ StatusOr<std::vector<MemoryKind>> ParseKinds(const Section& section) {
   std::vector<MemoryKind> kinds;
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.WordOrWords(kKey));
   if (section.Has(kKey) && words.empty()) {
-    return section.Error(kKey, "names nothing", "name kinds of memory, or leave it out for any");
+    return section.Error(kKey, "is empty", "name kinds of memory, or remove the key for any kind");
   }
   for (const std::string& word : words) {
     QRM_ASSIGN_OR_RETURN(const MemoryKind kind, config::ReadMemoryKind(section, kKey, word));
@@ -62,7 +62,7 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
   for (const std::string& name : nodes.Keys()) {
     const int node = ParseNumber<int>(name).value_or(-1);
     if (node < 0 || node >= NumaMask::kMaxIds) {
-      return nodes.Error(name, "is no NUMA node", "write lines such as `0: 1Gi`");
+      return nodes.Error(name, "is not a NUMA node", "write lines such as `0: 1Gi`");
     }
     if (nodes.IsScalar(name)) {
       QRM_ASSIGN_OR_RETURN(reserved[node][kOrdinaryMemory], nodes.Bytes(name, 0));
@@ -71,7 +71,7 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
     QRM_ASSIGN_OR_RETURN(const Section types, nodes.Child(name));
     for (const std::string& type : types.Keys()) {
       if (type != kOrdinaryMemory && type.rfind("hugepages-", 0) != 0) {
-        return types.Error(type, "is no type of memory", "write memory or hugepages-2Mi");
+        return types.Error(type, "is not a type of memory", "write memory or hugepages-2Mi");
       }
       QRM_ASSIGN_OR_RETURN(reserved[node][type], types.Bytes(type, 0));
     }

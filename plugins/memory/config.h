@@ -23,10 +23,9 @@ namespace qrm::memory {
 struct BindingRule {
   placement::NumaSpan numa = placement::NumaSpan::kOne;
   placement::ShareRule share;
-  /// The kinds of memory that it may have, one at a time, the first that fits before the others;
-  /// empty: any.
+  /// The kinds of memory that it may have, one at a time, in order of preference; empty: any.
   std::vector<MemoryKind> kinds;
-  /// Where its nodes have no room for what it grows to in place, it goes to others.
+  /// Whether it moves to other nodes if its nodes have no room when it grows in place.
   bool moves = false;
 
   bool operator==(const BindingRule&) const = default;
@@ -34,18 +33,19 @@ struct BindingRule {
 
 struct MemoryPluginConfig {
   uint64_t reserved_bytes_per_node = 0;
-  /// NUMA node -> bytes by type, in place of `reserved_bytes_per_node`.
+  /// NUMA node -> bytes by type; replaces `reserved_bytes_per_node`.
   std::map<int, MemoryBytes> reserved_bytes;
-  std::vector<placement::RoleRule> rules;  ///< who is placed as if it had another role
+  std::vector<placement::RoleRule> rules;  ///< give containers another role
   std::map<std::string, BindingRule> roles;
-  /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
+  /// The part of its NUMA nodes that a container must request to get them exclusively by
+  /// annotation.
   uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
-  /// Guaranteed containers that nothing else binds are bound by kubelet's static policy.
+  /// Kubelet's static policy binds Guaranteed containers that nothing else binds.
   bool by_static_policy = false;
 };
 
 /// Reads the keys of the memory plugin. Errors: kInvalidArgument with file, line, key, value and
-/// what is allowed.
+/// the allowed values.
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const config::Section& section);
 
 }  // namespace qrm::memory

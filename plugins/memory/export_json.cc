@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Bytes of `type` that the container has on `node`; absent when it has none there. Blocks of
-/// several nodes do not say what each gave, so that only ordinary memory is told by node.
+/// Bytes of `type` that the container has on `node`; absent when it has none there. For blocks on
+/// several nodes, only the split of ordinary memory is known.
 std::optional<uint64_t> BytesOn(const Binding& binding, const std::string& type, int node) {
   if (type == kOrdinaryMemory) {
     const auto bytes = binding.bytes_by_node.find(node);

@@ -109,7 +109,7 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   const MemoryTable unused_;
   SavedInits saved_inits_;  ///< between LoadState and Restore
   Bindings bindings_;
-  bool all_have_theirs_ = false;  ///< each grant is what bindings_ says
+  bool all_have_theirs_ = false;  ///< each grant agrees with bindings_
 };
 
 }  // namespace
@@ -127,11 +127,11 @@ StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPlug
                     "reserved-memory",
                     node, ToString(machine.node_mask()));
     }
-    log::Warning("reserved memory left out", {{"missing_node", node}});
+    log::Warning("reserved memory ignored: its NUMA node does not exist", {{"missing_node", node}});
   }
   for (const auto& [role, rule] : config.roles) {
     if (NodesOfKinds(machine, rule.kinds).Empty()) {
-      log::Warning("the machine has no memory of the kinds of a role, whose containers are refused",
+      log::Warning("containers of a role are rejected: the machine has no memory of its kinds",
                    {{"role", role}, {"kinds", TextOf(rule.kinds)}});
     }
   }

@@ -1,4 +1,4 @@
-// The memory plugin: containers bound to NUMA nodes by role, with the bytes of each node accounted.
+// The memory plugin: binds containers to NUMA nodes by role, and accounts for each node's bytes.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace qrm::memory {
 /// The resource name under which the plugin registers.
 inline constexpr char kResource[] = "memory";
 
-/// A plugin that places containers on the NUMA nodes of `machine` as `config` says; a reservation
-/// on a node that the machine lacks is left out with a warning. Errors: kInvalidArgument when it
-/// lacks all nodes with one.
+/// A plugin that places containers on the NUMA nodes of `machine` as `config` says. Reservations on
+/// nodes that the machine lacks are dropped with a warning. Errors: kInvalidArgument when it lacks
+/// all nodes with a reservation.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPluginConfig& config,
                                                                 const Machine& machine);
 

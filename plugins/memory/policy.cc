@@ -28,8 +28,8 @@ uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-/// The spot to bind to: one that `hint` names when it fits, else the best one within it; among
-/// several that it names the one on `held`.
+/// The spot to bind to: a spot that `hint` names, if it fits, else the best one within the hint. If
+/// the hint names several, the one on `held`.
 std::optional<Spot> ChooseSpot(const std::vector<Spot>& fitting, const TopologyHint& hint,
                                const NumaMask& held) {
   const auto is_named = [&](const Spot& spot) {
@@ -54,7 +54,7 @@ std::optional<Spot> ChooseSpot(const std::vector<Spot>& fitting, const TopologyH
                    Spot{within->nodes, {.nodes = within->hint.nodes, .preferred = hint.preferred}});
 }
 
-/// OK when the request fills the nodes that the pod itself wants others kept off.
+/// OK when the request fills the nodes that the pod wants to have exclusively.
 Status CheckFilled(const View& view, const ContainerRequest& request, const Room& room,
                    const NumaMask& nodes) {
   placement::Fill fill{.asked = request.quantity(),
@@ -90,7 +90,7 @@ std::optional<BindingRule> RuleOfQos(const QosRequest& qos) {
                      .share = {.anyone = !qos.numa_exclusive}};
 }
 
-/// As TenantOf, of a container that is classified.
+/// As TenantOf, for a classified container.
 Tenant TenantIn(const Placement& placement, const ContainerRequest& request) {
   return {.pod_uid = request.key.pod_uid,
           .role = placement.role,
@@ -98,7 +98,7 @@ Tenant TenantIn(const Placement& placement, const ContainerRequest& request) {
                                               : placement::ShareRule{.anyone = true}};
 }
 
-/// What the static policy is asked for the container.
+/// The request to the static policy for the container.
 StaticMemoryRequest StaticRequest(const View& view, const ContainerRequest& request,
                                   MemoryBytes bytes) {
   StaticMemoryRequest asked{.bytes = std::move(bytes)};
@@ -109,7 +109,7 @@ StaticMemoryRequest StaticRequest(const View& view, const ContainerRequest& requ
   return asked;
 }
 
-/// The nodes of which the container may have something.
+/// The nodes whose memory the container may have.
 MemoryTable OpenNodes(const Room& room) {
   MemoryTable table = room.books.table();
   for (const int node : room.barred) {
@@ -144,7 +144,7 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
   return HintList(placement::KeptOrAll(std::move(hints), request.runs_near));
 }
 
-/// Shrinks what the ended init containers hold by what `blocks` use again.
+/// Reduces what ended init containers hold by what `blocks` reuse.
 std::map<ContainerKey, std::vector<MemoryBlock>> ShrinkInits(const View& view,
                                                              const ContainerRequest& request,
                                                              std::vector<MemoryBlock> blocks) {
@@ -159,8 +159,8 @@ std::map<ContainerKey, std::vector<MemoryBlock>> ShrinkInits(const View& view,
   return inits;
 }
 
-/// Notes in `binding` how much ordinary memory each node gives once the init containers of
-/// `decision` hold less, and in `decision` who makes way for that.
+/// Sets in `binding` how much ordinary memory each node gives, once the init containers of
+/// `decision` hold less. Sets in `decision` which containers make way for that.
 void TakeParts(const View& view, const ContainerKey& key, Binding& binding, Decision& decision) {
   Bindings others = view.bindings;
   for (const auto& [init, blocks] : decision.inits) {
@@ -195,8 +195,8 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   return decision;
 }
 
-/// The nodes for a container that is bound already and asks for something else: its own, as long as
-/// they do; else, where `rule` lets it move, those that do, with its own among them if possible.
+/// The nodes for a bound container whose request changed: its own nodes if they have room.
+/// Otherwise, if `rule` lets it move, other nodes with room, including its own if possible.
 StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& request,
                                 const BindingRule& rule, const Tenant& tenant,
                                 const MemoryBytes& bytes) {
@@ -210,7 +210,7 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
   }
   std::vector<Spot> fitting = FittingSpots(view.machine, room, need);
   if (fitting.empty()) {
-    return stays;  // which refuses it, with what is free there
+    return stays;  // rejects it, with the free memory there
   }
   const auto keeps_own = [&](const Spot& spot) { return own.IsSubsetOf(spot.nodes); };
   if (std::any_of(fitting.begin(), fitting.end(), keeps_own)) {
@@ -284,7 +284,7 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
 
 namespace {
 
-/// A container, by what its place is chosen.
+/// A container, and what its nodes are chosen by.
 struct Newcomer {
   const ContainerRequest& request;
   const Tenant tenant;
@@ -315,7 +315,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   QRM_ASSIGN_OR_RETURN(Placement placement, Classify(view.config, request));
   QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
   if (asked.empty() || (!placement.rule && !placement.by_static_policy)) {
-    return Decision{.allocation = Record(OrdinaryBytes(asked))};  // nobody bars others for nothing
+    return Decision{.allocation = Record(OrdinaryBytes(asked))};  // it must exclude no other
   }
   const Tenant tenant = TenantIn(placement, request);
   QRM_ASSIGN_OR_RETURN(

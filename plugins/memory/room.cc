@@ -1,4 +1,4 @@
-// Searches masks of NUMA nodes by what the books have room for.
+// Searches sets of NUMA nodes for room in the books.
 #include "plugins/memory/room.h"
 
 #include <algorithm>
@@ -29,14 +29,14 @@ placement::TenantsByNode TenantsOf(const Bindings& bindings) {
   for (const auto& [key, binding] : bindings) {
     for (const MemoryBlock& block : binding.blocks) {
       for (const int node : block.nodes) {
-        tenants[node].push_back(&binding.tenant);  // once for each block: that bars no more
+        tenants[node].push_back(&binding.tenant);  // once for each block, which does no harm
       }
     }
   }
   return tenants;
 }
 
-/// The fewest of `amounts` whose sum is `bytes`; more than there are when all are too little.
+/// The fewest of `amounts` with a sum of `bytes`; more than there are if all are too little.
 int FewestOf(std::vector<uint64_t> amounts, uint64_t bytes) {
   std::sort(amounts.rbegin(), amounts.rend());
   uint64_t sum = 0;
@@ -91,8 +91,8 @@ class Search {
   }
 
  private:
-  /// Nodes on which somebody bars the container are no candidates, and of many nodes those that
-  /// have nothing of what it needs.
+  /// Not candidates are nodes with a container that excludes this one and, if there are many nodes,
+  /// nodes without any of the needed memory.
   NumaMask Candidates() const {
     constexpr int kMaxPlainNodes = 12;
     NumaMask candidates;
@@ -109,7 +109,7 @@ class Search {
     return candidates;
   }
 
-  /// No fewer nodes can do: a mask has room for no more than its nodes have one by one.
+  /// Fewer nodes are not enough: a mask has no more room than its nodes have one by one.
   int NarrowestByRoom(const NumaMask& candidates) const {
     int narrowest = 1;
     for (const auto& [type, bytes] : need_.bytes) {
@@ -122,7 +122,7 @@ class Search {
     return narrowest;
   }
 
-  /// As many as an empty machine would need, whoever bars the container from where.
+  /// As many as an empty machine would need, regardless of exclusions.
   int PreferredWidth() const {
     const MemoryTable& table = room_.books.table();
     int width = 1;
@@ -168,10 +168,10 @@ class Search {
   const Room& room_;
   Need need_;
   const NumaMask allowed_;
-  std::map<std::string, std::map<int, uint64_t>> room_of_;  // by type and node, each for itself
+  std::map<std::string, std::map<int, uint64_t>> room_of_;  // by type and single node
 };
 
-/// "4096" or, where hugepages are asked for too, "4096 of memory and 0 of hugepages-1Gi".
+/// "4096" or, if hugepages are also requested, "4096 of memory and 0 of hugepages-1Gi".
 std::string FreeText(const Books& books, const NumaMask& nodes, const MemoryBytes& asked) {
   std::vector<std::string> parts;
   for (const auto& [type, bytes] : asked) {
@@ -191,8 +191,8 @@ std::string AskedText(const MemoryBytes& asked) {
   return parts.empty() ? "0 bytes of memory" : fmt::format("{}", fmt::join(parts, " and "));
 }
 
-/// Whether `nodes` have less together than one by one, since somebody on several of them can make
-/// way on each, but not on all.
+/// Whether `nodes` have less together than one by one: a container on several of them can make way
+/// on each, but not on all.
 bool HaveLessTogether(const Books& books, const NumaMask& nodes, const MemoryBytes& asked) {
   return std::any_of(asked.begin(), asked.end(), [&](const auto& of_type) {
     uint64_t one_by_one = 0;
@@ -317,7 +317,7 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
       parts.push_back(fmt::format("node {}: {} free", id, FreeText(room.books, {id}, asked)));
       continue;
     }
-    parts.push_back(fmt::format("node {}: {} stands there", id,
+    parts.push_back(fmt::format("node {}: occupied by {}", id,
                                 placement::NameOfEnemy(tenants.at(id), room.tenant)));
   }
   if (HaveLessTogether(room.books, open, asked)) {
@@ -325,8 +325,8 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
         fmt::format("nodes {} together: {}", ToString(open), FreeText(room.books, open, asked)));
   }
   return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no allowed NUMA nodes{}{} have {} for {} ({}); "
-                "remove a pod or ask for less",
+                "cannot place {}: no allowed NUMA nodes{}{} have {} for {}; request less or delete "
+                "a pod ({})",
                 NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
                 kinds.empty() ? "" : fmt::format(" with {}", TextOf(kinds)), AskedText(asked),
                 placement::NameOf(room.tenant),

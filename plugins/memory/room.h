@@ -1,5 +1,4 @@
-// Where on the machine one more container that a rule binds has room, and the refusal where it has
-// none.
+// The NUMA nodes with room for another container bound by a rule, and the error if there are none.
 #pragma once
 
 #include <string>
@@ -16,53 +15,53 @@
 
 namespace qrm::memory {
 
-/// What the machine has for one container that is to be bound.
+/// The memory of the machine for one container that is to be bound.
 struct Room {
   placement::Tenant tenant;
-  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
+  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or that it does not tolerate
   Books books;
 };
 
-/// What a rule's container needs.
+/// What a container of a rule needs.
 struct Need {
   placement::NumaSpan span = placement::NumaSpan::kOne;
   std::vector<MemoryKind> kinds;  ///< as BindingRule's
   MemoryBytes bytes;
 };
 
-/// Where a container could be.
+/// Where a container can be.
 struct Spot {
   NumaMask nodes;     ///< that its memory is on
-  TopologyHint hint;  ///< these, or the nodes with CPUs beside them, where its kind is wished
+  TopologyHint hint;  ///< these nodes, or the nodes with CPUs near them if kinds are set
 };
 
 Room FindRoom(const View& view, const placement::Tenant& tenant);
 
-/// What a container that needs `need` holds on `nodes`: the same of each for an even split, else
-/// all of it anywhere within them. Ordinary memory is among it, be it nothing.
+/// The memory of a container with `need` on `nodes`: the same on each for an even split, else all
+/// of it anywhere within them. Ordinary memory is included, even if it is zero.
 std::vector<MemoryBlock> BlocksOn(const NumaMask& nodes, const Need& need);
 
-/// The nodes of `fitting` as spots: themselves, or, for a rule of `kinds`, beside CPUs. One node
-/// that is as near to several is a spot beside each, since strict policies take hints of one node
-/// only.
+/// The nodes of `fitting` as spots: the nodes themselves or, for a rule with `kinds`, near CPUs. A
+/// node that is as near to several nodes with CPUs is one spot for each, since strict policies only
+/// accept hints of one node.
 std::vector<Spot> SpotsOn(const Machine& machine, const std::vector<MemoryKind>& kinds,
                           const TopologyHint& fitting);
 
-/// The spots that could hold `need`, those of each kind of memory in turn: the narrowest first,
-/// among equals the closest; preferred are those as narrow as the nodes' allocatable amounts allow,
-/// of the first kind with room. None when nothing fits. Cost: for each kind that of ClosestMasks
-/// for each width up to the last one worth offering, and for each mask a question to the books.
+/// The spots with room for `need`, by kind of memory: the narrowest first, among equals the
+/// closest. Preferred are those as narrow as the nodes' allocatable amounts allow, of the first
+/// kind with room. None when nothing fits. Cost: for each kind that of ClosestMasks for each width
+/// up to the last useful one, and for each mask a question to the books.
 std::vector<Spot> FittingSpots(const Machine& machine, const Room& room, const Need& need);
 
-/// The hints of `spots` in their order, each set of nodes once.
+/// The hints of `spots` in their order, without duplicates.
 std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots);
 
-/// kResourceExhausted: what each node has for `request`, or who bars it there. `within` are the
-/// nodes that were wished, none for any; `kinds` as BindingRule's.
+/// kResourceExhausted with the room of each node for `request`, or the role that excludes it.
+/// `within`: the requested nodes, none for any; `kinds` as in BindingRule.
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
               const NumaMask& within, const std::vector<MemoryKind>& kinds);
 
-/// The nodes of `machine` whose memory is of one of `kinds`; all when there are none.
+/// The nodes of `machine` whose memory is of one of `kinds`; all nodes if `kinds` is empty.
 NumaMask NodesOfKinds(const Machine& machine, const std::vector<MemoryKind>& kinds);
 
 /// "hbm or dram".

@@ -1,4 +1,4 @@
-// Writes and reads the text form of what init containers still hold.
+// Writes and reads the text form of the memory that init containers still hold.
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
@@ -33,8 +33,8 @@ StatusOr<SavedInits> LoadInits(const std::string& text) {
     }
   } catch (const json::exception& error) {
     return Errorf(StatusCode::kDataLoss,
-                  "cannot read what init containers hold: '{}' is not what was saved: {}; they "
-                  "count with what they were given",
+                  "cannot read the saved memory of init containers, so that their whole requests "
+                  "count: {1}: '{0}'",
                   text, error.what());
   }
   return inits;

@@ -31,8 +31,9 @@ class Rebuilder {
       if (machine_.FindNode(static_cast<int>(node)) != nullptr) {
         binding.bytes_by_node[static_cast<int>(node)] = bytes;
       } else {
-        result_.repairs.push_back(fmt::format("{} loses {} bytes on NUMA node {}, which is gone",
-                                              NameOf(grant.request), bytes, node));
+        result_.repairs.push_back(
+            fmt::format("{} loses {} bytes on NUMA node {}, which no longer exists",
+                        NameOf(grant.request), bytes, node));
       }
     }
     const StatusOr<Placement> placement = Classify(config_, grant.request);
@@ -54,7 +55,8 @@ class Rebuilder {
       const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
       if (amounts.reserved > amounts.allocatable) {
         result_.repairs.push_back(
-            fmt::format("NUMA node {} has given {} bytes and has {} to give now: nothing is free",
+            fmt::format("NUMA node {} has allocated {} bytes, more than its {} allocatable ones: "
+                        "nothing is free",
                         id, amounts.reserved, amounts.allocatable));
       }
     }
@@ -64,7 +66,7 @@ class Rebuilder {
  private:
   enum class Split { kAsItIs, kAnywhere };
 
-  /// What the container was given, wherever it asks for more by now.
+  /// The container's allocation, even if it requests more by now.
   static void AddBlocksOfRule(const sdk::Grant& grant, Split split, Binding& binding) {
     binding.by_rule = true;
     MemoryBlock ordinary{.type = kOrdinaryMemory};
@@ -91,7 +93,7 @@ class Rebuilder {
     const NumaMask nodes = had & machine_.node_mask();
     if (nodes != had && grant.allocation->amount_by_node.empty()) {
       result_.repairs.push_back(
-          fmt::format("{} is no longer bound to NUMA nodes {}, which are gone",
+          fmt::format("{} is no longer bound to NUMA nodes {}, which no longer exist",
                       NameOf(grant.request), ToString(had - nodes)));
     }
     const auto saved = inits_.find(grant.request.key);
@@ -139,7 +141,7 @@ StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {
   for (const auto& [name, amount] : request.requests) {
     if (!(amount >= 0 && amount <= kLargestAmount)) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot place {}: {} is no amount of memory; request bytes from 0 to 2^53",
+                    "cannot place {}: {} is not an amount of memory; request 0 to 2^53 bytes",
                     NameOf(request), amount);
     }
     // A pod may call ordinary memory by another name, which the manager maps to ours.

@@ -1,4 +1,4 @@
-// Whose memory is on which NUMA node: a value, rebuilt from grants.
+// The NUMA nodes of each container's memory: a value, rebuilt from grants.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace qrm::memory {
 
-/// The memory of one bound container, and who it is to its neighbours.
+/// The memory of one bound container, and what its neighbours must know.
 struct Binding {
-  /// Of ordinary memory: for one that a rule bound, as it is split now; else as it was given.
+  /// Ordinary memory: as split now, if a rule bound the container; else as allocated.
   std::map<int, uint64_t> bytes_by_node;
   placement::Tenant tenant;
-  /// What it holds, each anywhere within its nodes; by the static policy a block of each type.
+  /// Its memory, each block anywhere within its nodes; by the static policy a block for each type.
   std::vector<MemoryBlock> blocks;
   bool by_rule = false;  ///< not by the static policy
   ContainerType type = ContainerType::kMain;
@@ -31,15 +31,15 @@ struct Binding {
   bool operator==(const Binding&) const = default;
 };
 
-/// The bound containers. Those that are not bound take no part in the accounting.
+/// The bound containers. Containers that are not bound are not accounted for.
 using Bindings = std::map<ContainerKey, Binding>;
 
-/// What a decision is made of; all of it outlives the view.
+/// The input of a decision; all of it outlives the view.
 struct View {
   const Machine& machine;
   const MemoryPluginConfig& config;
   const Bindings& bindings;
-  const MemoryTable* unused = nullptr;  ///< UnusedTable of these; null: it is counted each time
+  const MemoryTable* unused = nullptr;  ///< UnusedTable of these; null: computed each time
 };
 
 /// `view` of other bindings, which outlive it.
@@ -51,19 +51,19 @@ std::string NameOf(const ContainerRequest& request);
 /// The NUMA nodes that the container is bound to.
 NumaMask NodesOf(const Binding& binding);
 
-/// What every node of the machine has, and what is held of it. Nothing is free of a node that has
-/// less than was given.
+/// The memory of every node of the machine, and how much of it is held. A node with less than its
+/// allocations has nothing free.
 MemoryTable TableOf(const View& view);
 
-/// What the container asks for, by type. Errors: kInvalidArgument for an amount that is no number
-/// of bytes.
+/// What the container requests, by type. Errors: kInvalidArgument for an amount that is not a
+/// number of bytes.
 StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request);
 
-/// The init containers of the pod of `request` that have ended when it starts, in their order.
+/// The init containers of the pod of `request` that have ended when it starts, in order.
 std::vector<ContainerKey> EndedInits(const Bindings& bindings, const ContainerRequest& request);
 
-/// What init containers still hold of the memory that they were given, as text: a grant tells only
-/// what it was. Empty when there are none.
+/// The memory that init containers still hold, as text: a grant only has their first amount. Empty
+/// when there are none.
 std::string SaveInits(const Bindings& bindings);
 
 /// What SaveInits saved.
@@ -71,18 +71,18 @@ using SavedInits = std::map<ContainerKey, MemoryBytes>;
 /// Errors: kDataLoss when `text` cannot be read.
 StatusOr<SavedInits> LoadInits(const std::string& text);
 
-/// A rebuilt state, and what had to be repaired, one sentence each.
+/// A rebuilt state, and one sentence for each repair.
 struct Rebuilt {
   Bindings bindings;
   std::vector<std::string> repairs;
 };
 
-/// The state after a restart: containers keep what they were given, but for NUMA nodes that are
-/// gone. A node that has less than it gave has nothing free.
+/// The state after a restart: containers keep their memory, except on NUMA nodes that no longer
+/// exist. A node with less than its allocations has nothing free.
 Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config, const SavedInits& inits,
                 const sdk::Grants& grants);
 
-/// The allocations that are no longer what `grants` say: those on nodes that are gone.
+/// The allocations that differ from `grants`, because nodes no longer exist.
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const Bindings& bindings,
                                                               const sdk::Grants& grants);
 

@@ -26,8 +26,8 @@ StatusOr<std::string> ParseAddress(const Section& section, const char* key, int 
   std::array<unsigned char, sizeof(in6_addr)> bytes;
   if (!text.empty() && inet_pton(family, text.c_str(), bytes.data()) != 1) {
     return section.Error(
-        key, fmt::format("is '{}', no address", text),
-        family == AF_INET ? "write one such as 192.0.2.7" : "write one such as 2001:db8::7");
+        key, fmt::format("is '{}', which is not an address", text),
+        family == AF_INET ? "write for example 192.0.2.7" : "write for example 2001:db8::7");
   }
   return text;
 }
@@ -38,8 +38,8 @@ StatusOr<std::optional<int>> ParseNode(const Section& section) {
   }
   QRM_ASSIGN_OR_RETURN(const uint64_t node, section.Number("numa-node", 0));
   if (node >= NumaMask::kMaxIds) {
-    return section.Error("numa-node", fmt::format("is {}, no NUMA node", node),
-                         "write the number of one");
+    return section.Error("numa-node", fmt::format("is {}, which is not a NUMA node", node),
+                         "write the number of a NUMA node");
   }
   return std::optional(static_cast<int>(node));
 }
@@ -57,8 +57,8 @@ StatusOr<NicConfig> ParseNic(const Section& section) {
   QRM_ASSIGN_OR_RETURN(nic.ipv6, ParseAddress(section, "ipv6", AF_INET6));
   QRM_ASSIGN_OR_RETURN(nic.netns, section.Text("netns", ""));
   if (!nic.netns.empty() && nic.netns.front() != '/') {
-    return section.Error("netns", fmt::format("is '{}', no absolute path", nic.netns),
-                         "write one such as /var/run/netns/ns1");
+    return section.Error("netns", fmt::format("is '{}', which is not an absolute path", nic.netns),
+                         "write for example /var/run/netns/ns1");
   }
   for (const auto& [key, place] : {std::pair("egress-mbps", &NicConfig::egress_mbps),
                                    std::pair("ingress-mbps", &NicConfig::ingress_mbps)}) {
@@ -77,9 +77,8 @@ StatusOr<std::vector<NicConfig>> ParseNics(const Section& section) {
   for (const Section& item : items) {
     QRM_ASSIGN_OR_RETURN(NicConfig nic, ParseNic(item));
     if (!seen.emplace(nic.netns, nic.interface).second) {
-      return item.Error("interface",
-                        fmt::format("is '{}', which stands there twice", nic.interface),
-                        "keep one, or give them different netns");
+      return item.Error("interface", fmt::format("is '{}', which is listed twice", nic.interface),
+                        "remove one, or set different netns");
     }
     nics.push_back(std::move(nic));
   }
@@ -120,12 +119,12 @@ StatusOr<NicNames> ParseNames(const Section& section) {
     std::string& place = names.*name.place;
     QRM_ASSIGN_OR_RETURN(place, section.Text(name.key, place));
     if (!name.is_good(place)) {
-      return section.Error(name.key, fmt::format("is '{}', no such name", place),
-                           fmt::format("write one such as {}", name.example));
+      return section.Error(name.key, fmt::format("is '{}', which is not a valid name", place),
+                           fmt::format("write for example {}", name.example));
     }
     if (!taken.insert(place).second) {
-      return section.Error(name.key, fmt::format("is '{}', as is another of names", place),
-                           "give each its own");
+      return section.Error(name.key, fmt::format("is '{}', like another key of names", place),
+                           "use different names");
     }
   }
   return names;
@@ -156,7 +155,8 @@ StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
   NicPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.resource, section.Text("resource", config.resource));
   if (!CheckResourceName(config.resource).ok()) {
-    return section.Error("resource", fmt::format("is '{}', no resource name", config.resource),
+    return section.Error("resource",
+                         fmt::format("is '{}', which is not a resource name", config.resource),
                          "write a qualified name such as NIC or example.com/nic");
   }
   QRM_ASSIGN_OR_RETURN(const std::size_t request, section.Choice("request", 0, {"share", "mbps"}));

@@ -1,5 +1,4 @@
-// The nic plugin's configuration: its resource name, the NICs, and how strictly roles want them
-// near.
+// The nic plugin's configuration: its resource name, the NICs, and how near roles require them.
 #pragma once
 
 #include <cstdint>
@@ -24,31 +23,31 @@ struct NicConfig {
   std::string ipv4;
   std::string ipv6;
   std::string netns;  ///< path of its network namespace; empty for the default one
-  /// Units: Mbit/s. 0: not accounted; absent: the NIC's speed, where the request is a bandwidth.
+  /// Units: Mbit/s. 0: not accounted for; absent: the NIC's speed, if the request is a bandwidth.
   std::optional<uint64_t> egress_mbps;
   std::optional<uint64_t> ingress_mbps;
 };
 
-/// How near a container's NIC must be; in the order of the words of the configuration.
+/// How near a container's NIC must be; in the order of the words in configuration files.
 enum class NicAffinity {
   kPreferred,  ///< on the container's NUMA nodes where possible
   kRequired,   ///< on the container's NUMA nodes, or the container is rejected
 };
 
-/// Whose NICs are followed while the plugin runs.
+/// Which NICs are followed while the plugin runs.
 enum class NicFollow {
-  kNone,  ///< read once, and taken for healthy
+  kNone,  ///< read once, and treated as healthy
   kHost,  ///< those of the network namespace that the plugin runs in
-  kAll,   ///< those of other namespaces, too
+  kAll,   ///< also those of other namespaces
 };
 
-/// How a container learns of its NIC. Source of the defaults of the first three: the QoS Resource
-/// Manager proposal, example 3.
+/// How a container learns about its NIC. Source of the defaults of the first three: the QoS
+/// Resource Manager proposal, example 3.
 struct NicNames {
   std::string ipv4_env = "AFFINITY_NIC_ADDR_IPV4";
   std::string ipv6_env = "AFFINITY_NIC_ADDR_IPV6";
   std::string netns_annotation = "kubernetes.io/host-netns-path";
-  std::string problem_annotation = "nic.qrm.io/problem";  ///< what is wrong with it since
+  std::string problem_annotation = "nic.qrm.io/problem";  ///< its problem after the allocation
 };
 
 /// The resource name of the QoS Resource Manager proposal.
@@ -62,16 +61,16 @@ struct NicPluginConfig {
   std::vector<NicConfig> nics;  ///< empty: the machine's own
   NicFollow follow = NicFollow::kHost;
   NicNames names;
-  std::vector<placement::RoleRule> rules;  ///< who is placed as if it had another role
+  std::vector<placement::RoleRule> rules;  ///< give containers another role
   std::map<std::string, NicAffinity> roles;
   NicAffinity affinity = NicAffinity::kPreferred;  ///< of roles that are not in `roles`
 };
 
-/// The namespaces beside the plugin's own that it looks into.
+/// The namespaces that the plugin reads besides its own.
 std::vector<std::string> FollowedNamespaces(const NicPluginConfig& config);
 
-/// Reads the keys of the nic plugin. Errors: kInvalidArgument with file, line, key, value and what
-/// is allowed.
+/// Reads the keys of the nic plugin. Errors: kInvalidArgument with file, line, key, value and the
+/// allowed values.
 StatusOr<NicPluginConfig> ParseNicConfig(const config::Section& section);
 
 }  // namespace qrm::nic

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr char kNoNode[] = "none";  // the key of NICs that are near to no node
+constexpr char kNoNode[] = "none";  // the key of NICs that are near no node
 
 ordered_json BandwidthJson(uint64_t capacity, double used) {
   return {

@@ -1,4 +1,4 @@
-// What the kernel says of network interfaces: values.
+// The kernel's state of network interfaces: values.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace qrm::nic {
 
 /// One interface. Source: rtnetlink(7), SIOCETHTOOL, sysfs.
 struct InterfaceFacts {
-  bool up = false;          ///< somebody wants it to work
-  bool has_link = false;    ///< and it does, as far as the kernel can tell
+  bool up = false;          ///< set up by the administrator
+  bool has_link = false;    ///< and works, as far as the kernel knows
   std::optional<int> node;  ///< NUMA node; absent when firmware does not say
-  uint64_t speed_mbps = 0;  ///< Mbit/s; 0: not known, as of many virtual devices
-  /// In the kernel's order, without link-local ones, which are of no use without the interface.
+  uint64_t speed_mbps = 0;  ///< Mbit/s; 0: not known, as for many virtual devices
+  /// In the kernel's order, without link-local addresses, which are useless without the interface.
   std::vector<std::string> ipv4;
   std::vector<std::string> ipv6;
 
@@ -30,7 +30,7 @@ struct NamespaceFacts {
   bool operator==(const NamespaceFacts&) const = default;
 };
 
-/// By the path of the namespace; "" is this program's own. Of one that is missing nothing is known.
+/// By path of the namespace; "" is the program's own. Nothing is known of a missing namespace.
 using NicFacts = std::map<std::string, NamespaceFacts>;
 
 }  // namespace qrm::nic

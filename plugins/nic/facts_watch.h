@@ -1,4 +1,4 @@
-// Where the nic plugin learns of changes.
+// Reports changes of network interfaces to the nic plugin.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace qrm::nic {
 
-/// Tells of changes from Start until its destruction.
+/// Reports changes from Start until its destruction.
 class FactsWatch {
  public:
   virtual ~FactsWatch() = default;
 
-  /// From now on `on_change` gets all facts, whenever some are not what they were when they were
-  /// told before; from one thread. Called once.
+  /// Calls `on_change` with all facts whenever they changed since the last call; from one thread.
+  /// Called once.
   virtual void Start(std::function<void(const NicFacts&)> on_change) = 0;
 };
 

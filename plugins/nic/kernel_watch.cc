@@ -1,4 +1,4 @@
-// Looks at everything whenever something changed: what a message says would only be part of it.
+// Reads everything again after each change: a message alone would only be a part of it.
 #include "plugins/nic/kernel_watch.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Many links change at once when pods come and go: one look is for all of them.
+/// Many links change at once when pods come and go: one reading covers them all.
 constexpr milliseconds kGathering{50};
 
-/// Whoever waits for signals gets them; a thread that starts meanwhile is not asked.
+/// Blocks signals in threads that start meanwhile; threads that wait for signals still get them.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -68,7 +68,7 @@ void KernelWatch::Start(std::function<void(const NicFacts&)> on_change) {
 
 NicFacts KernelWatch::Read() {
   for (const auto& directory : directories_) {
-    directory->Arm();  // before the look: what happens after it is not missed
+    directory->Arm();  // before reading, so that later changes are not missed
     directory->Drain();
   }
   NicFacts facts;
@@ -88,7 +88,7 @@ StatusOr<NamespaceFacts> KernelWatch::ReadOne(const std::string& path) {
   if (!path.empty()) {
     const StatusOr<NamespaceId> id = IdOf(path);
     if (sockets != nullptr && (!id.ok() || *id != sockets->id())) {
-      sockets.reset();  // or what has no name any more would live on
+      sockets.reset();  // else a removed namespace would stay alive
     }
     if (id.status().code() == StatusCode::kNotFound) {
       return NamespaceFacts{.exists = false, .interfaces = {}};
@@ -119,7 +119,7 @@ void KernelWatch::Run() {
   } while (Wait());
 }
 
-/// False when it is to end.
+/// False when the thread must end.
 bool KernelWatch::Wait() {
   std::vector<pollfd> files = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
   for (const auto& [path, sockets] : sockets_) {

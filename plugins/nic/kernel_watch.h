@@ -16,26 +16,26 @@
 
 namespace qrm::nic {
 
-/// How often it looks although nothing is told.
+/// How often the interfaces are read without a message of the kernel.
 struct LookPeriods {
-  /// For what the kernel tells nobody, such as a speed that somebody sets.
+  /// For changes that the kernel does not report, such as a new speed.
   std::chrono::milliseconds always{10'000};
-  /// While a namespace is missing: that its file becomes one is not told.
+  /// While a namespace is missing: the kernel does not report that its file becomes a namespace.
   std::chrono::milliseconds missing{1'000};
 };
 
-/// Hears of links and addresses by rtnetlink, and of files of namespaces by inotify.
+/// Receives changes of links and addresses by rtnetlink, and of namespaces' files by inotify.
 ///
-/// Threads: Read before Start, by the owner; then a thread of its own, which takes no signals.
+/// Threads: Read before Start, by the owner; then its own thread, which takes no signals.
 class KernelWatch final : public FactsWatch {
  public:
-  /// `namespaces` are paths; the program's own is always among those that are followed.
+  /// `namespaces` are paths; the program's own namespace is always followed, too.
   explicit KernelWatch(const std::vector<std::string>& namespaces, LookPeriods periods = {});
   ~KernelWatch() override;
   KernelWatch(const KernelWatch&) = delete;
   KernelWatch& operator=(const KernelWatch&) = delete;
 
-  /// What is so now. A namespace that cannot be looked into is left out, and logged once.
+  /// The current state. A namespace that cannot be read is left out, and logged once.
   NicFacts Read();
 
   void Start(std::function<void(const NicFacts&)> on_change) override;
@@ -49,10 +49,10 @@ class KernelWatch final : public FactsWatch {
 
   const LookPeriods periods_;
   const FileDescriptor stop_;  ///< readable when the thread is to end
-  /// By path; null while there is none.
+  /// By path; null while the namespace is missing.
   std::map<std::string, std::unique_ptr<NamespaceSockets>> sockets_;
   std::vector<std::unique_ptr<sdk::DirectoryWatch>> directories_;
-  std::map<std::string, std::string> complaints_;  ///< what is wrong now
+  std::map<std::string, std::string> complaints_;  ///< the current problems
   NicFacts known_;
   std::function<void(const NicFacts&)> on_change_;
   std::thread thread_;

@@ -17,10 +17,10 @@
 namespace qrm::nic {
 namespace {
 
-/// Addresses that cannot be bound to yet, or that will be replaced by others soon.
+/// Addresses that cannot be bound yet, or that are about to be replaced.
 constexpr uint32_t kUselessFlags = IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_TEMPORARY;
 
-/// The T that `bytes` begin with, wherever they lie.
+/// The T at the front of `bytes`, without alignment.
 template <typename T>
 std::optional<T> Read(std::string_view bytes) {
   T value;
@@ -31,7 +31,7 @@ std::optional<T> Read(std::string_view bytes) {
   return value;
 }
 
-/// Takes `length` bytes and the padding to the next header from the front of `bytes`.
+/// Removes `length` bytes and the padding to the next header from the front of `bytes`.
 void Skip(std::string_view& bytes, std::size_t length) {
   bytes.remove_prefix(std::min(bytes.size(), std::size_t{NLMSG_ALIGN(length)}));
 }
@@ -71,7 +71,7 @@ std::string AddressText(int family, std::string_view value) {
   return written == nullptr ? "" : written;
 }
 
-/// Devices that cannot tell (loopback, tunnels) are at work while they are up.
+/// Devices without this state (loopback, tunnels) work while they are up.
 bool HasLink(uint32_t flags, const Attributes& attributes) {
   const uint8_t state = Read<uint8_t>(Find(attributes, IFLA_OPERSTATE)).value_or(IF_OPER_UNKNOWN);
   return (flags & IFF_UP) != 0 && (state == IF_OPER_UP || state == IF_OPER_UNKNOWN);
@@ -132,7 +132,7 @@ void LinkTable::TakeAddress(std::string_view payload) {
   if (link == links_.end() || (flags & kUselessFlags) != 0) {
     return;
   }
-  // IFA_ADDRESS is the peer's where the two differ.
+  // IFA_ADDRESS is the peer's address if the two differ.
   const std::string_view local = Find(attributes, IFA_LOCAL);
   const std::string text =
       AddressText(header->ifa_family, local.empty() ? Find(attributes, IFA_ADDRESS) : local);

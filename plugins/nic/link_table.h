@@ -1,4 +1,4 @@
-// Makes interfaces of rtnetlink's messages.
+// Builds interfaces from rtnetlink's messages.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct NetlinkMessage {
   std::string_view payload;
 };
 
-/// The messages of a datagram; what does not fit into it ends the list.
+/// The messages of a datagram, up to the first that is cut off.
 /// Source: netlink(7), struct nlmsghdr.
 std::vector<NetlinkMessage> SplitMessages(std::string_view datagram);
 
-/// A link as rtnetlink tells it.
+/// A link as rtnetlink reports it.
 struct Link {
   std::string name;
   std::string bus;     ///< of its device, such as "pci"; empty for virtual ones
@@ -30,10 +30,10 @@ struct Link {
   InterfaceFacts facts;
 };
 
-/// The interfaces of one namespace, as its dumps of links and addresses tell them.
+/// The interfaces of one namespace, from its dumps of links and addresses.
 class LinkTable {
  public:
-  /// Takes RTM_NEWLINK and RTM_NEWADDR; other messages, and those that are cut off, say nothing.
+  /// Reads RTM_NEWLINK and RTM_NEWADDR, and ignores other messages and those that are cut off.
   /// Links come before their addresses. Source: rtnetlink(7).
   void Take(const NetlinkMessage& message);
 

@@ -1,4 +1,4 @@
-// Joins the plugin with the watch.
+// Connects the plugin with the watch.
 #include "plugins/nic/live_nics.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The nic plugin on the NICs of the machine it runs on.
+// The nic plugin for the NICs of its own machine.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,12 @@
 
 namespace qrm::nic {
 
-/// What the kernel says now of the NICs that `config` is about. What cannot be read is missing, and
-/// logged.
+/// The kernel's current state of the NICs of `config`. Logs and leaves out what cannot be read.
 NicFacts ReadNicFacts(const NicPluginConfig& config);
 
-/// MakeNicPlugin with what the kernel says, and follows it as `config.follow` has it. A `machine`
-/// that is only described is another one than that whose NICs could be followed. Errors:
-/// kInvalidArgument when the configuration does not fit the machine.
+/// MakeNicPlugin with the kernel's state, which it follows as `config.follow` says. It follows
+/// nothing if `machine` is only described. Errors: kInvalidArgument when the configuration does not
+/// fit the machine.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeLiveNicPlugin(NicPluginConfig config,
                                                                  const Machine& machine);
 

@@ -1,4 +1,4 @@
-// Asks the kernel over rtnetlink; the speed, which that does not tell, by ioctl.
+// Queries the kernel by rtnetlink, and by ioctl for the speed, which rtnetlink lacks.
 #include "plugins/nic/namespace_sockets.h"
 
 #include <algorithm>
@@ -32,20 +32,21 @@
 namespace qrm::nic {
 namespace {
 
-/// The kernel answers at once; this is for one that does not at all.
+/// The kernel answers at once; this is a limit for a kernel that does not.
 constexpr timeval kAnswerTimeout = {.tv_sec = 2, .tv_usec = 0};
-/// The kernel fills no more of a dump's datagram. Source: netlink(7), "32 kB".
+/// Larger than the kernel's datagrams of a dump. Source: netlink(7), "32 kB".
 constexpr std::size_t kDatagramBytes = std::size_t{64} * 1024;
-/// A dump that something changed under is not whole; another one follows.
+/// A dump during a change is incomplete, and is repeated.
 constexpr int kDumpAttempts = 10;
 
 struct Question {
   nlmsghdr header = {};
-  ifinfomsg family = {};  // as long as ifaddrmsg, which begins with the family as well, or longer
+  ifinfomsg family = {};  // as long as ifaddrmsg, which also begins with the family, or longer
 };
 
 Status SystemError(StatusCode code, const char* what, int error) {
-  return Errorf(code, "cannot {}: {}; see follow of the nic plugin", what, std::strerror(error));
+  return Errorf(code, "cannot {}: {}; see the key follow of the nic plugin", what,
+                std::strerror(error));
 }
 
 bool Bind(int socket, uint32_t groups) {
@@ -76,13 +77,14 @@ StatusOr<NamespaceId> IdOf(const std::string& path) {
   if (::stat(path.c_str(), &file) != 0 || ::statfs(path.c_str(), &system) != 0) {
     const bool missing = errno == ENOENT || errno == ENOTDIR;
     return Errorf(missing ? StatusCode::kNotFound : StatusCode::kUnavailable,
-                  "cannot find network namespace {}: {}; make it, or correct netns", path,
+                  "cannot find network namespace {}: {}; create it, or correct netns", path,
                   std::strerror(errno));
   }
   if (system.f_type != NSFS_MAGIC) {
-    // As ip-netns(8) leaves it for a moment, before it mounts the namespace there.
+    // ip-netns(8) leaves such a file for a moment, before it mounts the namespace there.
     return Errorf(StatusCode::kNotFound,
-                  "cannot find network namespace {}: the file is none; make it, or correct netns",
+                  "cannot find network namespace {}: the file is not a namespace; create it, or "
+                  "correct netns",
                   path);
   }
   return NamespaceId(file.st_dev, file.st_ino);
@@ -96,7 +98,7 @@ StatusOr<std::unique_ptr<NamespaceSockets>> NamespaceSockets::OpenHere(Namespace
       !Bind(questions, 0) ||
       ::setsockopt(questions, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout) !=
           0) {
-    return SystemError(StatusCode::kUnavailable, "open sockets of rtnetlink", errno);
+    return SystemError(StatusCode::kUnavailable, "open rtnetlink sockets", errno);
   }
   return sockets;
 }
@@ -120,13 +122,13 @@ StatusOr<std::unique_ptr<NamespaceSockets>> NamespaceSockets::Open(const std::st
   }
   QRM_RETURN_IF_ERROR(IdOf(path).status());
   StatusOr<std::unique_ptr<NamespaceSockets>> opened = Status(StatusCode::kInternal, "");
-  std::thread([&] { opened = EnterAndOpen(path); }).join();  // which ends in that namespace
+  std::thread([&] { opened = EnterAndOpen(path); }).join();  // the thread ends in that namespace
   return opened;
 }
 
 void NamespaceSockets::Drain() const {
-  std::array<char, 4096> ignored;  // what is cut off is ignored as well
-  // An overflow (ENOBUFS) is one more sign that something changed.
+  std::array<char, 4096> ignored;  // what is cut off is also ignored
+  // An overflow (ENOBUFS) is another sign of a change.
   while (::recv(events(), ignored.data(), ignored.size(), MSG_DONTWAIT) >= 0 || errno == ENOBUFS ||
          errno == EINTR) {
   }
@@ -173,7 +175,7 @@ Status NamespaceSockets::Dump(uint16_t type, LinkTable& table) const {
       return OkStatus();
     }
   }
-  return SystemError(StatusCode::kUnavailable, "list network interfaces as they are", EAGAIN);
+  return SystemError(StatusCode::kUnavailable, "list network interfaces while they change", EAGAIN);
 }
 
 StatusOr<std::map<std::string, InterfaceFacts>> NamespaceSockets::Read() const {
@@ -189,10 +191,10 @@ StatusOr<std::map<std::string, InterfaceFacts>> NamespaceSockets::Read() const {
   return interfaces;
 }
 
-/// Not from /sys/class/net, which shows the namespace in which it was mounted and no other.
+/// Not from /sys/class/net, which only shows the namespace in which it was mounted.
 uint64_t NamespaceSockets::SpeedOf(const std::string& interface) const {
-  // The kernel tells in the first answer how many words its masks of modes have, which follow the
-  // settings: three masks of up to 127 words.
+  // The first answer has the number of words of the masks of modes, which follow the settings:
+  // three masks of up to 127 words.
   constexpr std::size_t kMasksBytes = std::size_t{3} * 127 * sizeof(uint32_t);
   alignas(ethtool_link_settings) std::array<std::byte, sizeof(ethtool_link_settings) + kMasksBytes>
       answer = {};

@@ -1,4 +1,4 @@
-// Looks into one network namespace.
+// Reads the interfaces of one network namespace.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 
 namespace qrm::nic {
 
-/// Which namespace a file is: device and inode, the same for all files of one namespace.
+/// Identifies a namespace: device and inode, the same for all files of the namespace.
 using NamespaceId = std::pair<uint64_t, uint64_t>;
 
 /// Errors: kNotFound when there is no network namespace at `path`; kUnavailable.
 /// Source: namespaces(7).
 StatusOr<NamespaceId> IdOf(const std::string& path);
 
-/// Sockets in a network namespace. They keep it alive: let go of it when its file is gone.
+/// Sockets in a network namespace. They keep it alive: destroy them when its file is removed.
 ///
-/// Threads: one at a time, any; sockets stay in the namespace in which they were made.
+/// Threads: one at a time, any; sockets stay in the namespace in which they were created.
 /// Source: rtnetlink(7), setns(2).
 class NamespaceSockets {
  public:
-  /// Of the namespace at `path`; empty: that of this program, for which no right is needed. The
-  /// caller's thread stays where it is. Errors: kNotFound when there is none; kPermissionDenied
-  /// without CAP_SYS_ADMIN; kUnavailable.
+  /// Opens the namespace at `path`; empty: that of this program, which needs no privilege. The
+  /// caller's thread stays in its namespace. Errors: kNotFound when there is none;
+  /// kPermissionDenied without CAP_SYS_ADMIN; kUnavailable.
   static StatusOr<std::unique_ptr<NamespaceSockets>> Open(const std::string& path);
 
   const NamespaceId& id() const { return id_; }
@@ -38,8 +38,8 @@ class NamespaceSockets {
   int events() const { return events_.get(); }
   void Drain() const;
 
-  /// All interfaces as they are now. Cost: two dumps, and a call per interface that has a device.
-  /// Errors: kUnavailable with the system's word.
+  /// All interfaces now. Cost: two dumps, and a call per interface with a device.
+  /// Errors: kUnavailable with the system's error.
   StatusOr<std::map<std::string, InterfaceFacts>> Read() const;
 
  private:
@@ -57,7 +57,7 @@ class NamespaceSockets {
   const FileDescriptor questions_;
 };
 
-/// The NUMA node of a device, or of what it is plugged into; absent when none of them says.
+/// The NUMA node of a device, or of the device that it is plugged into; absent if unknown.
 /// Source: Linux Documentation/ABI/testing/sysfs-bus-pci, numa_node, below `sysfs_root`.
 std::optional<int> NodeOfDevice(const std::string& bus, const std::string& device,
                                 const std::string& sysfs_root = "/sys");

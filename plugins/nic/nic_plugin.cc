@@ -22,7 +22,7 @@ void LogChange(const NicInfo& now, const std::string& problem_before) {
   if (now.problem.empty()) {
     log::Info("NIC is healthy again", {{"nic", now.id.interface}, {"netns", now.id.netns}});
   } else {
-    log::Warning("NIC is unhealthy; new containers get others",
+    log::Warning("NIC is unhealthy; new containers get other NICs",
                  {{"nic", now.id.interface}, {"netns", now.id.netns}, {"problem", now.problem}});
   }
 }
@@ -81,8 +81,7 @@ class NicPlugin final : public sdk::ResourcePlugin {
     }
   }
 
-  /// Tells the holders of NICs that changed. Cost: O(1) while all were told of the NICs as they
-  /// are.
+  /// Updates the containers of NICs that changed. Cost: O(1) while all have the current state.
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
     NicsPtr nics = Nics();
@@ -93,7 +92,7 @@ class NicPlugin final : public sdk::ResourcePlugin {
     for (const auto& [key, grant] : grants) {
       const NicInfo* const nic = FindNic(*nics, NicOf(grant.allocation));
       if (nic == nullptr) {
-        continue;  // configured no more: what is known of it stays
+        continue;  // no longer configured: its last state stays
       }
       ResourceAllocation told = Retold(grant.allocation, *nic, config_.names);
       if (told != grant.allocation) {
@@ -109,7 +108,7 @@ class NicPlugin final : public sdk::ResourcePlugin {
     return changed;
   }
 
-  /// What is unhealthy counts for the capacity only.
+  /// Unhealthy NICs only count for the capacity.
   AllocatableResource Allocatable() const override {
     AllocatableResource resource = {.is_scalar_resource = config_.request_is_bandwidth};
     const NicsPtr nics = Nics();
@@ -151,7 +150,7 @@ class NicPlugin final : public sdk::ResourcePlugin {
   void OnFacts(const NicFacts& facts) {
     const NicsPtr before = Nics();
     StatusOr<std::vector<NicInfo>> now = FindNics(config_, machine_, facts, *before);
-    if (!now.ok() || *now == *before) {  // the configuration fitted when the plugin was made
+    if (!now.ok() || *now == *before) {  // the configuration fit at the start
       return;
     }
     LogChanges(*before, *now);
@@ -162,10 +161,10 @@ class NicPlugin final : public sdk::ResourcePlugin {
   const NicPluginConfig config_;
   const Machine machine_;
   NicState state_;
-  NicsPtr told_;  ///< by which all grants are as they should be, if any
+  NicsPtr told_;  ///< the NICs that all grants agree with, if any
   mutable Mutex mutex_;
   NicsPtr nics_ QRM_GUARDED_BY(mutex_);
-  std::unique_ptr<FactsWatch> watch_;  ///< last: it calls until it is gone
+  std::unique_ptr<FactsWatch> watch_;  ///< last: it calls until it is destroyed
 };
 
 }  // namespace

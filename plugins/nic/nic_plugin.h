@@ -12,9 +12,9 @@
 
 namespace qrm::nic {
 
-/// A plugin that gives containers the NICs of `config`, or the machine's own, as `facts` describe
-/// them and `watch`, where there is one, tells of their changes. It registers as `config.resource`.
-/// Errors: kInvalidArgument when the configuration does not fit the machine.
+/// A plugin that gives containers the NICs of `config`, or the machine's own NICs, with the state
+/// in `facts`. `watch`, if set, reports changes. It registers as `config.resource`. Errors:
+/// kInvalidArgument when the configuration does not fit the machine.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeNicPlugin(
     const NicPluginConfig& config, const Machine& machine, const NicFacts& facts,
     std::unique_ptr<FactsWatch> watch = nullptr);

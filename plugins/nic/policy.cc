@@ -21,7 +21,7 @@ std::string NameOf(const ContainerRequest& request) {
                      request.pod_name);
 }
 
-/// How near a container's NIC must be, and what in the configuration says so, for people.
+/// How near a container's NIC must be, and the configuration that says so, for people.
 struct Nearness {
   NicAffinity affinity;
   std::string by;
@@ -43,13 +43,13 @@ StatusOr<double> BandwidthOf(const View& view, const ContainerRequest& request) 
   const double mbps = request.quantity();
   if (!(mbps >= 0 && std::isfinite(mbps))) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot place {}: {} is no bandwidth; request Mbit/s from 0 up", NameOf(request),
-                  mbps);
+                  "cannot place {}: {} is not a bandwidth; request 0 Mbit/s or more",
+                  NameOf(request), mbps);
   }
   return mbps;
 }
 
-/// What a NIC has left in its tighter direction; infinite when it is not accounted.
+/// The free bandwidth of a NIC in its tighter direction; infinite when it is not accounted for.
 double FreeMbps(const NicInfo& nic, const Load& load) {
   double free = HUGE_VAL;
   for (const uint64_t capacity : {nic.egress_mbps, nic.ingress_mbps}) {
@@ -60,11 +60,11 @@ double FreeMbps(const NicInfo& nic, const Load& load) {
   return free;
 }
 
-/// A NIC with room for the request, and how it compares with others.
+/// A NIC with room for the request, and how it compares with other NICs.
 struct Candidate {
   const NicInfo* nic = nullptr;
   bool of_same_pod = false;  ///< containers of a pod share its network
-  double used_share = 0;     ///< of its bandwidth, where that is accounted
+  double used_share = 0;     ///< of its bandwidth, if that is accounted for
   uint64_t containers = 0;
 };
 
@@ -117,7 +117,7 @@ std::string Describe(const View& view) {
                                 nic.node ? fmt::format("node {}", *nic.node) : "no node",
                                 state.empty() ? "" : ": ", state));
   }
-  return parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", "));
+  return parts.empty() ? "the node has none" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 bool IsAnyUnhealthy(const View& view) {
@@ -128,11 +128,11 @@ bool IsAnyUnhealthy(const View& view) {
 Status NoNic(const View& view, const ContainerRequest& request, double mbps,
              const NumaMask& within) {
   return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no NIC{} has {} Mbit/s for it ({}); {}", NameOf(request),
+                "cannot place {0}: no NIC{1} has {2} Mbit/s free; {4} ({3})", NameOf(request),
                 within.Empty() ? "" : fmt::format(" of NUMA nodes {}", ToString(within)), mbps,
                 Describe(view),
-                IsAnyUnhealthy(view) ? "repair the NIC, or remove a pod or ask for less"
-                                     : "remove a pod or ask for less");
+                IsAnyUnhealthy(view) ? "repair the NIC, request less or delete a pod"
+                                     : "request less or delete a pod");
 }
 
 ResourceAllocation Give(const View& view, const NicInfo& nic, double mbps, bool preferred) {
@@ -172,7 +172,7 @@ StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request) {
     }
   }
   if (candidates.empty()) {
-    // An impossible hint could not say why.
+    // An impossible hint cannot give a reason.
     return IsAnyUnhealthy(view) ? StatusOr<HintList>(NoNic(view, request, mbps, {}))
                                 : HintList::Impossible();
   }
@@ -228,7 +228,7 @@ ResourceAllocation Retold(const ResourceAllocation& granted, const NicInfo& nic,
     told.annotations[names.problem_annotation] = nic.problem;
   } else if (const auto past = told.annotations.find(names.problem_annotation);
              past != told.annotations.end()) {
-    // Not erased: of annotations that an answer leaves out the manager keeps what it knew.
+    // Not erased: the manager keeps annotations that an answer leaves out.
     past->second.clear();
   }
   return told;

@@ -21,7 +21,7 @@ std::optional<int> NodeOf(const Machine& machine, const std::string& interface) 
   return std::nullopt;
 }
 
-/// What nics are made of.
+/// What NICs are built from.
 struct Sources {
   const NicPluginConfig& config;
   const Machine& machine;
@@ -29,7 +29,7 @@ struct Sources {
   const std::vector<NicInfo>& before;
 };
 
-/// Null when nothing is known of it.
+/// Null when nothing is known about the namespace.
 const NamespaceFacts* NamespaceOf(const Sources& sources, const NicId& nic) {
   const auto found = sources.facts.find(nic.netns);
   return found == sources.facts.end() ? nullptr : &found->second;
@@ -48,7 +48,7 @@ bool Has(const std::vector<std::string>& addresses, const std::string& address) 
   return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
 }
 
-/// Why nobody should get `nic`, of which the kernel says `seen`.
+/// Why no container should get `nic`, whose state in the kernel is `seen`.
 std::string ProblemOf(const NicConfig& declared, const NamespaceFacts& around,
                       const InterfaceFacts* seen) {
   if (!around.exists) {
@@ -72,7 +72,7 @@ std::string ProblemOf(const NicConfig& declared, const NamespaceFacts& around,
   return "";
 }
 
-/// A NIC that has no link has no speed either, and keeps what it had.
+/// A NIC without a link has no speed in the kernel, and keeps its last one.
 uint64_t SpeedOf(const Sources& sources, const NicId& id, const InterfaceFacts* seen) {
   if (!sources.config.request_is_bandwidth) {
     return 0;
@@ -87,7 +87,7 @@ std::optional<int> NodeOf(const Sources& sources, const NicConfig& declared,
   if (declared.node) {
     return declared.node;
   }
-  // Names in other namespaces say nothing about this one's.
+  // Names in other namespaces say nothing about this one's interfaces.
   const std::optional<int> node =
       declared.netns.empty() ? NodeOf(sources.machine, declared.interface) : std::nullopt;
   const std::optional<int> told = seen == nullptr ? std::nullopt : seen->node;
@@ -98,7 +98,7 @@ std::string FirstOf(const std::vector<std::string>& addresses) {
   return addresses.empty() ? "" : addresses.front();
 }
 
-/// What `declared` leaves out is the interface's.
+/// Fills what `declared` leaves out from the interface.
 NicInfo Complete(const NicConfig& declared, const Sources& sources) {
   NicInfo nic = {.id = {.netns = declared.netns, .interface = declared.interface},
                  .ipv4 = declared.ipv4,
@@ -139,7 +139,7 @@ std::vector<NicInfo> NicsOf(const Sources& sources) {
   return nics;
 }
 
-/// How many there are of each amount.
+/// The number of entries of each amount.
 using ByAmount = std::map<double, uint64_t>;
 
 void TakeOne(ByAmount& amounts, double amount) {
@@ -196,8 +196,8 @@ void NicState::Change(const ContainerKey& key, const NicId& nic, const Edit& edi
   }
 }
 
-/// What the pod uses of `nic` at once but for container `without`, and with `more`; absent for a
-/// pod that does not use it.
+/// What the pod uses of `nic` at the same time, without container `without` and with `more`; absent
+/// for a pod that does not use it.
 std::optional<double> NicState::AtOnce(const std::string& pod_uid, const NicId& nic,
                                        const ContainerKey* without, const Use* more) const {
   AmountInTurn<double> mbps;
@@ -244,7 +244,7 @@ bool NicState::IsUsedByPod(const std::string& pod_uid, const NicId& nic) const {
   return false;
 }
 
-// Summed up anew, so that what is taken away leaves no rounding behind.
+// Summed up again each time, so that removed amounts leave no rounding errors.
 Load NicState::LoadOf(const NicId& nic) const {
   const auto found = users_.find(nic);
   return found == users_.end()
@@ -292,7 +292,7 @@ const NicInfo* FindNic(const std::vector<NicInfo>& nics, const NicId& id) {
 NicId NicOf(const ResourceAllocation& allocation) {
   NicId nic = {.interface = allocation.value};
   for (const auto& [key, value] : allocation.annotations) {
-    if (value.starts_with('/')) {  // the other one, of problems, is a sentence
+    if (value.starts_with('/')) {  // the other annotation, of problems, is a sentence
       nic.netns = value;
     }
   }

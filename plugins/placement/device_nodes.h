@@ -1,4 +1,4 @@
-// Where the devices are that kubelet gave a pod's containers: an annotation that the manager sets.
+// The NUMA nodes of the devices of a pod's containers: an annotation that the manager sets.
 #pragma once
 
 #include <map>
@@ -10,21 +10,21 @@
 
 namespace qrm::placement {
 
-/// The annotation of a request's pod, set by the manager alone: what a pod's own object says under
-/// this key is dropped. It is absent when kubelet told of no device with NUMA nodes.
-/// Our own extension: other managers leave it absent.
+/// The annotation of a request's pod, which only the manager sets: a value of the pod itself is
+/// dropped. Absent when kubelet reports no device with NUMA nodes.
+/// An extension of qrm: other managers do not set it.
 inline constexpr char kDeviceNodesAnnotation[] = "qrm.io/device-nodes";
 
-/// Extended resource, such as "nvidia.com/gpu" -> the NUMA nodes of the devices of it.
+/// Extended resource, such as "nvidia.com/gpu" -> the NUMA nodes of its devices.
 using NodesByResource = std::map<std::string, NumaMask>;
 /// The same by container.
 using DeviceNodes = std::map<std::string, NodesByResource>;
 
-/// The annotation's value: a JSON object of an object for each container, whose values are the
-/// nodes in kernel list form, such as {"main":{"nvidia.com/gpu":"0-1"}}.
+/// The annotation's value: a JSON object with an object for each container, whose values are nodes
+/// in kernel list form, such as {"main":{"nvidia.com/gpu":"0-1"}}.
 std::string ToText(const DeviceNodes& devices);
 
-/// What `annotations` say; empty without the annotation, and for what is no such value.
+/// The value in `annotations`; empty without the annotation, or if it cannot be read.
 DeviceNodes ReadDeviceNodes(const StringMap& annotations);
 
 }  // namespace qrm::placement

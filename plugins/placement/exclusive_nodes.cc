@@ -14,10 +14,9 @@ Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const Nu
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,
-                "cannot place container {} of pod {}/{}: numa_exclusive of annotation "
-                "memory_enhancement keeps others off NUMA nodes {} with {:.0f} {}, for {:.0f} of "
-                "which it asks; request at least {}% of them (exclusive-node-percent), or leave "
-                "numa_exclusive out",
+                "cannot place container {0} of pod {1}/{2}: numa_exclusive of annotation "
+                "memory_enhancement needs {7}% of NUMA nodes {3} (exclusive-node-percent), but it "
+                "requests only {6:.0f} of {4:.0f} {5}; request more, or remove numa_exclusive",
                 request.key.container, request.pod_namespace, request.pod_name, ToString(nodes),
                 fill.total, fill.what, fill.asked, fill.least_percent);
 }

@@ -1,4 +1,4 @@
-// Who may keep others off NUMA nodes because its own annotation says so.
+// Which containers may get NUMA nodes exclusively by their own annotation.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@
 
 namespace qrm::placement {
 
-/// How much of its NUMA nodes a container must request to have them exclusively by annotation,
-/// unless the configuration says otherwise.
+/// The default part of its NUMA nodes that a container must request to get them exclusively by
+/// annotation.
 inline constexpr uint64_t kUsualExclusiveNodePercent = 50;
 
-/// A request beside what the nodes have that it would keep others off.
+/// A request, and the resources of the nodes that it would get exclusively.
 struct Fill {
   double asked = 0;
   double total = 0;
   uint64_t least_percent = 0;
-  std::string what;  ///< the amounts are of: "CPUs"
+  std::string what;  ///< what the amounts count: "CPUs"
 };
 
-/// OK for a container that shares its nodes, has them by its role, which the configuration names,
-/// or fills them. Errors: kPermissionDenied with the amounts and the cures.
+/// OK for a container that shares its nodes, fills them, or gets them exclusively by its configured
+/// role. Errors: kPermissionDenied with the amounts and the remedies.
 Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const NumaMask& nodes,
                  const Fill& fill);
 
-/// Those of `fitting` whose nodes `check` accepts. Errors: its error for the first of them, when it
-/// accepts none.
+/// The hints of `fitting` with nodes that `check` accepts. Errors: the error of `check` for the
+/// first, if it accepts none.
 StatusOr<std::vector<TopologyHint>> OnlyFilled(
     std::vector<TopologyHint> fitting, const std::function<Status(const NumaMask& nodes)>& check);
 

@@ -1,4 +1,4 @@
-// Takes what is read of an object as texts.
+// Reads the values of an object as texts.
 #include "plugins/placement/flat_json.h"
 
 #include <string>
@@ -13,12 +13,12 @@ namespace qrm::placement {
 StatusOr<StringMap> ParseFlatJson(std::string_view text) {
   const StatusOr<nlohmann::json> object = ParseJson(text, kAnnotationBounds);
   if (object.status().code() == StatusCode::kResourceExhausted) {
-    return Errorf(StatusCode::kInvalidArgument, "{}; leave out what means nothing",
+    return Errorf(StatusCode::kInvalidArgument, "{}; remove unused keys",
                   MessageOf(object.status()));
   }
   if (!object.ok() || !object->is_object()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "is no JSON object; write one such as {{\"numa_binding\": \"true\"}}");
+                  "is not a JSON object; write one such as {{\"numa_binding\": \"true\"}}");
   }
   StringMap values;
   for (const auto& [key, value] : object->items()) {

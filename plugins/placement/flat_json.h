@@ -1,4 +1,4 @@
-// Reads the small JSON objects that pods carry in annotations, within bounds.
+// Reads small JSON objects in pods' annotations, within bounds.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace qrm::placement {
 
-/// What an annotation's object may have at most: its writer is anybody who may make pods.
+/// Bounds of an annotation's object: all users who can create pods can write it.
 inline constexpr JsonBounds kAnnotationBounds{.bytes = 4096, .depth = 4, .values = 64};
 
-/// The strings and booleans ("true", "false") that stand directly in the object `text`; what else
-/// it has is passed over. Errors: kInvalidArgument with the cause and the cure, such as "is no JSON
-/// object; write ...".
+/// The strings and booleans ("true", "false") directly in the object `text`; other values are
+/// skipped. Errors: kInvalidArgument with cause and remedy, such as "is not a JSON object; write
+/// ...".
 StatusOr<StringMap> ParseFlatJson(std::string_view text);
 
 }  // namespace qrm::placement

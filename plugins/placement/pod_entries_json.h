@@ -1,4 +1,4 @@
-// The part of a plugin's exported state that all plugins have: what each container was given.
+// The part of a plugin's exported state that all plugins have: the allocation of each container.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace qrm::placement {
 
-/// Pod UID -> container name -> who it is and what it was given, with the field names of the
-/// plugin API.
+/// Pod UID -> container name -> its attributes and allocation, with the field names of the plugin
+/// API.
 nlohmann::ordered_json PodEntriesJson(const sdk::Grants& grants);
 
 }  // namespace qrm::placement

@@ -1,10 +1,10 @@
-// How plugins are told a pod's priority.
+// The annotation with a pod's priority.
 #pragma once
 
 namespace qrm::placement {
 
-/// The annotation that qrmd sets to a pod's `spec.priority`, where it knows the spec; what a pod
-/// says there itself is dropped.
+/// qrmd sets it to a pod's `spec.priority` if it knows the spec. A value of the pod itself is
+/// dropped.
 inline constexpr char kPodPriorityAnnotation[] = "qrm.io/pod-priority";
 
 }  // namespace qrm::placement

@@ -11,7 +11,7 @@
 namespace qrm::placement {
 namespace {
 
-/// How the keys of all of them begin.
+/// The prefix of all these keys.
 constexpr std::string_view kDomain = "katalyst.kubewharf.io/";
 
 StatusOr<QosLevel> ParseLevel(const std::string& text) {
@@ -28,7 +28,7 @@ StatusOr<QosLevel> ParseLevel(const std::string& text) {
     return QosLevel::kSystem;
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot read annotation {}: '{}' is no QoS level; write dedicated_cores, "
+                "cannot read annotation {}: '{}' is not a QoS level; write dedicated_cores, "
                 "shared_cores, reclaimed_cores or system_cores",
                 kQosLevelKey, Quoted(text));
 }
@@ -56,7 +56,7 @@ bool IsTrue(const StringMap& values, const char* key) {
 
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   QosRequest request;
-  // Most pods have none, and each plugin asks for each of them.
+  // Most pods have no such annotation, and each plugin checks each pod.
   if (std::none_of(annotations.begin(), annotations.end(),
                    [](const auto& entry) { return entry.first.starts_with(kDomain); })) {
     return request;

@@ -1,4 +1,4 @@
-// The QoS annotations of Katalyst, as far as they say where a container belongs.
+// Katalyst's QoS annotations, as far as they affect placement.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ inline constexpr char kQosMemoryKey[] = "katalyst.kubewharf.io/memory_enhancemen
 
 enum class QosLevel { kNone, kDedicated, kShared, kReclaimed, kSystem };
 
-/// What a pod's QoS annotations ask for; absent annotations leave the defaults.
+/// What a pod's QoS annotations request; without annotations the defaults.
 /// Source: katalyst.kubewharf.io/qos_level, cpu_enhancement and memory_enhancement (JSON objects
 /// whose values are strings or booleans).
 struct QosRequest {
@@ -24,11 +24,11 @@ struct QosRequest {
   bool full_pcpus_pairing = false;             ///< cpu_enhancement: whole cores only
   bool distribute_evenly_across_numa = false;  ///< cpu_enhancement
   bool numa_binding = false;                   ///< memory_enhancement
-  bool numa_exclusive = false;                 ///< memory_enhancement: nobody else on its nodes
+  bool numa_exclusive = false;  ///< memory_enhancement: no other container on its nodes
 };
 
-/// Reads them from a request's annotations; keys without meaning for placement are ignored.
-/// Errors: kInvalidArgument naming the annotation, its value and the accepted ones.
+/// Reads a request's annotations, and ignores keys that do not affect placement. Errors:
+/// kInvalidArgument with the annotation, its value and the allowed values.
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations);
 
 }  // namespace qrm::placement

@@ -14,12 +14,12 @@
 namespace qrm::placement {
 namespace {
 
-/// On a mismatch behind a star, the star takes one character more and the rest is tried again; only
-/// the last star can be the one, so that the whole costs at most glob times text.
+/// On a mismatch after a star, the star takes one more character, and the rest is tried again. Only
+/// the last star needs this, so the cost is at most glob times text.
 bool Describes(std::string_view glob, std::string_view text) {
   std::size_t at = 0;
   std::size_t in_text = 0;
-  std::optional<std::pair<std::size_t, std::size_t>> star;  // behind it, and what it took up to
+  std::optional<std::pair<std::size_t, std::size_t>> star;  // after it; end of its text
   while (in_text < text.size()) {
     if (at < glob.size() && glob[at] == '*') {
       star = {++at, in_text};
@@ -41,7 +41,7 @@ bool DescribesAny(const std::vector<std::string>& globs, std::string_view text) 
                      [&](const std::string& glob) { return Describes(glob, text); });
 }
 
-/// Whether a text that is empty where there is none is in `set`.
+/// Whether `text` is in `set`; an empty text means that there is none.
 bool Fits(const TextSet& set, std::string_view text) {
   return text.empty() ? set.HasNothing() : set.Has(text);
 }

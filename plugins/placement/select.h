@@ -1,4 +1,4 @@
-// Which containers a rule of the configuration speaks of: pure comparison of texts and amounts.
+// Which containers a rule of the configuration selects: pure comparison of texts and amounts.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@
 
 namespace qrm::placement {
 
-/// Texts as a list of globs tells them: `*` stands for any text, `?` for any character, and `!glob`
-/// excludes. A text is in the set when one of the globs describes it, or when there are none but
-/// such that exclude, and none that excludes does. A default-made set has every text.
+/// Texts by a list of globs: `*` is any text, `?` any character, and `!glob` excludes. A text is in
+/// the set if a glob matches it, or if there are only globs that exclude, and no such glob matches
+/// it. A default set has every text.
 class TextSet {
  public:
   TextSet() = default;
   explicit TextSet(const std::vector<std::string>& globs);
 
   bool Has(std::string_view text) const;
-  /// Whether the set has what is not there at all, such as a role or label that the pod lacks.
+  /// Whether the set includes a missing text, such as a role or label that the pod lacks.
   bool HasNothing() const { return included_.empty(); }
 
   bool operator==(const TextSet&) const = default;
@@ -32,12 +32,13 @@ class TextSet {
   std::vector<std::string> excluded_;
 };
 
-/// Amounts, as of CPUs: `whole` and `fraction` are those from 1 on without and all with a fraction;
-/// bounds are `4`, `2..8`, `>=2`, `>2`, `<=8` and `<8`. A default-made set has every amount.
+/// Amounts, as of CPUs: `whole` and `fraction` are amounts from 1 on without and all amounts with a
+/// fraction; bounds are `4`, `2..8`, `>=2`, `>2`, `<=8` and `<8`. A default set has every amount.
 class AmountSet {
  public:
   AmountSet() = default;
-  /// Those that any of `words` names. Errors: kInvalidArgument with the word and the forms.
+  /// The amounts of all `words` together. Errors: kInvalidArgument with the word and the allowed
+  /// forms.
   static StatusOr<AmountSet> Parse(const std::vector<std::string>& words);
 
   bool Has(double amount) const;
@@ -61,7 +62,7 @@ class AmountSet {
   std::vector<Range> ranges_;
 };
 
-/// What a container must be for a rule to speak of it: each part must fit. A default-made selector
+/// The conditions on a container for a rule to select it: each part must fit. A default selector
 /// fits all.
 struct Selector {
   TextSet role;
@@ -75,7 +76,7 @@ struct Selector {
   std::map<std::string, TextSet> labels;       ///< the pod's, by key
   std::map<std::string, TextSet> annotations;  ///< the pod's, by key
   AmountSet cpus;                              ///< that it requests
-  AmountSet priority;                          ///< the pod's; one that is not known is in no bounds
+  AmountSet priority;  ///< the pod's; an unknown priority is within no bounds
 
   bool operator==(const Selector&) const = default;
 };
@@ -83,7 +84,7 @@ struct Selector {
 /// Cost: O(text of the selector), no allocation.
 bool Matches(const Selector& selector, const ContainerRequest& request);
 
-/// A rule of a plugin that knows roles only: whom it selects is placed as if it had `role`.
+/// A rule of a plugin that only has roles: its containers are placed as if they had `role`.
 struct RoleRule {
   Selector select;
   std::string role;
@@ -92,17 +93,17 @@ struct RoleRule {
   bool operator==(const RoleRule&) const = default;
 };
 
-/// The first of `rules` that fits the container; null: its pod's own role places it.
+/// The first of `rules` that fits the container; null: its pod's own role applies.
 const RoleRule* FirstFitting(const std::vector<RoleRule>& rules, const ContainerRequest& request);
 
-/// Whether any of `rules`, which have a member `select`, goes by the names of pods.
+/// Whether any of `rules`, which have a member `select`, selects by the names of pods.
 template <typename Rule>
 bool NamePods(const std::vector<Rule>& rules) {
   return std::any_of(rules.begin(), rules.end(),
                      [](const Rule& rule) { return rule.select.pod != TextSet(); });
 }
 
-/// "main" for MAIN, and so on: as configurations write it.
+/// "main" for MAIN, and so on: the words in configuration files.
 std::string_view WordOf(ContainerType type);
 
 }  // namespace qrm::placement

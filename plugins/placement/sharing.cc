@@ -1,4 +1,4 @@
-// Decides who may share a NUMA node.
+// Decides which containers may share a NUMA node.
 #include "plugins/placement/sharing.h"
 
 #include <algorithm>

@@ -11,16 +11,15 @@
 
 namespace qrm::placement {
 
-/// How many NUMA nodes one container may spread over; in the order of the words that name them in
-/// configuration files.
+/// How many NUMA nodes a container may use; in the order of the words in configuration files.
 enum class NumaSpan {
   kOne,     ///< exactly one
   kFewest,  ///< as few as needed, filled one after another
   kEven,    ///< as few as needed, the same share from each
-  kAny,     ///< preferably as few as needed, but anywhere rather than nowhere
+  kAny,     ///< as few as needed if possible, else more
 };
 
-/// Whom a role tolerates on its NUMA nodes.
+/// Which roles a role tolerates on its NUMA nodes.
 struct ShareRule {
   bool anyone = false;
   std::set<std::string> roles;
@@ -31,7 +30,7 @@ struct ShareRule {
 /// A container that is bound to NUMA nodes, with what its role tolerates there.
 struct Tenant {
   std::string pod_uid;
-  std::string role;  ///< empty for containers that are bound without one
+  std::string role;  ///< empty for containers that are bound without a role
   ShareRule share;
 
   bool operator==(const Tenant&) const = default;
@@ -40,18 +39,18 @@ struct Tenant {
 /// True when both tolerate each other; containers of one pod always do.
 bool MayShare(const Tenant& a, const Tenant& b);
 
-/// Tenants of one NUMA node, who outlive this.
+/// Tenants of one NUMA node, which outlive this value.
 using Tenants = std::vector<const Tenant*>;
 using TenantsByNode = std::map<int, Tenants>;
 
 /// The nodes that `newcomer` may not use because of the containers on them.
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
 
-/// The one of `fitting` that is on `nodes`, to which a container that runs is confined already,
-/// preferred; all of them when none is.
+/// The hint of `fitting` for `nodes`, to which a running container is confined, as preferred; all
+/// hints if there is none.
 std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes);
 
-/// The name of the first of `standing` that `newcomer` may not share a node with; there is one.
+/// The name of the first of `standing` that `newcomer` may not share a node with; one must exist.
 std::string NameOfEnemy(const Tenants& standing, const Tenant& newcomer);
 
 /// "storage-service" or "a container without role", for messages.

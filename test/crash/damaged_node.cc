@@ -191,7 +191,7 @@ Status DamagedNode::ExpectFiles(const Inodes& before) const {
 bool DamagedNode::IsReadyButForTheDisk(const v1::GetStatusResponse& status) {
   return std::all_of(status.not_ready_reasons().begin(), status.not_ready_reasons().end(),
                      [](const std::string& reason) {
-                       return reason.find("while the disk refuses changes") != std::string::npos;
+                       return reason.find("while the disk accepts no writes") != std::string::npos;
                      });
 }
 

@@ -117,7 +117,7 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
     })) << "shared containers get the CPUs of a removed one";
     EXPECT_THAT(node_->Qrmctl({"status"}).value(),
                 AllOf(HasSubstr("Not ready because"),
-                      HasSubstr("new containers are refused while the disk refuses changes"),
+                      HasSubstr("new containers are rejected while the disk accepts no writes"),
                       HasSubstr(cause)));
     EXPECT_FALSE(Agree());
   }

@@ -131,7 +131,7 @@ TEST_F(MachineChangeTest, NothingIsFreeOnANodeThatShrank) {
   RunPods();
   const Pins before = Running();
   Start({.memory = "{0: 1Gi, 1: 1Gi}"});
-  EXPECT_THAT(Said(), HasSubstr("to give now: nothing is free"));
+  EXPECT_THAT(Said(), HasSubstr("allocatable ones: nothing is free"));
   EXPECT_FALSE(RunPod("more").ok());
   EXPECT_TRUE(Await([&] { return Agree(); }));
   EXPECT_EQ(ToString(Running()), ToString(before));
@@ -141,7 +141,7 @@ TEST_F(MachineChangeTest, ContainersLeaveANodeThatIsGone) {
   Start({});
   RunPods();
   Start({.machine = "package:1 [numa] core:20 pu:2", .memory = "{0: 16Gi}"});
-  EXPECT_THAT(Warnings(), HasSubstr("NUMA nodes 0): it is placed again"));
+  EXPECT_THAT(Warnings(), HasSubstr("NUMA nodes 0): it gets a new allocation"));
   EXPECT_TRUE(Await([&] {
     const auto checkpointed = CheckpointedPins(dir_ / "node/state/qrmd");
     for (const auto& [uid, pinned] : checkpointed.value_or(Pins())) {

@@ -117,7 +117,7 @@ TEST_F(AbsentPluginsTest, NoPodIsRejectedForABuiltInPluginThatIsDisabled) {
   EXPECT_EQ(Cpus("before"), cpus) << "it keeps what it has";
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("away")) << "its allocations are on record";
   EXPECT_THAT(*node_->Qrmctl({"status"}),
-              AllOf(HasSubstr("yes, degraded"), HasSubstr("the plugin of cpu is away: ")));
+              AllOf(HasSubstr("yes, degraded"), HasSubstr("the plugin of cpu is not running: ")));
 }
 
 TEST_F(AbsentPluginsTest, OnlyPodsThatRequestAnAbsentPluginAreRejectedWithItsNameAndTheCures) {
@@ -164,7 +164,7 @@ TEST_F(AbsentPluginsTest, ContainerThatRanBeforeItsPluginIsMarkedAndClaimsNothin
   EXPECT_THAT(
       *node_->Qrmctl({"status"}),
       AllOf(HasSubstr("yes, degraded"),
-            HasSubstr("running containers without all that they request: 1, such as "
+            HasSubstr("running containers that lack requested resources: 1, such as "
                       "container container0 of pod default/early without example.com/widget")));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("next", "widget"))));
   EXPECT_EQ(runtime_.RunOptions("next")["envs"]["WIDGET"], "1");
@@ -189,11 +189,12 @@ TEST_F(AbsentPluginsTest, NoOrdinaryContainerIsPlacedWithoutARequiredPlugin) {
 TEST_F(AbsentPluginsTest, NoContainerIsPlacedBeforeARequiredCpuPluginRegisters) {
   Start("", 0, {"--required-plugins=cpu"});
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("one"))), HasSubstr("resource cpu"));
-  EXPECT_THAT(*node_->Qrmctl({"status"}),
-              HasSubstr("new containers are refused while the plugin of cpu is away"));
+  EXPECT_THAT(
+      *node_->Qrmctl({"status"}),
+      HasSubstr("new containers are rejected while the required plugin of cpu is not running"));
   ASSERT_TRUE(IsOk(StartCpu()));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("one"))));
-  EXPECT_THAT(*node_->Qrmctl({"status"}), Not(HasSubstr("new containers are refused")));
+  EXPECT_THAT(*node_->Qrmctl({"status"}), Not(HasSubstr("new containers are rejected")));
 }
 
 TEST_F(AbsentPluginsTest, AForgottenPluginLeavesNoTraceAndNoPodIsRejected) {
@@ -208,7 +209,7 @@ TEST_F(AbsentPluginsTest, AForgottenPluginLeavesNoTraceAndNoPodIsRejected) {
 
   EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", kWidget}),
               AllOf(HasSubstr("before"), HasSubstr("Nothing has changed")));
-  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("asking", "widget"))), HasSubstr("is away"));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("asking", "widget"))), HasSubstr("is not running"));
   EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", kWidget, "--yes"}), HasSubstr("Forgot"));
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kWidget)));
   EXPECT_THAT(*node_->Qrmctl({"pods", "before", "-o", "json"}), Not(HasSubstr(kHolds)));

@@ -114,7 +114,8 @@ TEST_F(ClassPluginTest, AContainerKeepsItsClassWhileThePluginIsNotRunning) {
   const pid_t process = container_->Run(Idle);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("few"))));
   plugin_->Kill();
-  ASSERT_TRUE(Await([&] { return Classes().find("is away") != std::string::npos; })) << Classes();
+  ASSERT_TRUE(Await([&] { return Classes().find("is not running") != std::string::npos; }))
+      << Classes();
   EXPECT_EQ(LimitOf(process), 64u);
   EXPECT_THAT(node_->Qrmctl({"pods"}).value_or(""), HasSubstr(std::string(kType) + ":few"));
 

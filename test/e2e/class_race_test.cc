@@ -46,7 +46,7 @@ class Race {
         const Status ran = runtime.RunPod(Pod(pod));
         (ran.ok() ? ran_ : refused_) += 1;
         EXPECT_TRUE(ran.ok() ||
-                    MessageOf(ran).find("places of it are taken") != std::string::npos ||
+                    MessageOf(ran).find("the class is full (capacity ") != std::string::npos ||
                     !qrmd_lives_)
             << MessageOf(ran);
       });
@@ -160,7 +160,7 @@ TEST_F(ClassRaceTest, AFreedPlaceInAClassIsTakenByExactlyOneContainer) {
   }
   EXPECT_EQ(Race(runtime_, others).Finish(), 1);
   EXPECT_EQ(Holders().size(), kCapacity);
-  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod(kPods))), HasSubstr("all 2 places of it are taken"));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod(kPods))), HasSubstr("the class is full (capacity 2)"));
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_F(ComputeDriverTest,
   StartDriver(GiveLast);
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("kept", 1))));
   StopDriver();
-  EXPECT_THAT(Refusal(DriverPod("web", 1)), HasSubstr("is away (annotation"));
+  EXPECT_THAT(Refusal(DriverPod("web", 1)), HasSubstr("is not running (annotation"));
   EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
   EXPECT_EQ(Cpus("plain"), "1-2,4-7") << "what it gave stays given";
   StartDriver(GiveLast);
@@ -113,7 +113,7 @@ TEST_F(ComputeDriverTest, ANamespaceMayNotAskForADriverUnlessItIsAllowed) {
   StartDriver(GiveLast);
   PodSpec pod = DriverPod("web", 1);
   pod.pod_namespace = "other";
-  EXPECT_THAT(Refusal(pod), HasSubstr("does not allow compute driver scripted to namespace other"));
+  EXPECT_THAT(Refusal(pod), HasSubstr("does not allow compute driver scripted in namespace other"));
 }
 
 TEST_F(ComputeDriverTest, ARestartInPlaceKeepsTheCpusTwentyTimes) {

@@ -180,7 +180,7 @@ TEST_F(DryRunTest, ChangesNothing) {
                     HasSubstr("cpu:      10 (from manifest)"), HasSubstr("  Merged by policy"),
                     HasSubstr("  Not done\n    allocate, check, commit\n"),
                     HasSubstr("note: nothing was allocated"),
-                    HasSubstr("note: kubelet does not tell qrmd the specs of pods now")));
+                    HasSubstr("note: kubelet does not report pod specs to qrmd now")));
   EXPECT_FALSE(DryRun(Manifest(Pod("pod3", "storage-service", 200, 40))).ok());
   WaitForReconciles();
   EXPECT_EQ(EverythingKept(), before);

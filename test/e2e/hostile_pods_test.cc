@@ -150,11 +150,11 @@ TEST_F(HostilePodsTest, PodsThatRequestNothingLockNoNumaNode) {
 
 TEST_F(HostilePodsTest, OnlyNamespacesThatMayTakeReservedCpusOrOptOut) {
   EXPECT_THAT(Refusal(Pod("system", {{kLevel, "system_cores"}}, {.milli_cpus = 100})),
-              HasSubstr("the default rule of permissions does not allow reserved-cpus to namespace "
-                        "default, which annotation katalyst.kubewharf.io/qos_level=system_cores "
-                        "asks for"));
+              HasSubstr("the default rule of permissions does not allow reserved-cpus in namespace "
+                        "default (annotation katalyst.kubewharf.io/qos_level=system_cores asks for "
+                        "it)"));
   EXPECT_THAT(Refusal(Pod("skip", {{kSkip, "true"}})),
-              HasSubstr("does not allow opt-out to namespace default"));
+              HasSubstr("does not allow opt-out in namespace default"));
   PodSpec trusted = Pod("trusted", {{kLevel, "system_cores"}}, {.milli_cpus = 100});
   trusted.pod_namespace = "trusted";
   EXPECT_TRUE(IsOk(runtime_.RunPod(trusted)));

@@ -161,7 +161,7 @@ TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNotAPlugin) {
   script.options = [](const auto&, auto&) { return Status(StatusCode::kUnimplemented, "what?"); };
   const ScriptedPlugin impostor(plugins_ + "/mine.sock", script);
   EXPECT_TRUE(Await([&] { return !impostor.statuses().empty(); }));
-  EXPECT_THAT(impostor.statuses(), Contains(HasSubstr("is no resource plugin")));
+  EXPECT_THAT(impostor.statuses(), Contains(HasSubstr("is not a resource plugin")));
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
   ExpectPodsAreAdmittedSoon();

@@ -84,8 +84,7 @@ TEST_F(OfflineCpusTest, NoContainerGetsOneForItself) {
 
 TEST_F(OfflineCpusTest, ContainerOfAPoolThatIsOfflineIsRejectedWithASentence) {
   SetOffline({4, 5});
-  EXPECT_THAT(MessageOf(Run("web", "online", 1)),
-              HasSubstr("pool online has no CPU that is online"));
+  EXPECT_THAT(MessageOf(Run("web", "online", 1)), HasSubstr("pool online has no online CPU"));
 }
 
 TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
@@ -97,7 +96,7 @@ TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
   EXPECT_EQ(Cpus("web"), "4");
   EXPECT_EQ(Cpus("owner"), "0");
   EXPECT_TRUE(Await([&] {
-    return LastProblem().find("is without its CPUs 1, which are offline") != std::string::npos;
+    return LastProblem().find("lacks its exclusive CPUs 1, which are offline") != std::string::npos;
   })) << LastProblem();
   SetOffline({});
   EXPECT_TRUE(Await([&] { return Cpus("web") == "4-5" && Cpus("owner") == "0-1"; }))

@@ -88,12 +88,12 @@ browse "run window.opened = 'once'" # which a reload would remove
 
 # A pod that is admitted appears, with its CPUs in the map.
 run "{\"name\": \"db\", \"namespace\": \"shop\", \"containers\": $(container 4000 6442450944)}"
-shows "$(row shop/db/main).innerText.includes('its own')" "a pod that was admitted does not appear"
+shows "$(row shop/db/main).innerText.includes('exclusive')" "a pod that was admitted does not appear"
 browse "run $(row shop/db/main).children[3].innerText.split(' ')[0]"
 "$build/bin/qrmctl" pods shop/db | grep -qF "CpusetCpus:   $(tr -d '"' <<<"$reply") (exclusive)" ||
   fail "the page shows CPUs $reply of shop/db, qrmctl $("$build/bin/qrmctl" pods shop/db)"
 shows "document.querySelectorAll('.cpu.owner').length === 4" "its CPUs are not in the map"
-shows "document.querySelector('.cpu.owner').title.includes('shop/db/main, its own')" "they do not name their owner"
+shows "document.querySelector('.cpu.owner').title.includes('shop/db/main, exclusive')" "they do not name their owner"
 
 # The page says why.
 browse "run $(row shop/db/main).querySelector('button').click()"
@@ -114,7 +114,7 @@ fi
 "$build/bin/qrmctl" pool set online=8-9 batch=10-15 >/dev/null
 shows "$(row shop/web/main).children[3].innerText === '8-9'" "a container does not follow its pool"
 shows "document.querySelector('[data-cpu=\"10\"]').title.includes('pool batch')" "the map does not follow the pool"
-shows "document.querySelector('[data-pool=online]').innerText.includes('configured are 8-11')" \
+shows "document.querySelector('[data-pool=online]').innerText.includes('configured: 8-11')" \
   "a pool that was resized does not name what is configured"
 
 # A rejection is shown with its reason.

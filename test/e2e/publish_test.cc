@@ -94,7 +94,7 @@ TEST_F(PublishTest, AFailingApiServerIsShownByStatusAndDelaysNoPod) {
   server_.Refuse(1000, 403);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", 3))));
   EXPECT_TRUE(Await([&] {
-    return node_->Qrmctl({"status"}).value_or("").find("the API server may not know the latest") !=
+    return node_->Qrmctl({"status"}).value_or("").find("the API server may have outdated data") !=
            std::string::npos;
   }));
   server_.Refuse(0, 403);

@@ -199,10 +199,10 @@ TEST_F(ReloadPluginsTest, WhatAPluginRejectsChangesNothingAndStatusSaysSo) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   Write("log-level: debug\n" + Keys("db: {}", "web: {cpus: \"0-3\", roles: [web]}"));
   ::kill(node_->daemon_pid(), SIGHUP);
-  ASSERT_TRUE(Logs("configuration refused: the former one stays in force"));
+  ASSERT_TRUE(Logs("configuration rejected; the previous one stays in force"));
   EXPECT_THAT(Log("qrmd"), AllOf(HasSubstr("qrmd.yaml:3: "), Not(HasSubstr("key=log-level"))));
   EXPECT_THAT(node_->Qrmctl({"status"}).value_or(""),
-              HasSubstr("the configuration file is refused, the former one stays in force"));
+              HasSubstr("the configuration file is rejected; the previous one stays in force"));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("db", "db"))));
   EXPECT_EQ(CpusOf("db"), "0-2") << "there is no such role";
   EXPECT_EQ(CpusOf("web"), "3");
@@ -222,7 +222,7 @@ TEST_F(ReloadMountTest, ReplacedFileIsReadWithoutASignal) {
 TEST_F(ReloadMountTest, HalfOfAFileIsRejectedAndTheWholeIsTaken) {
   const std::string whole = Keys("", "web: {cpus: \"2\", roles: [web]}");
   Mount("second", whole.substr(0, whole.size() / 2));
-  ASSERT_TRUE(Logs("configuration refused: the former one stays in force"));
+  ASSERT_TRUE(Logs("configuration rejected; the previous one stays in force"));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   EXPECT_EQ(CpusOf("web"), "3");
   std::ofstream(dir_ / "second/qrmd.yaml") << kMachine << whole;
@@ -249,13 +249,13 @@ TEST_F(ReloadClassesTest, PermissionForAClassFollowsTheFile) {
   ::kill(node_->daemon_pid(), SIGHUP);
   EXPECT_TRUE(Logs("\"configuration changed\" key=class-types"));
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("db", "first"))),
-              HasSubstr("all 1 places of it are taken"));
+              HasSubstr("the class is full (capacity 1)"));
 }
 
 TEST_F(ReloadClassesTest, TypesThatComeOrGoWaitForAStartAndNothingChanges) {
   Write("qos-classes: true\nclass-types: {lanes.example.com: {}}\n");
   ::kill(node_->daemon_pid(), SIGHUP);
-  EXPECT_TRUE(Logs("type oom cannot come or go while qrmd runs; start qrmd again"));
+  EXPECT_TRUE(Logs("type oom cannot be added or removed while qrmd runs; restart qrmd"));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
 }
 
@@ -274,14 +274,14 @@ TEST_F(ReloadTest, KeysThatNeedAStartAreNamed) {
   Write("topology-policy: restricted\n");
   ::kill(node_->daemon_pid(), SIGHUP);
   EXPECT_TRUE(Logs("key=topology-policy"));
-  EXPECT_THAT(Log("qrmd"), HasSubstr("start qrmd again to change it"));
+  EXPECT_THAT(Log("qrmd"), HasSubstr("restart qrmd to apply the change"));
   EXPECT_EQ(node_->GetStatus()->topology_policy(), "best-effort");
 }
 
 TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {
   Write("log-level: loud\n");
   ::kill(node_->daemon_pid(), SIGHUP);
-  EXPECT_TRUE(Logs("the former one stays in force"));
+  EXPECT_TRUE(Logs("the previous one stays in force"));
   EXPECT_THAT(Log("qrmd"), HasSubstr("loud"));
   EXPECT_TRUE(IsOk(node_->GetStatus().status()));
 }

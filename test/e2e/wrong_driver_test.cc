@@ -141,7 +141,7 @@ const WrongAnswer kWrongAnswers[] = {
      "no CPU that is the container's own"},
     {"OneSharedPart", GivesAnd([](AdmitResponse& r) { r.mutable_rset()->add_parts(); }),
      "no CPU that is the container's own"},
-    {"MoreThanRequested", Gives("1-2"), "it gave 2 CPUs (1-2) and the container requests 1", 1},
+    {"MoreThanRequested", Gives("1-2"), "it gave 2 CPUs (1-2), but the container requests 1", 1},
     {"OtherNumaNodes", Gives("2,4"), "of which 4 were not offered"},
 
     {"Refusal", GivesAnd([](AdmitResponse& r) { r.set_err("the moon is full"); }),
@@ -158,7 +158,7 @@ const WrongAnswer kWrongAnswers[] = {
      "'A=B'"},
     {"AMegabyteOfVariables",
      GivesAnd([](AdmitResponse& r) { (*r.mutable_envs())["A"] = std::string(1 << 20, 'a'); }),
-     "65536 are the most"},
+     "give at most 65536"},
     {"SeventeenMegabytes",
      GivesAnd([](AdmitResponse& r) { (*r.mutable_envs())["A"] = std::string(17 << 20, 'a'); }),
      "cannot get CPUs of plugin"},  // too large, or too late on a busy machine

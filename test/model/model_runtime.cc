@@ -198,7 +198,7 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
     const MutexLock lock(mutex_);
     boxes_[box.id] = box;
   }
-  const Status prepared = Tell(nri::START_CONTAINER, sandbox_id, box);
+  Status prepared = Tell(nri::START_CONTAINER, sandbox_id, box);
   if (!prepared.ok() && !IsAway(prepared)) {
     RemoveContainer(box.id);
     return prepared;

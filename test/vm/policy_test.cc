@@ -164,7 +164,8 @@ TEST_F(PolicyTest, MemoryThatNoLongerFitsItsNodeMovesWithItsPages) {
   EXPECT_EQ(after.Count(), 1);
   EXPECT_TRUE(Await([&] { return bool(LiesOn(moves, after)); }, kPatience));
   EXPECT_EQ(CpusetOf(stays).mems, before);
-  EXPECT_TRUE(Await([&] { return HasLogged("memory has followed"); }, kPatience));
+  EXPECT_TRUE(
+      Await([&] { return HasLogged("memory moved to the container's NUMA nodes"); }, kPatience));
 }
 
 }  // namespace

@@ -21,12 +21,12 @@
 namespace qrm::manager {
 namespace {
 
-/// Hundred times what an admission takes.
+/// A hundred times as long as an admission.
 constexpr rlim_t kRealTimeLimitMicros = 200'000;
 
 std::atomic<int> demotions{0};
 
-/// The kernel sends SIGXCPU to the thread that used up its time.
+/// Handles SIGXCPU, which the kernel sends to the thread that exceeds RLIMIT_RTTIME.
 void DemoteThread(int /*signal*/) {
   const int error = errno;
   const sched_param none = {.sched_priority = 0};
@@ -49,12 +49,12 @@ void LimitRealTime() {
   ::setrlimit(RLIMIT_RTTIME, &limit);
 }
 
-/// The shortest that the kernel grants: from Linux 6.12 on, a thread that wakes goes before a
-/// running one with a longer slice (usually 2.8 ms), and not only at the next tick; older kernels
+/// The shortest slice that the kernel grants. From Linux 6.12 on, a thread that wakes up preempts a
+/// running thread with a longer slice (usually 2.8 ms) at once, not at the next tick. Older kernels
 /// ignore it. Source: sched(7), kernel/sched/fair.c (PREEMPT_SHORT).
 constexpr uint64_t kSliceNanoseconds = 100'000;
 
-/// The kernel's struct sched_attr: its header cannot stand beside glibc's sched.h.
+/// The kernel's struct sched_attr, whose header conflicts with glibc's sched.h.
 struct SchedulingAttributes {
   uint32_t size = sizeof(SchedulingAttributes);
   uint32_t policy = SCHED_OTHER;
@@ -82,15 +82,15 @@ Status RunInRealTime(int priority) {
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) == 0) {
     if (!UseHeapApart()) {
       log::Warning(
-          "a thread in real time has no heap of its own and may wait for ordinary ones: give qrmd "
+          "a real-time thread has no separate heap, so it may wait for other threads; give qrmd "
           "more memory and restart it");
     }
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,
                 "cannot run at real-time priority {}: {}; run qrmd as root or with CAP_SYS_NICE, "
-                "and if it has that, the kernel has CONFIG_RT_GROUP_SCHED: give qrmd's cgroup a "
-                "cpu.rt_runtime_us (cgroup v1), or set realtime-priority: 0",
+                "or set realtime-priority: 0; on a kernel with CONFIG_RT_GROUP_SCHED, also set "
+                "cpu.rt_runtime_us of qrmd's cgroup (cgroup v1)",
                 priority, std::generic_category().message(errno));
 }
 
@@ -135,19 +135,19 @@ Status StayOn(const CpuSet& cpus) {
     return OkStatus();
   }
   return Errorf(StatusCode::kFailedPrecondition,
-                "cannot stay on the reserved CPUs {}: {}; let the cgroup that qrmd runs in have "
-                "them",
+                "cannot stay on the reserved CPUs {}: {}; add them to the cpuset of qrmd's cgroup",
                 ToString(cpus), std::generic_category().message(errno));
 }
 
 Status CheckPriority(const ProcessOptions& options, const CpuSet& reserved) {
   return options.realtime_priority == 0 || !reserved.Empty()
              ? OkStatus()
-             : Errorf(StatusCode::kInvalidArgument,
-                      "cannot run at real-time priority {}: no CPUs of this machine are reserved, "
-                      "so that it would take those of others; list some as reserved-cpus in "
-                      "plugins.cpu, or set realtime-priority: 0",
-                      options.realtime_priority);
+             : Errorf(
+                   StatusCode::kInvalidArgument,
+                   "cannot run at real-time priority {}: no CPUs are reserved, so qrmd would take "
+                   "time from containers; set reserved-cpus in plugins.cpu, or set "
+                   "realtime-priority: 0",
+                   options.realtime_priority);
 }
 
 }  // namespace qrm::manager

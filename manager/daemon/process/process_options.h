@@ -12,8 +12,8 @@ namespace qrm::manager {
 
 struct ProcessOptions {
   std::string state_dir = "/var/lib/qrm/state";
-  int nice = -20;             ///< of the threads that a container's creation passes
-  int realtime_priority = 0;  ///< of the same; 0: not in real time
+  int nice = -20;             ///< of the threads that admit containers
+  int realtime_priority = 0;  ///< of the same threads; 0: not in real time
   log::Level log_level = log::Level::kInfo;
   log::Form log_form = log::Form::kText;
 };
@@ -23,25 +23,26 @@ inline std::vector<config::ConfigKey> ProcessKeys(ProcessOptions& options) {
   constexpr int kMostFavoured = -20;    // setpriority(2)
   return {
       config::PathKey("state-dir", options.state_dir,
-                      "Where qrmd and its built-in plugins keep their state; one qrmd at a time."),
+                      "The directory with the state of qrmd and its built-in plugins. Only one "
+                      "qrmd can use it at a time."),
       config::NumberKey("nice", options.nice,
                         {kMostFavoured, 0, "write -20 for the most, or 0 for none"},
-                        "The niceness of the threads that a container's creation passes: below 0, "
-                        "pods start sooner on a node whose CPUs are all busy. Needs CAP_SYS_NICE; "
-                        "without it, a warning says so."),
+                        "The nice value of the threads that admit containers. Below 0, pods start "
+                        "sooner on a busy node. Needs CAP_SYS_NICE; without it, qrmd logs a "
+                        "warning."),
       config::NumberKey("realtime-priority", options.realtime_priority,
                         {0, kHighestPriority, "write 1 for real-time, or 0 for none"},
-                        "Above 0: the same threads run in real time (SCHED_RR), before all that "
-                        "are not. Needs reserved-cpus in plugins.cpu, on which qrmd stays, and "
-                        "CAP_SYS_NICE; without that, a warning says so. A thread that computes "
-                        "for 200 ms without a pause goes on without real time."),
+                        "Above 0, the threads that admit containers run in real time (SCHED_RR). "
+                        "Needs reserved-cpus in plugins.cpu, where qrmd then runs. Needs "
+                        "CAP_SYS_NICE; without it, qrmd logs a warning. A thread that computes "
+                        "for 200 ms without a pause continues without real time."),
       config::ChoiceKey<log::Level>(
           "log-level", options.log_level,
           {"level", {"debug", "info", "warning", "error"}, log::ParseLevel},
-          "Lines below this level are left out."),
+          "The lowest level of lines in the log."),
       config::ChoiceKey<log::Form>(
           "log-format", options.log_form, {"format", {"text", "json"}, log::ParseForm},
-          "json: each line is an object with time, level, event and a text for each field."),
+          "With json, each line is an object with time, level, event, and a text for each field."),
   };
 }
 

@@ -1,4 +1,4 @@
-// Sends datagrams of one line each.
+// Sends one datagram per message.
 #include "manager/daemon/process/service_manager.h"
 
 #include <cerrno>
@@ -28,7 +28,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Half of what the manager waits for: a single late line does no harm. 0 when it does not wait.
+/// Half of the watchdog's timeout, so that a single late message does no harm. 0: no watchdog.
 std::chrono::microseconds FeedingPeriod() {
   const std::string pid = Variable("WATCHDOG_PID");
   const bool is_meant = pid.empty() || pid == std::to_string(::getpid());
@@ -52,7 +52,8 @@ void Send(const std::string& socket, std::string_view line) {
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
   if (descriptor < 0 ||
       ::sendto(descriptor, line.data(), line.size(), MSG_NOSIGNAL, to, length) < 0) {
-    log::Warning("service manager not told", {{"socket", socket}, {"error", std::strerror(errno)}});
+    log::Warning("cannot notify the service manager",
+                 {{"socket", socket}, {"error", std::strerror(errno)}});
   }
   if (descriptor >= 0) {
     ::close(descriptor);
@@ -68,7 +69,7 @@ struct ServiceManager::Impl {
   const std::function<bool()> is_alive;
   boost::asio::steady_timer timer{io};
   const std::string socket = Variable("NOTIFY_SOCKET");
-  const std::chrono::microseconds period = FeedingPeriod();  ///< 0: no watchdog waits
+  const std::chrono::microseconds period = FeedingPeriod();  ///< 0: no watchdog
 };
 
 ServiceManager::ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive)

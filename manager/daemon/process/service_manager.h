@@ -1,4 +1,4 @@
-// Tells systemd that qrmd serves, ends, and is alive.
+// Notifies systemd that qrmd is ready, stops, and is alive.
 #pragma once
 
 #include <functional>
@@ -8,21 +8,21 @@
 
 namespace qrm::manager {
 
-/// The socket of a service manager, as NOTIFY_SOCKET names it; without one, nothing is told.
+/// Sends to the service manager's socket, NOTIFY_SOCKET. Without that variable, it sends nothing.
 ///
-/// Threads: Ready and Ending from one; the watchdog is fed on the I/O loop.
+/// Threads: Ready and Ending from one thread; the watchdog is notified on the I/O loop.
 /// Source: sd_notify(3), sd_watchdog_enabled(3).
 class ServiceManager {
  public:
-  /// `io` outlives the object; `is_alive` says on it whether the process does its work.
+  /// `io` outlives the object. `is_alive` runs on `io` and returns whether qrmd does its work.
   ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive);
   ~ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  /// It serves; from now on the watchdog, if there is one, is fed while it is alive.
+  /// qrmd is ready. From now on, the watchdog is notified while `is_alive` returns true.
   void Ready();
-  /// It ends; on the I/O loop, or when that has ended.
+  /// qrmd stops. Call on the I/O loop, or after its end.
   void Ending();
 
  private:

@@ -1,4 +1,4 @@
-// Waits for the signals that end the daemon, and passes on the one that does not.
+// Waits for the signals that stop the daemon, and handles SIGHUP.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace qrm::manager {
 
-/// SIGTERM and SIGINT, from its construction on; SIGHUP, from OnHangup on.
+/// Handles SIGTERM and SIGINT from its construction on, and SIGHUP from OnHangup on.
 ///
-/// Threads: one, but for the I/O loop, which catches them.
+/// Threads: one thread; signals are handled on the I/O loop.
 class StopSignals {
  public:
   explicit StopSignals(boost::asio::io_context& io);
@@ -18,10 +18,10 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Runs `on_hangup` on the I/O loop at each SIGHUP. Once.
+  /// Runs `on_hangup` on the I/O loop at each SIGHUP. Call once.
   void OnHangup(std::function<void()> on_hangup);
 
-  /// Returns when the first of those that end the daemon has come. Once.
+  /// Returns at the first SIGTERM or SIGINT. Call once.
   void Wait();
 
  private:

@@ -1,13 +1,13 @@
-// Shows /node.json, which it asks for once a second. All names come from others: they become text, never markup.
+// Shows /node.json, which it gets once a second. All names are foreign: they become text, never markup.
 'use strict';
 
 const $ = id => document.getElementById(id);
 let shown = null;   // the document on the page
-let tag = '';       // of that document
-let token = '';     // kept here only
-let answered = null; // when qrmd last did
+let tag = '';       // its ETag
+let token = '';     // kept only here
+let answered = null; // the time of qrmd's latest answer
 
-/** An element with a class, attributes and children, which are text or elements. */
+/** An element with attributes and children, which are text or elements. */
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -38,7 +38,7 @@ const amount = (resource, value) => /^(memory|hugepages-)/.test(resource) ? byte
 const clock = when => new Date(when).toLocaleTimeString();
 const nameOf = c => `${c.namespace}/${c.pod}/${c.container}`;
 
-// Owners have a letter beside their colour; they keep both while they are there, whoever comes and goes.
+// Each container with exclusive CPUs has a letter and a colour, and keeps both while it exists.
 const numbersOf = new Map();
 const letters = owner => (n => (n >= 26 ? String.fromCharCode(64 + Math.floor(n / 26)) : '') + String.fromCharCode(65 + n % 26))(
   numbersOf.get(owner.id) % 702);
@@ -54,7 +54,7 @@ function numberOwners(owners) {
   }
 }
 
-/** Colours of neighbouring numbers are far apart. */
+/** Sets a colour. Consecutive numbers get clearly different colours. */
 function coloured(element, property, number) {
   element.style.setProperty(property, Math.round(number * 137.5 + 330) % 360);
   return element;
@@ -76,7 +76,7 @@ function index(node) {
 
 function cpuButton(cpu, core, node, by) {
   const owner = by.owner.get(cpu), sharers = by.shared.get(cpu), pool = by.pool.get(cpu);
-  const who = owner ? `${nameOf(owner)}, its own` : !sharers ? 'free' :
+  const who = owner ? `${nameOf(owner)}, exclusive` : !sharers ? 'free' :
     `shared by ${sharers.length === 1 ? nameOf(sharers[0]) : `${sharers.length} containers`}`;
   const words = `CPU ${cpu}, core ${core}, node ${node}: ${who}` + (pool ? `; pool ${pool.name}` : '') +
     (by.offline.has(cpu) ? '; offline' : '');
@@ -95,13 +95,13 @@ function cpuButton(cpu, core, node, by) {
 function nodeCard(node, by) {
   const caches = node.caches.map(cores => make('div', {class: 'cache', title: 'shares an L3 cache'}, ...cores.map(cpus =>
     make('div', {class: 'core'}, ...cpus.map(cpu => cpuButton(cpu, cpus[0], node.id, by))))));
-  const memory = `${bytes(node.memory_given)} of ${bytes(node.memory)} memory given out`;
+  const memory = `${bytes(node.memory_given)} of ${bytes(node.memory)} memory allocated`;
   return make('div', {class: 'node', 'data-node': node.id},
     make('h3', {}, `Node ${node.id}`),
     make('p', {class: 'quiet'}, make('meter', {min: 0, max: Math.max(node.memory, 1), value: node.memory_given, 'aria-label': memory}),
       ` ${memory}`),
     make('div', {class: 'caches'}, ...caches),
-    make('p', {class: 'quiet'}, `owned ${node.own || 'none'} · shared ${node.shared || 'none'} · free ${node.free || 'none'}`));
+    make('p', {class: 'quiet'}, `exclusive ${node.own || 'none'} · shared ${node.shared || 'none'} · free ${node.free || 'none'}`));
 }
 
 function drawMap(node, by) {
@@ -109,10 +109,10 @@ function drawMap(node, by) {
   for (const n of node.nodes) packages.set(n.package, [...(packages.get(n.package) || []), nodeCard(n, by)]);
   $('map').replaceChildren(...[...packages].map(([id, cards]) =>
     make('div', {class: 'package'}, make('h3', {}, `Package ${id}`), ...cards)));
-  $('legend').replaceChildren(make('span', {class: 'mark'}, 'A'), ' in a colour: one container’s own; ',
+  $('legend').replaceChildren(make('span', {class: 'mark'}, 'A'), ' in a colour: exclusive to one container; ',
     make('span', {class: 'mark shared'}, '•'), ' shared; ', make('span', {class: 'mark'}, '\u00a0'), ' free',
     ...node.pools.flatMap(pool => ['; ', coloured(make('span', {class: 'stripe'}), '--pool', pool.number), ` pool ${pool.name}`]),
-    '. Choose a CPU to see who has it and why.');
+    '. Select a CPU to see which containers have it and why.');
 }
 
 function mark(container) {
@@ -121,19 +121,19 @@ function mark(container) {
 }
 
 function drawContainers(node) {
-  const head = make('tr', {}, ...['', 'Container', 'Role', 'CPUs', 'Memory nodes', 'Holds'].map(text => make('th', {scope: 'col'}, text)));
+  const head = make('tr', {}, ...['', 'Container', 'Role', 'CPUs', 'Memory nodes', 'Other allocations'].map(text => make('th', {scope: 'col'}, text)));
   const rows = node.containers.map(c => {
     const link = make('button', {type: 'button', class: 'link', 'data-key': `why-${c.id}`}, nameOf(c));
     link.addEventListener('click', () => showWhy(c));
     const holds = Object.entries(c.holds).map(([resource, value]) => `${resource} ${amount(resource, value)}`).join(', ');
     const lacks = c.without ? make('span', {class: 'chip bad'}, `without ${c.without.join(', ')}`) : '';
     return make('tr', {'data-id': c.id}, make('td', {}, mark(c)), make('td', {}, link), make('td', {}, c.role || '–'),
-      make('td', {class: 'number'}, c.cpus ? c.cpus + (c.own ? ' (its own)' : '') : '–'),
+      make('td', {class: 'number'}, c.cpus ? c.cpus + (c.own ? ' (exclusive)' : '') : '–'),
       make('td', {class: 'number'}, c.mems || '–'), make('td', {}, holds || (lacks ? '' : '–'), lacks));
   });
   $('containers').replaceChildren(make('thead', {}, head), make('tbody', {}, ...rows));
   $('left-out').textContent = node.containers_left_out ? `and ${node.containers_left_out} more: qrmctl pods lists them` :
-    node.containers.length ? '' : 'No container is placed on this node.';
+    node.containers.length ? '' : 'No container on this node has an allocation.';
 }
 
 function drawPlugins(node) {
@@ -149,7 +149,7 @@ function drawPools(node) {
   $('pools').replaceChildren(...node.pools.map(pool => make('li', {'data-pool': pool.name, class: pool.configured === undefined ? '' : 'warn'},
     coloured(make('span', {class: 'stripe'}), '--pool', pool.number), ' ', make('strong', {}, pool.name),
     ` (${pool.resource}): CPUs ${pool.cpus || 'none'}`,
-    pool.configured === undefined ? '' : make('div', {}, `configured are ${pool.configured || 'none'}`))));
+    pool.configured === undefined ? '' : make('div', {}, `configured: ${pool.configured || 'none'}`))));
   if (!node.pools.length) $('pools').replaceChildren(make('li', {}, 'No pool is configured.'));
 }
 
@@ -162,7 +162,7 @@ function drawDecisions(node) {
       make('time', {datetime: new Date(decision.time).toISOString()}, clock(decision.time)),
       make('span', {class: `chip ${kind}`}, decision.result), ' ', link, make('div', {}, decision.message));
   }));
-  if (!node.decisions.length) $('decisions').replaceChildren(make('li', {}, 'Nothing was decided yet.'));
+  if (!node.decisions.length) $('decisions').replaceChildren(make('li', {}, 'No decision yet.'));
 }
 
 function drawHead(node) {
@@ -176,7 +176,7 @@ function drawHead(node) {
     ...[...node.degraded, ...node.warnings].map(text => make('p', {class: 'warn'}, text)));
 }
 
-/** Draws all of it, and leaves the keyboard where it was. */
+/** Draws the whole page, and keeps the keyboard's focus. */
 function draw(node) {
   const key = document.activeElement && document.activeElement.dataset.key;
   const by = index(node);
@@ -213,16 +213,16 @@ async function showWhy(container, title) {
   const name = title || nameOf(container);
   const response = await ask(`why/${container.id}`).catch(() => null);
   if (!response || !response.ok) {
-    openDetail(name, make('p', {}, response ? 'No decision about it is remembered.' : 'qrmd does not answer.'));
+    openDetail(name, make('p', {}, response ? 'qrmd has no decision about it.' : 'qrmd does not answer.'));
     return;
   }
   const why = await response.json();
   const policy = why.policy ? ` by policy ${why.policy}` : '';
   openDetail(why.container,
     terms([['Decided', `${why.result} at ${new Date(why.time).toLocaleString()} (${why.moment})`], ['Why', why.message]]),
-    ...part('Asked for', why.asked), ...part('Nodes that could serve it', why.hints),
+    ...part('Requested', why.asked), ...part('Nodes that could serve it', why.hints),
     ...part(`Merged${policy}`, why.merged), make('ul', {}, ...why.reasons.map(text => make('li', {}, text))),
-    ...part('Given', why.given));
+    ...part('Allocated', why.given));
 }
 
 function ask(path, headers = {}) {
@@ -231,7 +231,7 @@ function ask(path, headers = {}) {
 }
 
 async function refused(response) {
-  $('refused').textContent = token ? await response.text() : '';
+  $('denied').textContent = token ? await response.text() : '';
   $('ask').hidden = false;
   $('main').hidden = true;
   shown = null;
@@ -239,8 +239,8 @@ async function refused(response) {
 }
 
 function lost(why) {
-  $('lost').textContent = `qrmd does not answer since ${answered ? clock(answered) : 'this page was opened'}` +
-    `${why}. ${shown ? 'What stands below may be old.' : ''}`;
+  $('lost').textContent = `qrmd does not answer (since ${answered ? clock(answered) : 'this page was opened'})` +
+    `${why}. ${shown ? 'The data below may be outdated.' : ''}`;
   $('lost').hidden = false;
   $('state').textContent = 'unknown';
   $('state').className = 'chip bad';

@@ -1,4 +1,4 @@
-// Keeps one timer, which waits for the earliest deadline or for an earlier one that is over.
+// Keeps one timer. It waits for the earliest deadline, or for an earlier one that was ended.
 #include "manager/registry/calls/call_deadlines.h"
 
 #include <map>
@@ -23,7 +23,7 @@ struct CallDeadlines::State : std::enable_shared_from_this<State> {
   std::map<Watch, std::function<void()>> watched QRM_GUARDED_BY(mutex);
   uint64_t last_number QRM_GUARDED_BY(mutex) = 0;
   boost::asio::steady_timer timer QRM_GUARDED_BY(mutex);
-  Deadline armed_for QRM_GUARDED_BY(mutex) = Deadline::max();  ///< max: the timer rests
+  Deadline armed_for QRM_GUARDED_BY(mutex) = Deadline::max();  ///< max: the timer is off
 };
 
 void CallDeadlines::State::Arm() {
@@ -31,7 +31,7 @@ void CallDeadlines::State::Arm() {
     return;
   }
   armed_for = watched.begin()->first.deadline;
-  timer.expires_at(armed_for);  // ends the wait for a later one
+  timer.expires_at(armed_for);  // ends the wait for a later deadline
   timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     if (const auto self = weak.lock(); self != nullptr && !error) {
       self->Expire();
@@ -56,7 +56,7 @@ void CallDeadlines::State::Expire() {
 }
 
 struct CallDeadlines::Impl {
-  std::shared_ptr<State> state;  // the only reference, but while something expires
+  std::shared_ptr<State> state;  // the only reference, except while watches expire
 };
 
 CallDeadlines::CallDeadlines(boost::asio::io_context& io)

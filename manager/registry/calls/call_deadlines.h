@@ -1,4 +1,4 @@
-// Reports calls that last longer than they may.
+// Reports calls that exceed their deadlines.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,22 @@
 
 namespace qrm::manager {
 
-/// One timer for many deadlines, of which hardly any is ever reached: to watch a call costs a place
-/// in a list.
+/// One timer for many deadlines. Few deadlines are ever reached, so watching a call costs only an
+/// entry in a map.
 ///
-/// Threads: any; what expires runs on `io`, not after the destructor has begun on that thread.
+/// Threads: any; expired watches run on `io`, but none after the destructor has begun on that
+/// thread.
 class CallDeadlines {
  public:
-  /// A deadline that is watched.
+  /// A watched deadline.
   struct Watch {
     std::chrono::steady_clock::time_point deadline;
-    uint64_t number = 0;  ///< for those of one moment
+    uint64_t number = 0;  ///< distinguishes equal deadlines
 
     auto operator<=>(const Watch&) const = default;
   };
 
-  /// `io` outlives it.
+  /// `io` outlives the object.
   explicit CallDeadlines(boost::asio::io_context& io);
   ~CallDeadlines();
   CallDeadlines(const CallDeadlines&) = delete;

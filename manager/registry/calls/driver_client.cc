@@ -1,4 +1,4 @@
-// Translates what the registry asks of every plugin.
+// Translates the calls that the registry makes to every plugin.
 #include "manager/registry/calls/driver_client.h"
 
 #include <string_view>
@@ -14,7 +14,7 @@ constexpr std::string_view kService = "/cci.v1alpha1.CCIDriver/";
 
 using OptionsResult = calls::CallTo<calls::GetOptions>::Result;
 
-/// A driver need not have options; it is asked about starts then.
+/// A driver need not serve the options call; it is then called before each start.
 OptionsResult OrDefault(OptionsResult result) {
   if (result.value.status().code() == StatusCode::kUnimplemented) {
     return {PluginOptions{.pre_start_required = true}, calls::Blame::kNobody};

@@ -8,8 +8,8 @@
 
 namespace qrm::manager {
 
-/// A compute driver as one more endpoint: its own calls go to its socket, the question of a
-/// plugin's options becomes cciGetOptions, and what only resource plugins have is kUnimplemented at
+/// A compute driver as an endpoint. Its own calls go to its socket, and a request for a plugin's
+/// options becomes cciGetOptions. Calls that only resource plugins have end with kUnimplemented at
 /// once.
 class DriverClient final : public PluginClient {
  public:

@@ -1,4 +1,4 @@
-// Runs calls in parallel and joins them: counts down, then answers in the order of the calls.
+// Runs calls in parallel and returns their answers in the order of the calls.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace qrm::manager {
 
-/// Takes one answer; may be called on any thread, and counts once.
+/// Takes one answer, on any thread; only the first call counts.
 template <typename T>
 using AnswerCallback = std::function<void(StatusOr<T>)>;
 
@@ -30,13 +30,13 @@ inline Status Late() {
   return {StatusCode::kDeadlineExceeded, "cannot wait longer: no answer before the deadline"};
 }
 
-/// What the calls of one fan-out share; it lives until the last of them has answered.
+/// The shared state of the calls of one fan-out; it lives until the last call has answered.
 template <typename T>
 class Joint {
  public:
   explicit Joint(std::size_t count) : answers_(count), missing_(count) {}
 
-  /// Takes the answer of call `index`; true when it was the last one that was missing.
+  /// Takes the answer of call `index`; true when no answers are missing any more.
   bool Take(std::size_t index, StatusOr<T> answer) {
     const MutexLock lock(mutex_);
     if (answers_[index].has_value()) {
@@ -55,8 +55,7 @@ class Joint {
     all_there_.WaitUntil(mutex_, deadline, [this]() QRM_REQUIRES(mutex_) { return missing_ == 0; });
   }
 
-  /// The answers so far; a call that has none yet gets `late`, and its answer is dropped when it
-  /// comes.
+  /// The answers so far. A call without an answer gets `late`, and its later answer is dropped.
   std::vector<StatusOr<T>> Finish(const Status& late) {
     const MutexLock lock(mutex_);
     std::vector<StatusOr<T>> results;
@@ -77,12 +76,11 @@ class Joint {
 
 }  // namespace fan_out_internal
 
-/// Calls answer by themselves at the deadline, with a better sentence than ours: they get this much
-/// longer to do it.
+/// Calls end by themselves at the deadline with a more precise error, so they get this much longer.
 inline constexpr std::chrono::milliseconds kFanOutGrace{50};
 
-/// The answers of `count` calls that `start` begins, in the order of the calls. A call that has not
-/// answered when `deadline` and the grace have passed is kDeadlineExceeded.
+/// Starts `count` calls and returns their answers, in the order of the calls. A call without an
+/// answer after `deadline` and the grace is kDeadlineExceeded.
 ///
 /// Threads: blocks the caller; no lock is held while calls start or run.
 template <typename T>
@@ -97,9 +95,8 @@ std::vector<StatusOr<T>> FanOut(std::size_t count, Deadline deadline, const Star
   return joint->Finish(fan_out_internal::Late());
 }
 
-/// The same without blocking: `done` runs once, after the last answer, on the thread that brought
-/// it; on the caller's when there is nothing to wait for. Each call must answer by a deadline of
-/// its own.
+/// The same without blocking: `done` runs once, on the thread that brings the last answer, or on
+/// the caller's if `count` is 0. Each call must have its own deadline.
 template <typename T>
 void FanOutThen(std::size_t count, const StartCall<T>& start,
                 std::function<void(std::vector<StatusOr<T>>)> done) {

@@ -1,4 +1,4 @@
-// Sends calls as bytes on a channel, and tells who is to blame when they fail.
+// Sends calls as bytes on a channel, and finds the cause of failed calls.
 #include "manager/registry/calls/grpc_plugin_client.h"
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 
 using calls::Blame;
 
-/// gRPC reports it with a code that a plugin may use for its own errors; only the text tells.
+/// gRPC reports it with a code that plugins also use; only the text distinguishes the two.
 bool IsTooLarge(const Status& status) {
   return MessageOf(status).starts_with("Received message larger than max");
 }
@@ -29,7 +29,7 @@ Blame BlameFor(const Status& status, grpc::Channel& channel) {
       return Blame::kTimeout;
     case StatusCode::kCancelled:
       return Blame::kStopping;
-    case StatusCode::kUnavailable:  // a plugin's own word when it is connected
+    case StatusCode::kUnavailable:  // the plugin's own error if it is connected
       return channel.GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY ? Blame::kRefusal
                                                                               : Blame::kConnection;
     default:
@@ -45,7 +45,7 @@ Status CauseOf(const Status& status, Blame blame) {
     case Blame::kTimeout:
       return {StatusCode::kDeadlineExceeded, "no answer before the deadline"};
     case Blame::kConnection:
-      return Errorf(StatusCode::kUnavailable, "nobody answers on its socket ({})", text);
+      return Errorf(StatusCode::kUnavailable, "nothing answers on its socket ({})", text);
     case Blame::kStopping:
       return {StatusCode::kCancelled, "the call was cancelled"};
     case Blame::kRefusal:
@@ -61,7 +61,7 @@ Status CauseOf(const Status& status, Blame blame) {
 
 GrpcPluginClient::GrpcPluginClient(const std::string& socket, NumaMask machine_nodes,
                                    std::shared_ptr<rpc::CallsInFlight> in_flight)
-    // A plugin that restarts must be back within two seconds.
+    // A restarted plugin must be live again within two seconds.
     : channel_(rpc::UnixChannel(socket, {.most_backoff = std::chrono::milliseconds(500),
                                          .max_message_bytes = kMaxAnswerBytes})),
       machine_nodes_(std::move(machine_nodes)),

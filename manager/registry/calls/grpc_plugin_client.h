@@ -9,8 +9,8 @@
 
 namespace qrm::manager {
 
-/// A plugin behind a socket. Results arrive on a thread of gRPC, on the caller's when we are
-/// stopping. Answers larger than kMaxAnswerBytes are refused.
+/// A plugin behind a socket. Results arrive on a gRPC thread, or on the caller's while qrmd is
+/// stopping. Answers larger than kMaxAnswerBytes are rejected.
 class GrpcPluginClient final : public PluginClient {
  public:
   static constexpr int kMaxAnswerBytes = 16 << 20;

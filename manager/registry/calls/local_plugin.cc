@@ -1,4 +1,4 @@
-// Runs one call at a time, on the caller's thread where that can be, for the driver to answer.
+// Runs one call at a time through the plugin's driver, on the caller's thread if possible.
 #include "manager/registry/calls/local_plugin.h"
 
 #include <utility>
@@ -13,7 +13,7 @@ namespace qrm::manager {
 using calls::Blame;
 using calls::Call;
 
-// What is destroyed first uses what stands before it: the thread ends before all that it uses.
+// Members are destroyed in reverse order: the thread ends before the members that it uses.
 struct LocalPlugin::Impl {
   Impl(sdk::ResourcePlugin& served, const std::string& resource,
        std::unique_ptr<sdk::PluginState> state, Parts parts)
@@ -30,7 +30,7 @@ struct LocalPlugin::Impl {
   const NumaMask machine_nodes;
   const std::shared_ptr<rpc::CallsInFlight> in_flight;
   CallDeadlines deadlines;
-  sdk::PluginDriver driver;  // in tasks only, but for what does not change once it runs
+  sdk::PluginDriver driver;  // used in tasks only, except for parts that never change
   TaskThread thread;
 };
 

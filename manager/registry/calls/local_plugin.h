@@ -1,4 +1,4 @@
-// Carries calls to a plugin inside this process, without gRPC between.
+// Carries calls to a plugin inside this process, without gRPC.
 #pragma once
 
 #include <functional>
@@ -18,22 +18,22 @@ class PluginDriver;
 
 namespace qrm::manager {
 
-/// A plugin, its thread, its grants and their state: what sdk::PluginHost serves on a socket, for
-/// callers in the same process. One thread at a time calls the plugin: the caller's when the plugin
-/// is idle, else its own. Results arrive before Start returns, on the plugin's thread, or at their
-/// deadline on `io`'s. A call whose caller has gone is not begun. What may hang is posted, and
-/// never part of a call.
+/// A plugin with its thread, its grants and their state: like sdk::PluginHost, for callers in
+/// the same process. One thread at a time calls the plugin: the caller's thread if the plugin is
+/// idle, else the plugin's own. Results arrive before Start returns, on the plugin's thread, or at
+/// their deadline on the thread of `io`. A call that has already ended is not begun. Work that may
+/// hang is posted, and is never part of a call.
 class LocalPlugin final : public PluginClient {
  public:
   struct Parts {
     boost::asio::io_context& io;
-    NumaMask machine_nodes;                         ///< answers that name others break the protocol
-    std::shared_ptr<rpc::CallsInFlight> in_flight;  ///< of the registry that it is added to
-    std::string state_dir;                          ///< what the plugin begins with; empty: none
+    NumaMask machine_nodes;                         ///< answers with other nodes break the protocol
+    std::shared_ptr<rpc::CallsInFlight> in_flight;  ///< of the plugin's registry
+    std::string state_dir;                          ///< passed to the plugin; empty: none
   };
 
-  /// Runs `plugin`, which outlives the result, for `resource`; it has its former grants back when
-  /// this returns. Errors: the state's, or the plugin's from Restore.
+  /// Runs `plugin`, which outlives the result, for `resource`. When this returns, its former grants
+  /// are restored. Errors: the state's, or the plugin's from Restore.
   static StatusOr<std::unique_ptr<LocalPlugin>> Start(sdk::ResourcePlugin& plugin,
                                                       const std::string& resource,
                                                       std::unique_ptr<sdk::PluginState> state,
@@ -43,14 +43,15 @@ class LocalPlugin final : public PluginClient {
   LocalPlugin(const LocalPlugin&) = delete;
   LocalPlugin& operator=(const LocalPlugin&) = delete;
 
-  /// `listener` hears of every change of allocations that no call of the manager made; it must not
-  /// block. The former one is not called any more when this returns; an empty one hears nothing.
+  /// Calls `listener` for every change of allocations that the plugin makes outside of the
+  /// manager's calls; it must not block. It replaces the former listener, which is not called any
+  /// more when this returns. It may be empty.
   void OnChanged(std::function<void()> listener);
 
   /// Runs `task` on the plugin's thread, between calls. It must not throw.
   void Post(std::function<void()> task);
 
-  /// Runs `task` between calls, with what drives the plugin, and waits for it. It must not throw.
+  /// Runs `task` between calls, with the plugin's driver, and waits for it. It must not throw.
   /// Threads: any but the plugin's.
   void Run(const std::function<void(sdk::PluginDriver& driver)>& task);
 

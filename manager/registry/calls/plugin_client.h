@@ -1,4 +1,4 @@
-// The interface of what carries calls to one plugin, wherever it runs.
+// The interface for calls to one plugin, in this process or another.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@ class Channel;
 
 namespace qrm::manager {
 
-/// Carries calls to one plugin. Each ends by its deadline at the latest, is never sent twice, and
-/// brings its result once, converted and checked, on any thread.
+/// Carries calls to one plugin. Each call ends by its deadline at the latest, is never sent twice,
+/// and brings its result once, converted and checked, on any thread.
 ///
 /// Threads: any.
-/// Errors:  the plugin's own code for a refusal (kUnimplemented for a call that it does not have),
-///          kUnavailable for a connection, kDeadlineExceeded, kInvalidArgument for an answer that
-///          breaks the protocol.
+/// Errors:  the plugin's own code if it rejects the call (kUnimplemented for an unknown call),
+///          kUnavailable without a connection, kDeadlineExceeded, kInvalidArgument for an answer
+///          that breaks the protocol.
 class PluginClient {
  public:
   virtual ~PluginClient() = default;
 
-  /// The connection; null for a plugin inside this process, which has none that could break.
+  /// The connection; null for a plugin inside this process.
   virtual std::shared_ptr<grpc::Channel> channel() const = 0;
 
   virtual void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline) = 0;

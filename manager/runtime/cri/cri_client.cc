@@ -112,7 +112,7 @@ Status CriClient::Impl::Explain(const Status& status, const std::string& what) c
 template <typename Request, typename Response>
 void CriClient::Impl::Start(Method<Request, Response> method, Request request, std::string what,
                             Finish<Response> finish) {
-  // Until a cancelled call has ended it may still post to the loop; `finish` is not wanted then.
+  // A cancelled call may still post to the loop until it has ended; `finish` must not run then.
   const auto take = [self = shared_from_this(), what = std::move(what),
                      finish = std::move(finish)](StatusOr<Response> response) {
     if (!response.ok()) {
@@ -138,7 +138,7 @@ CriClient::~CriClient() {
 void CriClient::GetVersion(VersionDone done) {
   using Async = cri::RuntimeService::StubInterface::async_interface;
   impl_->Start<cri::VersionRequest, cri::VersionResponse>(
-      &Async::Version, {}, "ask the runtime's version",
+      &Async::Version, {}, "get the runtime's version",
       [done = std::move(done)](const StatusOr<cri::VersionResponse>& response) {
         if (!response.ok()) {
           return done(response.status());
@@ -185,7 +185,7 @@ void CriClient::GetContainer(const RuntimeContainer& listed, ContainerDone done)
   request.set_container_id(listed.id);
   request.set_verbose(true);
   impl_->Start<cri::ContainerStatusRequest, cri::ContainerStatusResponse>(
-      &Async::ContainerStatus, std::move(request), "look at container " + listed.id,
+      &Async::ContainerStatus, std::move(request), "get the status of container " + listed.id,
       [listed, done = std::move(done)](const StatusOr<cri::ContainerStatusResponse>& response) {
         if (!response.ok()) {
           return done(response.status());

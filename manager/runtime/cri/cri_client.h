@@ -1,4 +1,4 @@
-// Calls to the container runtime over CRI: what runs, and new cgroup values for it.
+// Calls to the container runtime over CRI: lists, events, and updates of cgroup values.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ class EventWatch {
 /// The runtime as the reconciler and the observer use it.
 ///
 /// Every `done` runs once, on the I/O loop, unless the runtime object is destroyed first.
-/// Errors: kUnavailable when nobody listens, kDeadlineExceeded, kNotFound for an unknown container,
-/// else the runtime's own; each message names the call, the container and the socket.
+/// Errors: kUnavailable if the socket does not answer, kDeadlineExceeded, kNotFound for an unknown
+/// container, else the runtime's own; each message names the call, the container and the socket.
 class ContainerRuntime {
  public:
   using VersionDone = std::function<void(StatusOr<RuntimeInfo>)>;
@@ -36,23 +36,22 @@ class ContainerRuntime {
   virtual ~ContainerRuntime() = default;
 
   virtual void GetVersion(VersionDone done) = 0;
-  /// All pods, also those that have ended and wait to be removed, as far as CRI shows them: without
-  /// pid, cgroup parent and resources.
+  /// All pods, also those that have ended and wait for their removal. CRI's list has no pid, cgroup
+  /// parent and resources.
   virtual void ListPods(PodsDone done) = 0;
-  /// All containers, also those that have ended and wait to be removed, without env, resources and
-  /// pid.
+  /// All containers, also those that have ended and wait for their removal, without env, resources
+  /// and pid.
   virtual void ListContainers(ContainersDone done) = 0;
-  /// `listed`, a container of such a list, with resources, cgroup path, OOM score and pid, as far
-  /// as the runtime shows them. Errors: kNotFound when it is gone.
+  /// `listed`, a container of such a list, with its resources, cgroup path, OOM score and pid, as
+  /// far as the runtime shows them. Errors: kNotFound when it is gone.
   virtual void GetContainer(const RuntimeContainer& listed, ContainerDone done) = 0;
-  /// Calls `on_event` whenever a pod or container may have changed, as often as the runtime says
-  /// so, and `on_end` once when it says so no more, until the result is destroyed. Errors:
-  /// kUnimplemented for runtimes that do not tell. Threads: the I/O loop, also to destroy the
-  /// result.
+  /// Until the result is destroyed, calls `on_event` with each of the runtime's events, when a pod
+  /// or container may have changed, and `on_end` once if the stream ends. Errors: kUnimplemented
+  /// for runtimes without events. Threads: the I/O loop, also to destroy the result.
   virtual std::unique_ptr<EventWatch> WatchEvents(std::function<void()> on_event,
                                                   UpdateDone on_end) = 0;
-  /// Sets what `update.resources` has and leaves the rest. Hugepage limits are never sent, since
-  /// containerd appends them to what it has. An update that would change nothing succeeds at once.
+  /// Sets the values of `update.resources`, and no others. Hugepage limits are never sent, since
+  /// containerd appends them to existing ones. An update without values succeeds at once.
   virtual void UpdateResources(const ContainerUpdate& update, UpdateDone done) = 0;
 };
 
@@ -64,8 +63,7 @@ class CriClient final : public ContainerRuntime {
  public:
   /// `io` outlives the client.
   CriClient(boost::asio::io_context& io, const CriOptions& options);
-  /// Cancels what is in flight; no `done` runs after it when it is called on the I/O loop or after
-  /// the loop's end.
+  /// Cancels all calls. Called on the I/O loop or after the loop's end, no `done` runs after it.
   ~CriClient() override;
   CriClient(const CriClient&) = delete;
   CriClient& operator=(const CriClient&) = delete;

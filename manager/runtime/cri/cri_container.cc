@@ -1,4 +1,4 @@
-// Reads a container's status: CRI's fields first, then what only the OCI spec has.
+// Reads a container's status: CRI's fields first, then those that only the OCI spec has.
 #include "manager/runtime/cri/cri_container.h"
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 namespace cri = ::runtime::v1;
 
-/// The value at `path` of `json`, when it is there and a number.
+/// The value at `path` of `json`, if it exists and is a number.
 template <typename T>
 std::optional<T> NumberAt(const Json& json, const char* path) {
   const Json::json_pointer pointer(path);
@@ -40,7 +40,7 @@ LinuxResources FromWire(const cri::LinuxContainerResources& wire) {
           .unified = {wire.unified().begin(), wire.unified().end()}};
 }
 
-/// Runtimes older than CRI's `resources` field show them in the OCI spec only.
+/// Runtimes older than CRI's `resources` field show resources in the OCI spec only.
 LinuxResources FromSpec(const Json& info) {
   return {
       .cpu_shares = NumberAt<uint64_t>(info, "/runtimeSpec/linux/resources/cpu/shares"),

@@ -1,4 +1,4 @@
-// Converts a container's CRI status to what the observer needs.
+// Converts a container's CRI status to the values that the observer needs.
 #pragma once
 
 #include <string>
@@ -11,11 +11,10 @@ class ContainerStatusResponse;
 
 namespace qrm::manager {
 
-/// Adds to `container`, which a list named, what its verbose status tells: cgroup values, cgroup
-/// path, OOM score and pid. The values are those that kubelet asked for, as far as the runtime
-/// shows them; text of the runtime that is no JSON, or has another shape, adds nothing. Source:
-/// containerd's and CRI-O's ContainerStatusResponse.info["info"], which holds "pid" and the OCI
-/// "runtimeSpec".
+/// Adds to a listed `container` the values of its verbose status: cgroup values, cgroup path, OOM
+/// score and pid. The cgroup values are those that kubelet requested, as far as the runtime shows
+/// them. Text that is not JSON, or has another shape, adds nothing. Source: containerd's and
+/// CRI-O's ContainerStatusResponse.info["info"], which holds "pid" and the OCI "runtimeSpec".
 void AddStatus(const ::runtime::v1::ContainerStatusResponse& response, RuntimeContainer& container);
 
 }  // namespace qrm::manager

@@ -17,7 +17,7 @@ namespace {
 
 namespace cri = ::runtime::v1;
 
-/// Lives until gRPC is done with it, and no callback runs once it is closed.
+/// Lives until gRPC has ended the call. No callback runs after Close.
 class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>,
                      public std::enable_shared_from_this<Stream> {
  public:
@@ -35,7 +35,7 @@ class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>
     StartCall();
   }
 
-  /// Threads: the I/O loop. A cancelled call ends at once; until it has, it may still post.
+  /// Threads: the I/O loop. A cancelled call ends soon, but may still post until then.
   void Close() {
     closed_ = true;
     context_.TryCancel();

@@ -13,8 +13,8 @@ class Channel;
 
 namespace qrm::manager {
 
-/// Begins CRI's GetContainerEvents; see ContainerRuntime::WatchEvents. `to_status` gives the end
-/// its sentence.
+/// Begins CRI's GetContainerEvents; see ContainerRuntime::WatchEvents. `to_status` makes the
+/// sentence for the end.
 ///
 /// Threads: made and destroyed on the I/O loop, where both callbacks run.
 std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,

@@ -1,5 +1,5 @@
-// Encodes and decodes the two framings of an NRI connection, without I/O: the mux around
-// everything, ttrpc inside each of its connections.
+// Encodes and decodes the two framings of an NRI connection, without I/O: the mux of the socket,
+// and ttrpc in each of its logical connections.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ namespace qrm::manager {
 inline constexpr uint32_t kPluginConnection = 1;
 inline constexpr uint32_t kRuntimeConnection = 2;
 
-/// No peer accepts a longer ttrpc message.
+/// Peers reject longer ttrpc messages.
 inline constexpr std::size_t kMaxSendBytes = std::size_t{4} << 20;
-/// Old runtimes send longer ones all the same, for nodes with many containers.
+/// Old runtimes send longer messages for nodes with many containers.
 inline constexpr std::size_t kMaxReceiveBytes = std::size_t{64} << 20;
 
 /// Decodes the mux's frames: connection number and length, big-endian u32 each, then the payload.
@@ -29,7 +29,7 @@ class MuxDecoder {
   /// Receives a piece of a logical connection's byte stream; pieces end anywhere.
   using Sink = std::function<void(uint32_t connection, std::string_view piece)>;
 
-  /// Errors: kDataLoss for an impossible length; the stream cannot be read on then.
+  /// Errors: kDataLoss for an impossible length; the rest of the stream cannot be read then.
   Status Feed(std::string_view bytes, const Sink& sink);
 
  private:
@@ -51,8 +51,8 @@ struct TtrpcFrame {
   uint32_t oversized = 0;
 };
 
-/// Decodes one logical connection's byte stream into ttrpc messages, and skips types that it does
-/// not know.
+/// Decodes one logical connection's byte stream into ttrpc messages, and skips those of unknown
+/// types.
 class TtrpcDecoder {
  public:
   using Sink = std::function<void(TtrpcFrame frame)>;

@@ -81,7 +81,7 @@ void Mux::Send(uint32_t connection, const std::string& header, const std::string
   }
 }
 
-// What it cannot write, be it for want of room or because the peer is gone, is left to the loop.
+// The loop writes the rest, and reports errors.
 void Mux::WriteNow() {
   const ssize_t written =
       ::send(socket_->native_handle(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);

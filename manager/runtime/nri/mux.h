@@ -15,10 +15,10 @@
 
 namespace qrm::manager {
 
-/// Owns the socket: reads all the time, so that no logical connection waits for another, and writes
-/// whole messages in the order they were sent. The operations in flight keep it alive.
+/// Owns the socket: always reads, so that no logical connection delays another, and writes whole
+/// messages in the order they were sent. The operations in flight keep it alive.
 ///
-/// Threads: the I/O loop, but for Send.
+/// Threads: the I/O loop, except for Send.
 class Mux : public std::enable_shared_from_this<Mux> {
  public:
   using Socket = UnixSocket;
@@ -30,14 +30,14 @@ class Mux : public std::enable_shared_from_this<Mux> {
   Mux(const Mux&) = delete;
   Mux& operator=(const Mux&) = delete;
 
-  /// What arrives for `connection` goes to `receiver`; bytes for others are dropped. Before Start.
+  /// Passes bytes for `connection` to `receiver`; bytes for others are dropped. Before Start.
   void SetReceiver(uint32_t connection, Receiver receiver);
   /// Begins to read. `closed` runs once, when the socket has failed, has ended or was closed.
   void Start(Closed closed);
 
-  /// Sends one ttrpc message as two frames, header and data: the peer's reader takes a frame only
-  /// when it asked for that many bytes, and it asks for these two. Dropped after the end. Writes at
-  /// once what the socket takes, so that an answer waits for no other thread. Threads: any.
+  /// Sends one ttrpc message as two frames, header and data: the peer's reader takes only frames of
+  /// the size that it asks for, and it asks for these two. Dropped after the end. Writes as much as
+  /// the socket takes at once, so that an answer does not wait for another thread. Threads: any.
   void Send(uint32_t connection, const std::string& header, const std::string& data);
 
   void Close(const Status& cause);
@@ -59,7 +59,7 @@ class Mux : public std::enable_shared_from_this<Mux> {
   bool open_ QRM_GUARDED_BY(mutex_) = true;      // changes on the loop only
   bool writing_ QRM_GUARDED_BY(mutex_) = false;  // the loop writes, or is about to
   std::string unsent_ QRM_GUARDED_BY(mutex_);
-  std::string sending_;  // what the loop writes
+  std::string sending_;  // being written by the loop
 };
 
 }  // namespace qrm::manager

@@ -103,7 +103,7 @@ void NriPlugin::Impl::OnSynchronized(const RuntimeInfo& runtime) {
 void NriPlugin::Impl::OnEnd(const NriSession::End& end) {
   session.reset();
   bool news = false;
-  bool worked = false;  // a runtime that cuts us off at once must not be asked again and again
+  bool worked = false;  // if a runtime disconnects at once, do not reconnect without a wait
   {
     const MutexLock lock(mutex);
     worked = end.was_synchronized && status.last_sync.has_value() &&
@@ -116,7 +116,7 @@ void NriPlugin::Impl::OnEnd(const NriSession::End& end) {
       status.kicked += end.answer_was_due ? 1 : 0;
     }
   }
-  if (news) {  // not at every attempt
+  if (news) {  // log each problem once
     log::Warning("not attached to runtime", {{"error", MessageOf(end.cause)}});
   }
   if (end.was_synchronized) {

@@ -1,5 +1,4 @@
-// The daemon as an NRI plugin: attached to the runtime's socket, and attached again whenever it is
-// cut off.
+// The daemon as an NRI plugin: attaches to the runtime's socket, and again after each disconnect.
 #pragma once
 
 #include <chrono>
@@ -22,15 +21,15 @@ struct NriStatus {
   RuntimeInfo runtime;     ///< of the latest connection
   uint64_t connects = 0;   ///< synchronizations that succeeded
   uint64_t disconnects = 0;
-  uint64_t kicked = 0;  ///< disconnects while the runtime waited for an answer of ours
+  uint64_t kicked = 0;  ///< disconnects while the runtime waited for qrmd's answer
   std::optional<std::chrono::steady_clock::time_point> last_sync;
   std::string problem;  ///< why it is not connected: one sentence; empty when it is
 };
 
 /// Speaks NRI over one connection at a time and turns it into RuntimeEvents.
 ///
-/// Every message is answered in time, whatever the handler does, because a plugin that is late is
-/// cut off and the runtime goes on without it. Nothing that the runtime sends ends the process.
+/// Answers every message in time, whatever the handler does: a runtime disconnects a plugin that is
+/// late and continues without it. No message of the runtime can end the process.
 ///
 /// Threads: Start and Stop before the I/O loop runs or on it; GetStatus any.
 /// Source: NRI v1alpha1, releases 0.2 to 0.12.
@@ -47,9 +46,9 @@ class NriPlugin {
   /// index or socket path.
   Status Start();
   void Stop();
-  /// Ends the connection because of `cause` and connects again, so that the runtime tells
-  /// everything once more. An answer that is due gets out before: without it, a container would run
-  /// without its devices and environment. Threads: the I/O loop.
+  /// Ends the connection because of `cause` and connects again, so that the runtime synchronizes
+  /// again. Pending answers are sent first: without them, a container would run without its devices
+  /// and environment. Threads: the I/O loop.
   void Reconnect(Status cause);
 
   [[nodiscard]] NriStatus GetStatus() const;

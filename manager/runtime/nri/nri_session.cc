@@ -25,31 +25,31 @@ using std::chrono::milliseconds;
 
 constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
 constexpr const char* kPluginService = "nri.pkg.api.v1alpha1.Plugin";
-/// What our answer needs to reach the runtime before its own clock runs out.
+/// The time for an answer to reach the runtime before the runtime's deadline.
 constexpr milliseconds kAnswerMargin{200};
-/// A runtime in Go that finds an answer and the end of the connection at one time may take either.
+/// If an answer and the end of the connection arrive together, a runtime in Go may take either.
 constexpr milliseconds kAnswerTravels{100};
 
-/// Reads a request, or answers that it cannot be read.
+/// Reads a request, or answers with an error.
 template <typename Message>
 bool Parse(const TtrpcCall& call, const TtrpcReply& reply, Message& message) {
   if (message.ParseFromString(call.payload)) {
     return true;
   }
   reply(Errorf(StatusCode::kInvalidArgument,
-               "cannot take {}: its payload is no {}; check the runtime's NRI version", call.method,
-               std::string(message.GetTypeName())));
+               "cannot take {}: its payload is not a {}; check the runtime's NRI version",
+               call.method, std::string(message.GetTypeName())));
   return false;
 }
 
-/// Reads what is only told. There is no error for it: containerd keeps the sandbox whose start a
-/// plugin refused, and does not start again itself while it has two of one name.
+/// Reads an event, which must not be answered with an error: containerd keeps a sandbox whose start
+/// a plugin rejected, and cannot restart itself while it has two sandboxes with the same name.
 /// Source: containerd issue 13609.
 template <typename Message>
 bool ParseEvent(const TtrpcCall& call, Message& message) {
   const bool parsed = message.ParseFromString(call.payload);
   if (!parsed) {
-    log::Warning("event of the runtime cannot be read", {{"call", call.method}});
+    log::Warning("cannot read an event of the runtime", {{"call", call.method}});
   }
   return parsed;
 }
@@ -63,7 +63,7 @@ StatusOr<std::string> WithUpdates(const StatusOr<std::vector<ContainerUpdate>>& 
   for (const ContainerUpdate& update : *updates) {
     nri::ContainerUpdate* added = response.add_update();
     *added = ToWire(update);
-    // The container may be gone by now: that must not fail the caller's request.
+    // If the container is gone by now, the request must not fail.
     added->set_ignore_failure(true);
   }
   return response.SerializeAsString();
@@ -149,7 +149,7 @@ void NriSession::Register() {
 }
 
 void NriSession::Finish(const Status& cause) {
-  // Closed here and not in the mux's own callback, which a loop that stops no longer runs.
+  // Not in the mux's own callback, which does not run when the loop has stopped.
   if (const std::shared_ptr<Mux> mux = std::exchange(mux_, nullptr)) {
     mux->Close(cause);
   }
@@ -210,9 +210,9 @@ void NriSession::Handle(const TtrpcCall& call, const TtrpcReply& reply) {
   }
   const Method method = call.service == kPluginService ? FindMethod(call.method) : nullptr;
   if (method == nullptr) {
-    // Runtimes with newer events take exactly this code as "send it as a StateChange".
+    // Runtimes with newer events take exactly this code as "send a StateChange instead".
     reply(
-        Errorf(StatusCode::kUnimplemented, "{}/{} is not served here", call.service, call.method));
+        Errorf(StatusCode::kUnimplemented, "{}/{} is not implemented", call.service, call.method));
     return;
   }
   (this->*method)(call, reply);
@@ -237,15 +237,15 @@ void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
 }
 
 void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
-  google::protobuf::Arena arena;  // goes in one piece, as large as it may be
+  google::protobuf::Arena arena;  // frees the whole message at once, however large
   auto& request = *google::protobuf::Arena::CreateMessage<nri::SynchronizeRequest>(&arena);
   if (!Parse(call, reply, request)) {
     return;
   }
   nri::SynchronizeResponse response;
   if (request.more()) {
-    response.set_more(true);  // and no updates: the runtime cuts off who answers otherwise
-    reply(response.SerializeAsString());  // before it is read: the next part is made meanwhile
+    response.set_more(true);  // without updates: else the runtime disconnects the plugin
+    reply(response.SerializeAsString());  // before reading: the runtime prepares the next part
   }
   for (const nri::PodSandbox& pod : request.pods()) {
     pods_.push_back(FromWire(pod));
@@ -275,10 +275,10 @@ void NriSession::CreateContainer(const TtrpcCall& call, const TtrpcReply& reply)
   }
   RuntimePod pod = FromWire(request.pod());
   RuntimeContainer container = FromWire(request.container());
-  Status late =
-      Errorf(StatusCode::kDeadlineExceeded,
-             "cannot admit container {} of pod {}/{}: no decision within {} ms; it is tried again",
-             container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
+  Status late = Errorf(
+      StatusCode::kDeadlineExceeded,
+      "cannot admit container {} of pod {}/{}: no decision within {} ms; kubelet tries again",
+      container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
   const AnyThreadReply answer = Awaited(call, reply, std::move(late));
   events_.OnCreateContainer(std::move(pod), std::move(container),
                             [answer](const StatusOr<ContainerAdjustment>& adjustment) {
@@ -323,8 +323,8 @@ void NriSession::StartContainer(const TtrpcCall& call, const TtrpcReply& reply) 
 void NriSession::PrepareStart(const TtrpcCall& call, const TtrpcReply& reply,
                               const nri::PodSandbox& pod, const nri::Container& container) {
   Status late = Errorf(StatusCode::kDeadlineExceeded,
-                       "cannot start container {} of pod {}/{}: it was not prepared in time; it is "
-                       "tried again",
+                       "cannot start container {} of pod {}/{}: it was not prepared in time; "
+                       "kubelet tries again",
                        container.name(), pod.namespace_(), pod.name());
   const AnyThreadReply answer = Awaited(call, reply, std::move(late));
   events_.OnStartContainer(FromWire(pod), FromWire(container), [answer](const Status& prepared) {
@@ -357,7 +357,7 @@ void NriSession::Deliver(nri::Event event, const nri::PodSandbox& pod,
     case nri::REMOVE_CONTAINER:
       return events_.OnContainerRemoved(FromWire(pod), FromWire(container));
     default:
-      return;  // changes nothing that we keep
+      return;  // changes nothing that qrmd tracks
   }
 }
 
@@ -369,7 +369,7 @@ NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, const Ttrp
                                                StatusOr<std::string> late) {
   struct Answer {
     Answer(boost::asio::io_context& io, TtrpcReply given) : reply(std::move(given)), timer(io) {}
-    /// False when somebody else has answered.
+    /// False when the call was answered before.
     bool Send(StatusOr<std::string> answer) {
       if (sent.exchange(true)) {
         return false;
@@ -398,7 +398,7 @@ NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, const Ttrp
   pending->timer.async_wait([note, late = std::move(late), method = call.method,
                              pending](const boost::system::error_code& error) {
     if (!error && pending->Send(late)) {
-      log::Warning("runtime answered without a decision", {{"call", method}});
+      log::Warning("no decision in time: the runtime was answered without one", {{"call", method}});
       note(false);
     }
   });

@@ -21,11 +21,11 @@ namespace qrm::manager {
 /// Threads: the I/O loop.
 class NriSession : public std::enable_shared_from_this<NriSession> {
  public:
-  /// How it ended.
+  /// How the connection ended.
   struct End {
     Status cause;
     bool was_synchronized = false;
-    bool answer_was_due = false;  ///< the runtime was waiting for us
+    bool answer_was_due = false;  ///< the runtime was waiting for an answer
   };
   using Synchronized = std::function<void(const RuntimeInfo& runtime)>;
   using Ended = std::function<void(const End& end)>;
@@ -38,9 +38,9 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
 
   /// Connects; then `synchronized` runs once at most, and `ended` once at the end.
   void Start(Synchronized synchronized, Ended ended);
-  /// Ends the connection because of `cause` when no answer is due and the last one is out a while.
+  /// Ends the connection because of `cause` shortly after the last answer that is due.
   void EndWhenAnswered(Status cause);
-  /// Ends the connection; neither callback nor event comes any more.
+  /// Ends the connection; no callback and no event follows.
   void Abandon();
 
  private:
@@ -65,19 +65,19 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
                     const nri::Container& container);
   void StateChange(const TtrpcCall& call, const TtrpcReply& reply);
   void Shutdown(const TtrpcCall& call, const TtrpcReply& reply);
-  /// The dedicated RPCs of runtimes with NRI 0.12, and StopContainer.
+  /// For the separate RPCs of runtimes with NRI 0.12, and for StopContainer.
   template <nri::Event kEvent>
   void Note(const TtrpcCall& call, const TtrpcReply& reply);
 
   void Deliver(nri::Event event, const nri::PodSandbox& pod, const nri::Container& container);
-  /// A reply for other threads; when it does not come in time, `late` is the answer.
+  /// A reply for any thread; if it does not come in time, `late` is the answer.
   AnyThreadReply Awaited(const TtrpcCall& call, const TtrpcReply& reply,
                          StatusOr<std::string> late);
   /// How long an answer to `call` may take.
   std::chrono::milliseconds TimeFor(const TtrpcCall& call) const;
 
   boost::asio::io_context& io_;
-  const NriOptions options_;  // a connect that is under way may end after its owner
+  const NriOptions options_;  // a connect under way may outlive its owner
   RuntimeEvents& events_;
   Synchronized synchronized_;
   Ended ended_;

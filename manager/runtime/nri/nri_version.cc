@@ -1,4 +1,4 @@
-// Chooses the events to subscribe to, and knows the problems of old runtimes.
+// Chooses the events to subscribe to, and lists the problems of old runtimes.
 #include "manager/runtime/nri/nri_version.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace nri = ::nri::pkg::api::v1alpha1;
 
 using Version = std::array<int, 3>;
 
-/// "v1.7.24~ds1" is {1, 7, 24}; what cannot be read counts as 0.
+/// "v1.7.24~ds1" is {1, 7, 24}; parts that cannot be read are 0.
 Version ParseVersion(const std::string& text) {
   Version version{};
   const char* at = text.c_str();
@@ -41,8 +41,8 @@ constexpr int32_t Bit(nri::Event event) {
 }  // namespace
 
 int32_t SubscribedEvents() {
-  // Every event costs the whole node a round trip: only those that change what we know. Those of
-  // pods that are updated do not: what counts is asked for each of its containers.
+  // Every event costs the whole node a round trip, so subscribe only to events that change what
+  // qrmd tracks. Updates of pods do not: their values come with each of their containers.
   return Bit(nri::RUN_POD_SANDBOX) | Bit(nri::STOP_POD_SANDBOX) | Bit(nri::REMOVE_POD_SANDBOX) |
          Bit(nri::CREATE_CONTAINER) | Bit(nri::START_CONTAINER) | Bit(nri::POST_START_CONTAINER) |
          Bit(nri::UPDATE_CONTAINER) | Bit(nri::STOP_CONTAINER) | Bit(nri::REMOVE_CONTAINER);

@@ -1,4 +1,4 @@
-// Names the events that are asked of a runtime's NRI, and what is wrong with its version.
+// Names the events to request from a runtime's NRI, and the known problems of its version.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace qrm::manager {
 
-/// The events to subscribe to: one bit per event, 1 << (Event - 1). All of them are known to every
-/// runtime with NRI: a bit that it does not know makes it refuse the plugin.
+/// The events to subscribe to: one bit per event, 1 << (Event - 1). Every runtime with NRI has all
+/// of them: a runtime rejects a plugin for an unknown bit.
 int32_t SubscribedEvents();
 
-/// Why this runtime's NRI is unsafe to use, as one sentence; empty when it is not known to be.
+/// Why this runtime's NRI is unsafe to use, as one sentence; empty when no problem is known.
 std::string KnownProblemOf(const RuntimeInfo& runtime);
 
 }  // namespace qrm::manager

@@ -18,7 +18,7 @@ namespace qrm::manager {
 namespace {
 
 constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";
-/// Kubelet's, on each container that it makes.
+/// Set by kubelet on each container that it creates.
 constexpr const char* kRestartCount = "io.kubernetes.container.restartCount";
 
 /// The value of a wrapper message, unless it is absent or zero.
@@ -31,7 +31,7 @@ StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map
   return {map.begin(), map.end()};
 }
 
-/// 0 where it does not say so: NRI itself has no word for it.
+/// 0 without the annotation: NRI itself has no field for it.
 uint32_t AttemptOf(const StringMap& annotations) {
   const auto count = annotations.find(kRestartCount);
   uint32_t attempt = 0;
@@ -57,15 +57,16 @@ RuntimeContainerState FromWire(nri::ContainerState state) {
   }
 }
 
-/// A runtime takes a leading '-' in a key for an order to remove what another plugin gave.
+/// A runtime takes a leading '-' in a key as an order to remove another plugin's value.
 Status CheckKey(const char* what, const std::string& key) {
   if (!key.empty() && key.front() != '-') {
     return OkStatus();
   }
-  return Errorf(StatusCode::kInvalidArgument,
-                "cannot give {} \"{}\": it has no name, or one that NRI reads as a removal; check "
-                "the plugin",
-                what, key);
+  return Errorf(
+      StatusCode::kInvalidArgument,
+      "cannot set {} \"{}\": its name is empty, or one that NRI reads as a removal; check "
+      "the plugin",
+      what, key);
 }
 
 void AddMount(const Mount& mount, nri::ContainerAdjustment& wire) {
@@ -78,7 +79,7 @@ void AddMount(const Mount& mount, nri::ContainerAdjustment& wire) {
   added->add_options(mount.read_only ? "ro" : "rw");
 }
 
-/// The mode from which the runtime derives what the device cgroup permits.
+/// The mode from which the runtime derives the permissions of the device cgroup.
 uint32_t FileMode(const std::string& permissions) {
   const bool readable = permissions.find('r') != std::string::npos;
   const bool writable = permissions.find('w') != std::string::npos;
@@ -88,12 +89,12 @@ uint32_t FileMode(const std::string& permissions) {
 Status AddDevice(const DeviceSpec& device, nri::ContainerAdjustment& wire) {
   struct stat node{};
   if (::stat(device.host_path.c_str(), &node) != 0) {
-    return Errorf(StatusCode::kInvalidArgument, "cannot give device {}: {}; check the plugin",
+    return Errorf(StatusCode::kInvalidArgument, "cannot add device {}: {}; check the plugin",
                   device.host_path, std::generic_category().message(errno));
   }
   if (!S_ISCHR(node.st_mode) && !S_ISBLK(node.st_mode)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot give device {}: it is no device node; check the plugin",
+                  "cannot add device {}: it is not a device node; check the plugin",
                   device.host_path);
   }
   nri::LinuxDevice* added = wire.mutable_linux()->add_devices();

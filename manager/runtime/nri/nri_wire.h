@@ -19,18 +19,18 @@ namespace qrm::manager {
 
 namespace nri = ::nri::pkg::api::v1alpha1;
 
-/// Wrappers that are present with a zero count as not set: containerd sends them so.
+/// Wrapper messages with a zero count as not set: containerd sends them for absent values.
 LinuxResources FromWire(const nri::LinuxResources& wire);
 RuntimePod FromWire(const nri::PodSandbox& wire);
 /// A container without a name (CRI-O, at creation) gets it from kubelet's label.
 RuntimeContainer FromWire(const nri::Container& wire);
 
-/// Only what is set appears in the message: a wrapper that is present claims its field.
+/// The message has only values that are set: a wrapper that is present claims its field.
 nri::LinuxResources ToWire(const LinuxResources& resources);
-/// Errors: kInvalidArgument for a device whose node on the host is missing or is none, and for a
-/// key that NRI takes for a removal.
+/// Errors: kInvalidArgument for a device whose path on the host is missing or not a device node,
+/// and for a key that NRI takes as a removal.
 StatusOr<nri::ContainerAdjustment> ToWire(const ContainerAdjustment& adjustment);
-/// Hugepage limits are left out: containerd appends them to those the container has.
+/// Hugepage limits are left out: containerd appends them to existing ones.
 nri::ContainerUpdate ToWire(const ContainerUpdate& update);
 
 }  // namespace qrm::manager

@@ -46,7 +46,7 @@ Status Server::CheckRequest(const TtrpcFrame& frame) {
   if (frame.stream % 2 == 0 || frame.stream <= last_stream) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot take the request: stream {} is even or not above {}; use odd, rising ones",
+        "cannot take the request: stream {} is even, or not above {}; use odd, rising numbers",
         frame.stream, last_stream);
   }
   last_stream = frame.stream;
@@ -68,7 +68,7 @@ void Server::Receive(const TtrpcFrame& frame) {
   if (acceptable.ok() && !request.ParseFromString(frame.data)) {
     acceptable =
         Errorf(StatusCode::kInvalidArgument,
-               "cannot take the request: its envelope is no ttrpc.Request; check the peer");
+               "cannot take the request: its envelope is not a ttrpc.Request; check the peer");
   }
   if (!acceptable.ok()) {
     SendResponse(*out, connection, frame.stream, acceptable);
@@ -88,8 +88,9 @@ void Server::Receive(const TtrpcFrame& frame) {
 StatusOr<std::string> OpenResponse(const TtrpcFrame& frame) {
   ttrpc::Response envelope;
   if (frame.oversized != 0 || !envelope.ParseFromString(frame.data)) {
-    return Errorf(StatusCode::kInternal,
-                  "cannot read the runtime's answer: it is no ttrpc.Response; check the runtime");
+    return Errorf(
+        StatusCode::kInternal,
+        "cannot read the runtime's answer: it is not a ttrpc.Response; check the runtime");
   }
   if (envelope.status().code() != 0) {
     return Status(static_cast<StatusCode>(envelope.status().code()), envelope.status().message());
@@ -121,7 +122,7 @@ struct TtrpcClient::State {
   void Finish(uint32_t stream, StatusOr<std::string> response) {
     const auto found = pending.find(stream);
     if (found == pending.end()) {
-      return;  // its time was over
+      return;  // it has timed out
     }
     const Done done = std::move(found->second.done);
     pending.erase(found);

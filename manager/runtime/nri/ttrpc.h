@@ -17,16 +17,16 @@ struct TtrpcCall {
   std::string service;
   std::string method;
   std::string payload;               ///< the serialized request
-  std::chrono::nanoseconds timeout;  ///< what is left of the caller's time; 0: it did not say
+  std::chrono::nanoseconds timeout;  ///< the rest of the caller's time; 0: not known
 };
 
 /// Answers a call with the serialized response or an error. Threads: any; once.
 using TtrpcReply = std::function<void(StatusOr<std::string> response)>;
 using TtrpcHandler = std::function<void(TtrpcCall call, TtrpcReply reply)>;
 
-/// Gives every unary call that arrives on `connection` to `handler`; replies may come in any order.
-/// Malformed and oversized requests, and streams, are answered here. A reply beyond kMaxSendBytes
-/// becomes kResourceExhausted, for the peer's reader would never recover from it.
+/// Passes every unary call on `connection` to `handler`; replies may come in any order. Malformed
+/// and oversized requests, and streams, are answered here. A reply beyond kMaxSendBytes becomes
+/// kResourceExhausted, since the peer's reader would never recover from it.
 ///
 /// Threads: the I/O loop, before `mux` starts.
 void ServeTtrpc(const std::shared_ptr<Mux>& mux, uint32_t connection, TtrpcHandler handler);

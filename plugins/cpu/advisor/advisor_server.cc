@@ -27,7 +27,7 @@ namespace qrm::cpu {
 namespace {
 
 constexpr mode_t kSocketMode = 0600;
-/// So many may watch at once; each has a copy of the node under way.
+/// The most concurrent watches; each has a copy of the node to send.
 constexpr int kMaxWatchers = 16;
 constexpr int kMaxCallBytes = 1 << 20;
 
@@ -101,11 +101,11 @@ AdviceCall FromWire(const v1::AdviseRequest& wire) {
   return call;
 }
 
-/// Sends the node to one watcher, and again whenever it has changed; while a message is under way,
-/// all changes come as one. Deletes itself.
+/// Sends the node to one watcher, and again after each change. Changes during a send are combined.
+/// Deletes itself.
 class Watcher final : public grpc::ServerWriteReactor<v1::AdvisedNode> {
  public:
-  /// `watchers` is counted down at the end.
+  /// Decrements `watchers` at the end.
   Watcher(AdviceDesk& desk, std::atomic<int>& watchers) : desk_(desk), watchers_(watchers) {
     listener_ = desk_.Listen([this] { Changed(); });
     Changed();
@@ -161,10 +161,10 @@ class Watcher final : public grpc::ServerWriteReactor<v1::AdvisedNode> {
   bool is_writing_ QRM_GUARDED_BY(mutex_) = false;
   bool has_changed_ QRM_GUARDED_BY(mutex_) = false;
   bool has_ended_ QRM_GUARDED_BY(mutex_) = false;
-  v1::AdvisedNode node_ QRM_GUARDED_BY(mutex_);  // the one under way
+  v1::AdvisedNode node_ QRM_GUARDED_BY(mutex_);  // being sent
 };
 
-/// Ends a watch that cannot begin. Deletes itself.
+/// Ends a watch that cannot start. Deletes itself.
 class Refusal final : public grpc::ServerWriteReactor<v1::AdvisedNode> {
  public:
   explicit Refusal(const grpc::Status& status) { Finish(status); }
@@ -190,9 +190,9 @@ class AdvisorService final : public v1::Advisor::CallbackService {
       grpc::CallbackServerContext* /*context*/, const v1::WatchNodeRequest* /*request*/) override {
     if (++watchers_ > kMaxWatchers) {
       --watchers_;
-      return new Refusal(
-          rpc::ToGrpc(Errorf(StatusCode::kResourceExhausted,
-                             "cannot watch the node: {} do; end one of them", kMaxWatchers)));
+      return new Refusal(rpc::ToGrpc(
+          Errorf(StatusCode::kResourceExhausted,
+                 "cannot watch the node: there are {} watches; end one of them", kMaxWatchers)));
     }
     return new Watcher(desk_, watchers_);
   }
@@ -202,12 +202,11 @@ class AdvisorService final : public v1::Advisor::CallbackService {
                                    v1::AdviseResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const StatusOr<AdviceDesk::Answer> answer =
-        request->advisor() == kByUse
-            ? Errorf(StatusCode::kInvalidArgument,
-                     "cannot take advice of {}: that is the advisor that is built in; use another "
-                     "name",
-                     kByUse)
-            : desk_.Advise(FromWire(*request));
+        request->advisor() == kByUse ? Errorf(StatusCode::kInvalidArgument,
+                                              "cannot take advice of {}: that is the name of the "
+                                              "built-in advisor; use another name",
+                                              kByUse)
+                                     : desk_.Advise(FromWire(*request));
     if (answer.ok()) {
       response->set_generation(answer->generation);
       for (const AdviceResult& result : answer->results) {
@@ -226,7 +225,7 @@ class AdvisorService final : public v1::Advisor::CallbackService {
   std::atomic<int> watchers_ = 0;
 };
 
-/// One that cannot be made is missed by whoever makes the socket.
+/// Ignores errors: creating the socket reports them.
 void MakeDirectory(const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -245,7 +244,7 @@ struct AdvisorServer::Impl {
       ::unlink(path.c_str());
     }
     if (server != nullptr) {
-      server->Shutdown(std::chrono::system_clock::now());  // watching has no end of its own
+      server->Shutdown(std::chrono::system_clock::now());  // watches do not end by themselves
     }
   }
   Impl(const Impl&) = delete;
@@ -274,7 +273,8 @@ StatusOr<std::unique_ptr<AdvisorServer>> AdvisorServer::Start(const std::string&
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot listen on {}: the directory takes no socket; make it writable", socket);
+                  "cannot listen on {}: cannot create a socket there; make the directory writable",
+                  socket);
   }
   ::chmod(temporary.c_str(), kSocketMode);
   const std::optional<sdk::FileId> id = sdk::FindFile(temporary);

@@ -9,14 +9,14 @@
 
 namespace qrm::cpu {
 
-/// The socket of one desk, of mode 0600: root, and the plugin's own user.
+/// The socket of one desk, with mode 0600: for root and the plugin's own user.
 class AdvisorServer {
  public:
-  /// The socket's directory is made where it is missing. `desk` outlives the server. Errors: those
-  /// of a socket that cannot be made, with its path.
+  /// Creates the socket's directory if it is missing. `desk` outlives the server. Errors: those of
+  /// a socket that cannot be created, with its path.
   static StatusOr<std::unique_ptr<AdvisorServer>> Start(const std::string& socket,
                                                         AdviceDesk& desk);
-  /// Ends its calls, and takes the socket away.
+  /// Ends its calls, and removes the socket.
   ~AdvisorServer();
   AdvisorServer(const AdvisorServer&) = delete;
   AdvisorServer& operator=(const AdvisorServer&) = delete;

@@ -1,4 +1,4 @@
-// Numbers what advisors see, and keeps what they say.
+// Numbers the states that advisors see, and keeps their advice.
 #include "plugins/cpu/advisor/desk.h"
 
 #include <chrono>
@@ -11,7 +11,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// Above those of earlier processes, as long as the machine's clock does not go back.
+/// Higher than those of earlier processes, as long as the machine's clock does not go back.
 uint64_t FirstGeneration(const Clock& clock) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now().time_since_epoch())
@@ -62,7 +62,7 @@ StatusOr<AdviceDesk::Answer> AdviceDesk::Advise(const AdviceCall& call) {
     MutexLock lock(mutex_);
     if (sight_ == nullptr) {
       return Errorf(StatusCode::kUnavailable,
-                    "cannot take advice: the cpu plugin has not looked at its node yet; ask again");
+                    "cannot take advice: the cpu plugin is still starting; try again");
     }
     answer.generation = generation_;
     const auto now = clock_.Steady();

@@ -1,4 +1,4 @@
-// Where advisors and the cpu plugin meet: what the node is like goes out, what is advised comes in.
+// Connects advisors and the cpu plugin: advisors read the node's state and send advice.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace qrm::cpu {
 
-/// The node at one moment, for advisors.
+/// The node at one time, for advisors.
 struct NodeSight {
-  /// One that uses an elastic pool.
+  /// A container that uses an elastic pool.
   struct Container {
     ContainerKey key;
     std::string pool;         ///< or the instance's name
@@ -32,34 +32,33 @@ struct NodeSight {
 
   AdvisedNode advised;
   std::map<int, CpuSet> online;         ///< by NUMA node
-  std::map<std::string, CpuSet> pools;  ///< elastic ones
-  PoolSizes in_force;                   ///< what is advised now
+  std::map<std::string, CpuSet> pools;  ///< elastic pools
+  PoolSizes in_force;                   ///< the current advice
   std::vector<Container> containers;
-  std::set<std::string> with_own_cpus;  ///< UIDs of pods of which containers have CPUs of their own
-  // For those who are told more.
+  std::set<std::string> with_own_cpus;  ///< UIDs of pods whose containers have exclusive CPUs
+  // Only for Katalyst's advisor.
   CpuSet reserved;
-  std::map<ContainerKey, CpuSet> own_cpus;            ///< of containers that have any
-  std::map<ContainerKey, ContainerRequest> requests;  ///< of all of them
+  std::map<ContainerKey, CpuSet> own_cpus;            ///< of containers that have exclusive CPUs
+  std::map<ContainerKey, ContainerRequest> requests;  ///< of all containers
 
   bool operator==(const NodeSight&) const = default;
 };
 
-/// Keeps the last sight of the node and what was advised. Threads: any; nothing waits here.
+/// Keeps the latest state of the node and the advice. Threads: any; no call blocks.
 class AdviceDesk {
  public:
-  /// `clock` outlives the desk. `on_advice` is called when something else is advised; it must not
-  /// block.
+  /// `clock` outlives the desk. `on_advice` is called when the advice changes; it must not block.
   AdviceDesk(AdvisorConfig config, const Clock& clock, std::function<void()> on_advice);
 
-  // What the plugin does.
+  // Calls of the plugin.
 
-  /// Shows the node; its generation is set here: other CPUs make another one. Pools stay while the
-  /// desk does, and instances of pools come and go with containers.
+  /// Shows the node and sets its generation, which changes with the CPUs. Pools stay as long as the
+  /// desk; instances of pools come and go with containers.
   void Show(NodeSight sight);
   /// CPUs by pool that are advised now.
   PoolSizes InForce();
 
-  // What the server does.
+  // Calls of the server.
 
   const AdvisorConfig& config() const { return config_; }
 
@@ -72,10 +71,10 @@ class AdviceDesk {
   /// Errors: those of AdviceBook::Take; kUnavailable before the first Show.
   StatusOr<Answer> Advise(const AdviceCall& call);
 
-  /// `listener` is called after each Show of a node that is not as before, until Forget; it must
-  /// not block or call the desk's Listen and Forget.
+  /// Calls `listener` after each Show of a changed node, until Forget. It must not block, or call
+  /// Listen or Forget of the desk.
   uint64_t Listen(std::function<void()> listener);
-  /// The listener is not called any more when this returns.
+  /// The listener is no longer called when this returns.
   void Forget(uint64_t listener);
 
  private:

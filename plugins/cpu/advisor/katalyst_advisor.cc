@@ -1,4 +1,4 @@
-// Asks Katalyst's advisor, and has pools follow it.
+// Queries Katalyst's advisor, and passes its advice on.
 #include "plugins/cpu/advisor/katalyst_advisor.h"
 
 #include <utility>
@@ -23,11 +23,12 @@ constexpr int kLeaseInQuestions = 3;
 
 Status Explained(const Status& status, const std::string& socket) {
   if (status.code() == StatusCode::kUnimplemented) {
-    return Errorf(StatusCode::kUnimplemented,
-                  "the advisor at {} has no GetAdvice; use a version of Katalyst's agent that has",
-                  socket);
+    return Errorf(
+        StatusCode::kUnimplemented,
+        "the advisor at {} does not implement GetAdvice; use a newer version of Katalyst's agent",
+        socket);
   }
-  return Errorf(status.code(), "the advisor at {} does not answer: {}; see whether it runs", socket,
+  return Errorf(status.code(), "the advisor at {} does not answer; check that it runs: {}", socket,
                 Quoted(MessageOf(status)));
 }
 
@@ -102,7 +103,7 @@ Status KatalystAdvisor::Heed(const NodeSight& node, const cpuadvisor::GetAdviceR
   if (std::string unknown = fmt::format("{}", fmt::join(advice.unknown, ", "));
       unknown != unknown_) {
     if (!unknown.empty()) {
-      log::Info("Katalyst's advisor names pools that are not elastic ones here",
+      log::Info("Katalyst's advisor names pools that are not elastic on this node",
                 {{"pools", Quoted(unknown)}});
     }
     unknown_ = std::move(unknown);
@@ -118,7 +119,7 @@ Status KatalystAdvisor::Heed(const NodeSight& node, const cpuadvisor::GetAdviceR
 void KatalystAdvisor::Tell(const Status& asked) {
   if (std::string problem = MessageOf(asked); problem != problem_) {
     if (!asked.ok()) {
-      log::Warning("pools are not sized by Katalyst's advisor", {{"error", problem}});
+      log::Warning("Katalyst's advisor does not size pools", {{"error", problem}});
     }
     problem_ = std::move(problem);
   }

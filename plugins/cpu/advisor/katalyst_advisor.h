@@ -1,4 +1,4 @@
-// The advisor of Katalyst's agent, which is asked how large pools are to be.
+// The client of the advisor in Katalyst's agent.
 #pragma once
 
 #include <map>
@@ -21,38 +21,38 @@ class ClientContext;
 
 namespace qrm::cpu {
 
-/// Asks every `KatalystRule::every`, and advises what is answered. Where there is no answer, advice
-/// ends with its lease.
+/// Queries the advisor every `KatalystRule::every`, and passes its advice on. Without an answer,
+/// the advice ends with its lease.
 class KatalystAdvisor {
  public:
   /// `desk` outlives it.
   KatalystAdvisor(const KatalystRule& rule, AdviceDesk& desk);
-  /// Ends the question that is under way.
+  /// Cancels the query in progress.
   ~KatalystAdvisor();
   KatalystAdvisor(const KatalystAdvisor&) = delete;
   KatalystAdvisor& operator=(const KatalystAdvisor&) = delete;
 
-  /// CPUs that batch work may count on, by NUMA node, as of the last answer that said so.
+  /// CPUs by NUMA node that batch work can count on, from the last answer that had them.
   /// Threads: any.
   std::map<int, double> headroom() const;
 
  private:
   void Run();
-  /// One question; ends within KatalystRule::every.
+  /// One query; ends within KatalystRule::every.
   Status Ask();
   Status Heed(const NodeSight& node, const cpuadvisor::GetAdviceResponse& answer);
-  /// Says in the log what has become of the questions, where that is news.
+  /// Logs the result of the query, if it is new.
   void Tell(const Status& asked);
 
   const KatalystRule rule_;
   AdviceDesk& desk_;
   const std::shared_ptr<grpc::Channel> channel_;
-  std::string problem_;  // why the last question was for nothing
-  std::string unknown_;  // pools of the last answer that the node does not have
+  std::string problem_;  // why the last query failed
+  std::string unknown_;  // pools of the last answer that are not on this node
   mutable Mutex mutex_;
   CondVar stopped_;
   bool is_stopping_ QRM_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<grpc::ClientContext> call_ QRM_GUARDED_BY(mutex_);  // under way
+  std::shared_ptr<grpc::ClientContext> call_ QRM_GUARDED_BY(mutex_);  // in progress
   std::map<int, double> headroom_ QRM_GUARDED_BY(mutex_);
   std::thread thread_;
 };

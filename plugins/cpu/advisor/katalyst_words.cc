@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kPoolItself[] = "";  // in place of a container
+constexpr char kPoolItself[] = "";  // instead of a container
 constexpr char kReserve[] = "reserve";
 constexpr char kReclaim[] = "reclaim";
 constexpr char kDedicated[] = "dedicated";
@@ -76,9 +76,9 @@ void AddContainer(const ContainerRequest& asked, const std::string& owner,
   entry.mutable_allocation_info()->set_owner_pool_name(owner);
 }
 
-/// Who has the CPUs of a block, the first of all that name it.
+/// The owner of a block's CPUs: the first of all that name the block.
 struct Owner {
-  bool borrows = false;  // it may use them beside somebody else
+  bool borrows = false;  // it may use CPUs that another owner has
   bool is_pool = false;
   std::string name;
 
@@ -89,7 +89,7 @@ Owner OwnerOf(const std::string& name, const std::string& container) {
   return {.borrows = name == kReclaim, .is_pool = container == kPoolItself, .name = name};
 }
 
-/// Calls `use` with each block of `answer`, and who names it.
+/// Calls `use` with each block of `answer`, and its name.
 template <typename Use>
 void ForEachBlock(const cpuadvisor::GetAdviceResponse& answer, const Use& use) {
   for (const auto& [name, entries] : answer.entries()) {
@@ -114,7 +114,7 @@ std::map<std::string, Owner> OwnersOf(const cpuadvisor::GetAdviceResponse& answe
   return owners;
 }
 
-/// The CPUs of each pool that `answer` names, at most as many as any machine has.
+/// The CPUs of each pool that `answer` names, at most as many as machines can have.
 PoolSizes SizesIn(const cpuadvisor::GetAdviceResponse& answer) {
   const std::map<std::string, Owner> owners = OwnersOf(answer);
   std::map<std::string, uint64_t> sizes;
@@ -139,8 +139,8 @@ Status ReadHeadroom(const std::string& text, std::map<int, double>& headroom) {
   const auto refuse = [&] {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot read {} of Katalyst's advisor: {} is no JSON object of CPUs by NUMA node; "
-        "see whether its version is a supported one",
+        "cannot read {} of Katalyst's advisor: {} is not a JSON object of CPUs by NUMA node; "
+        "use a supported version of Katalyst",
         kHeadroom, Quoted(text));
   };
   if (!nodes.is_object()) {

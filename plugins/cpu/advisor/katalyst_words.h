@@ -1,4 +1,4 @@
-// What is said to Katalyst's advisor, and what its answers mean here. Values only.
+// Requests to Katalyst's advisor, and the meaning of its answers. Values only.
 #pragma once
 
 #include <map>
@@ -20,18 +20,18 @@ namespace qrm::cpu {
 /// known.
 cpuadvisor::GetAdviceRequest QuestionOf(const NodeSight& node);
 
-/// An answer, read.
+/// An answer after parsing.
 struct KatalystAdvice {
   std::vector<Advice> pools;         ///< in the order of their names
-  std::map<int, double> headroom;    ///< CPUs that batch work may count on, by NUMA node
-  std::vector<std::string> unknown;  ///< pools that the node does not have
+  std::map<int, double> headroom;    ///< CPUs by NUMA node that batch work can count on
+  std::vector<std::string> unknown;  ///< pools that are not on this node
 
   bool operator==(const KatalystAdvice&) const = default;
 };
 
-/// A pool's CPUs are its blocks of all NUMA nodes together. CPUs that two name are one's alone: a
-/// container's before a pool's, and those of "reclaim" last, which uses them by `lend` here.
-/// Errors: kInvalidArgument for a headroom that cannot be read.
+/// A pool's CPUs are its blocks of all NUMA nodes together. CPUs with two names have one owner: a
+/// container before a pool, and "reclaim" last, which uses them by `lend` here. Errors:
+/// kInvalidArgument for a headroom that cannot be read.
 StatusOr<KatalystAdvice> AdviceIn(const cpuadvisor::GetAdviceResponse& answer,
                                   const NodeSight& node);
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Kubelet's own cgroup, and those below it that are not of pods.
+/// Kubelet's own cgroup, and the cgroups in it that are not of pods.
 constexpr std::string_view kParents[] = {
     "kubepods.slice",
     "kubepods.slice/kubepods-burstable.slice",
@@ -28,8 +28,8 @@ constexpr std::string_view kParents[] = {
     "kubepods/besteffort",
 };
 
-/// The UID in the name of a pod's cgroup: "podUID", or systemd's "kubepods-burstable-podUID.slice",
-/// where "_" stands for "-". Empty for others.
+/// The UID in the name of a pod's cgroup: "podUID", or systemd's "kubepods-burstable-podUID.slice"
+/// with "_" for "-". Empty for others.
 std::string UidIn(std::string_view name) {
   constexpr std::string_view kSlice = ".slice";
   const bool by_systemd = name.ends_with(kSlice);
@@ -47,7 +47,7 @@ std::string UidIn(std::string_view name) {
   return uid;
 }
 
-/// The number behind the first `label` of the file at `path`.
+/// The number after the first `label` in the file at `path`.
 std::optional<int64_t> NumberBehind(const std::string& path, const std::string& label) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {
@@ -84,8 +84,8 @@ StatusOr<UseByPod> PodCgroups::Look(const std::set<std::string>& pods,
   if (!fs::exists(fs::path(root_) / kParents[0], error) &&
       !fs::exists(fs::path(root_) / "kubepods", error)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot tell what pods use: {} has no cgroups of kubelet; mount the node's "
-                  "hierarchy of cgroup v2, or name it by advisor.use.cgroup-root",
+                  "cannot measure the CPU use of pods: {} has no cgroups of kubelet; mount the "
+                  "node's cgroup v2 hierarchy, or set advisor.use.cgroup-root",
                   root_);
   }
   const auto elapsed =
@@ -95,9 +95,9 @@ StatusOr<UseByPod> PodCgroups::Look(const std::set<std::string>& pods,
   for (const auto& [uid, path] : Find(pods)) {
     const auto used = NumberBehind(path + "/cpu.stat", "usage_usec");
     if (!used.has_value()) {
-      continue;  // it has just gone
+      continue;  // it was just removed
     }
-    // Kernels without pressure tell none.
+    // Absent in kernels without pressure.
     const Counters counters = {*used, NumberBehind(path + "/cpu.pressure", "total").value_or(0)};
     if (const auto before = before_.find(uid); before != before_.end() && elapsed.count() > 0) {
       const auto share = [&](int64_t later, int64_t earlier) {

@@ -1,4 +1,4 @@
-// What pods use, by the kernel's accounts of their cgroups.
+// CPU use of pods, from their cgroups.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,23 @@
 
 namespace qrm::cpu {
 
-/// Looks at the cgroups that kubelet makes for pods.
+/// Reads the cgroups that kubelet creates for pods.
 /// Threads: one. Source: kubelet's cgroup names, "kubepods/burstable/podUID" and systemd's
 /// "kubepods-burstable-podUID.slice"; Linux Documentation/admin-guide/cgroup-v2.rst, cpu.stat and
 /// cpu.pressure.
 class PodCgroups {
  public:
-  /// `root` is where the hierarchy of cgroup v2 is mounted.
+  /// `root` is where the cgroup v2 hierarchy is mounted.
   explicit PodCgroups(std::string root) : root_(std::move(root)) {}
 
-  /// What `pods`, by UID, did since the last look, `now` being later; those that are new, or whose
-  /// cgroup is not found, are left out. Cost: three directories, and two files a pod.
-  /// Errors: kFailedPrecondition when kubelet's cgroups are not there.
+  /// What `pods`, by UID, used since the last call; `now` is later than before. Leaves out pods
+  /// that are new or have no cgroup. Cost: three directories, and two files per pod.
+  /// Errors: kFailedPrecondition without kubelet's cgroups.
   StatusOr<UseByPod> Look(const std::set<std::string>& pods,
                           std::chrono::steady_clock::time_point now);
 
  private:
-  /// The kernel's counters. Units: microseconds since the pod began.
+  /// The kernel's counters. Units: microseconds since the pod started.
   struct Counters {
     int64_t used = 0;
     int64_t stalled = 0;

@@ -1,4 +1,4 @@
-// Turns what pods use into advice for their pools.
+// Computes advice for pools from the CPU use of pods.
 #include "plugins/cpu/advisor/use_advisor.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace qrm::cpu {
 namespace {
 
 constexpr int kLeaseInLooks = 3;
-/// Two such looks and a reconcile are less than the 5 s that a load may wait for its requests.
+/// Two such periods and a reconcile take less than 5 s, the longest that a load may wait for its
+/// requests.
 constexpr std::chrono::milliseconds kWhileBelowRequests{1000};
 
 /// What each pod requests of all pools together. Units: thousandths of a CPU.
@@ -89,7 +90,7 @@ std::chrono::milliseconds UseAdvisor::Look() {
   const StatusOr<UseByPod> uses = cgroups_.Look(PodsOf(*node), clock_.Steady());
   if (std::string problem = MessageOf(uses.status()); problem != problem_) {
     if (!uses.ok()) {
-      log::Warning("pools are not sized by use", {{"error", problem}});
+      log::Warning("the built-in advisor does not size pools", {{"error", problem}});
     }
     problem_ = std::move(problem);
   }
@@ -111,7 +112,7 @@ std::chrono::milliseconds UseAdvisor::Look() {
     call.entries.push_back({pool, WishByUse(rule_, use, cpus, requested), "use and pressure"});
   }
   if (const Status taken = desk_.Advise(call).status(); !taken.ok()) {
-    log::Warning("pools are not sized by use", {{"error", MessageOf(taken)}});
+    log::Warning("the built-in advisor does not size pools", {{"error", MessageOf(taken)}});
   }
   return is_below ? std::min(rule_.every, kWhileBelowRequests) : rule_.every;
 }

@@ -1,4 +1,4 @@
-// The advisor that is built in: it sizes pools by what their containers use.
+// The built-in advisor: it sizes pools by the CPU use of their containers.
 #pragma once
 
 #include <chrono>
@@ -15,15 +15,15 @@
 
 namespace qrm::cpu {
 
-/// What the containers of each pool of `node` do by `uses` of their pods: of one that uses several
-/// pools each has a part by what is requested there. One that is new, or has CPUs of its own
-/// besides, is counted by what it requests.
+/// The CPU use of the containers of each pool of `node`, from the `uses` of their pods. A pod that
+/// uses several pools is divided by its requests to them. A container that is new, or also has
+/// exclusive CPUs, counts with its request.
 std::map<std::string, Use> UseByPool(const UseRule& rule, const NodeSight& node,
                                      const UseByPod& uses);
 
-/// Looks every `UseRule::every`, and advises: every second while a pool has less than what its
-/// containers request by advice, so that they have it soon when they need it. Pools that another
-/// advisor leads are that one's.
+/// Measures and advises every `UseRule::every`; every second while advice leaves a pool less than
+/// its containers request, so that they soon have it when they need it. Leaves pools that another
+/// advisor leads to that advisor.
 class UseAdvisor {
  public:
   /// `desk` and `clock` outlive it.
@@ -32,7 +32,7 @@ class UseAdvisor {
   UseAdvisor(const UseAdvisor&) = delete;
   UseAdvisor& operator=(const UseAdvisor&) = delete;
 
-  /// One look; what the thread does, for tests. Returns when the next one is due.
+  /// One measurement, as in the thread; for tests. Returns when the next one is due.
   std::chrono::milliseconds Look();
 
  private:
@@ -41,8 +41,8 @@ class UseAdvisor {
   const UseRule rule_;
   AdviceDesk& desk_;
   const Clock& clock_;
-  PodCgroups cgroups_;   // of whoever looks
-  std::string problem_;  // why there was no look
+  PodCgroups cgroups_;   // used by Look
+  std::string problem_;  // why the last measurement failed
   Mutex mutex_;
   CondVar stopped_;
   bool is_stopping_ QRM_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// Reads who may advise pools, and what happens when nobody does any more.
+// Reads which advisors may advise pools, and what happens when they stop.
 #include "plugins/cpu/config/advisor_config.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ constexpr milliseconds kLongestLease{3600 * 1000};
 StatusOr<std::string> ReadSocket(const Section& section, const std::string& key) {
   QRM_ASSIGN_OR_RETURN(std::string path, section.Text(key, ""));
   if (!path.starts_with('/') || !SocketAddress(path).has_value()) {
-    return section.Error(key, fmt::format("is '{}', no path of a socket", path),
-                         fmt::format("write an absolute one of up to {} letters", kMaxSocketPath));
+    return section.Error(key, fmt::format("is '{}', which is not a path of a socket", path),
+                         fmt::format("write an absolute path of up to {} letters", kMaxSocketPath));
   }
   return path;
 }
@@ -41,7 +41,7 @@ StatusOr<milliseconds> ReadLease(const Section& section) {
   return *lease;
 }
 
-/// Of a key that says how often something is asked.
+/// Of a key with the period of a query.
 StatusOr<milliseconds> ReadEvery(const Section& section, milliseconds otherwise) {
   if (!section.Has("every")) {
     return otherwise;
@@ -68,7 +68,7 @@ StatusOr<KatalystRule> ReadKatalyst(const Section& section) {
   return rule;
 }
 
-/// `request`, or `hold DURATION then request`: how long advice stays in force that nobody renews.
+/// `request`, or `hold DURATION then request`: how long advice stays in force after its lease.
 StatusOr<milliseconds> ReadHold(const Section& section) {
   constexpr std::string_view kBefore = "hold ";
   constexpr std::string_view kAfter = " then request";
@@ -109,7 +109,7 @@ StatusOr<std::optional<UseRule>> ReadUse(const Section& section) {
 StatusOr<int> ReadMaxStep(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const uint64_t step, section.Number("max-step", 0));
   if (step > CpuSet::kMaxIds) {
-    return section.Error("max-step", fmt::format("is {}, more than any machine has", step),
+    return section.Error("max-step", fmt::format("is {}, which is more than any machine has", step),
                          "write a number of CPUs, or 0 for any");
   }
   return static_cast<int>(step);

@@ -25,8 +25,8 @@ Placement InPool(std::string pool, std::string by) {
   return {.pool = std::move(pool), .by = std::move(by)};
 }
 
-/// In `pool`, or else the default one, because `why` keeps the container from what `by` gives
-/// others.
+/// In `pool`, or the default pool if it is empty, because `why` excludes the container from the
+/// exclusive CPUs of `by`.
 Placement Beside(const CpuPluginConfig& config, const std::string& pool, std::string_view by,
                  std::string_view why) {
   return InPool(pool.empty() ? config.default_pool : pool, fmt::format("{}, {}", by, why));
@@ -48,7 +48,7 @@ bool Covers(const GrantConfig& grant, const ContainerRequest& request) {
 Placement ByGrant(const CpuPluginConfig& config, const std::string& name, const GrantConfig& grant,
                   const std::string& by, const ContainerRequest& request) {
   if (!Covers(grant, request)) {
-    return Beside(config, grant.plus, by, "whose own CPUs are other containers'");
+    return Beside(config, grant.plus, by, "whose exclusive CPUs are for other containers");
   }
   return {.exclusive = grant.rule, .plus = grant.plus, .role = name, .by = by};
 }
@@ -95,7 +95,7 @@ ExclusiveRule DedicatedRule(const QosRequest& qos) {
   return rule;
 }
 
-/// The pool that the pod names; else `usual` when it is configured; else `fallback`.
+/// The pool that the pod names; else `usual` if configured; else `fallback`.
 StatusOr<Placement> InQosPool(const CpuPluginConfig& config, const QosRequest& qos,
                               const std::string& usual, const std::string& fallback) {
   if (qos.cpuset_pool.empty()) {
@@ -117,7 +117,7 @@ bool IsForStaticPolicy(const CpuPluginConfig& config, const ContainerRequest& re
          request.native_qos_class == "Guaranteed" && cpus >= 1 && std::floor(cpus) == cpus;
 }
 
-/// Where rule, role, QoS level or class leads a container that asks for CPUs.
+/// Where a rule, role, QoS level or class puts a container that requests CPUs.
 StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerRequest& request) {
   const auto rule = std::find_if(config.rules.begin(), config.rules.end(),
                                  [&](const Rule& r) { return Matches(r.select, request); });
@@ -132,7 +132,7 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
     case QosLevel::kDedicated:
       return request.type == ContainerType::kMain
                  ? Placement{.exclusive = DedicatedRule(qos), .by = kQosLevel}
-                 : Beside(config, "", kQosLevel, "whose own CPUs are other containers'");
+                 : Beside(config, "", kQosLevel, "whose exclusive CPUs are for other containers");
     case QosLevel::kShared:
       return InQosPool(config, qos, "share", config.default_pool);
     case QosLevel::kReclaimed:
@@ -156,9 +156,10 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(Placement placement, ByRules(config, request));
   if (placement.exclusive && request.quantity() == 0) {
-    placement = Beside(config, placement.plus, placement.by, "and requests no CPU");
+    placement = Beside(config, placement.plus, placement.by, "but the container requests no CPU");
   } else if (!placement.plus.empty() && request.quantity() < 1) {
-    placement = Beside(config, placement.plus, placement.by, "and requests less than a CPU");
+    placement =
+        Beside(config, placement.plus, placement.by, "but the container requests less than a CPU");
   }
   QRM_ASSIGN_OR_RETURN(placement.pool, PoolFor(config, placement.pool, request));
   QRM_ASSIGN_OR_RETURN(placement.plus, PoolFor(config, placement.plus, request));

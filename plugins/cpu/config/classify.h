@@ -10,26 +10,23 @@
 
 namespace qrm::cpu {
 
-/// A container's place: CPUs of its own by a rule, or a pool.
+/// Where a container goes: exclusive CPUs by a rule, or a pool.
 struct Placement {
   std::optional<ExclusiveRule> exclusive;
   bool by_static_policy = false;  ///< the policy chooses the CPUs, not the rule
-  std::string plus;               ///< the pool (or instance of one) that it uses beside CPUs of its
-                                  ///< own; empty: none
-  std::string role;               ///< as its neighbours see it; empty for those placed without one
-  std::string pool;               ///< or instance, when not exclusive; empty: its CPUs are not
-                                  ///< touched
-  std::string by;                 ///< what in the configuration says so, for people
+  std::string plus;  ///< the pool (or its instance) used beside exclusive CPUs; empty: none
+  std::string role;  ///< for its neighbours; empty for containers that are placed without a role
+  std::string pool;  ///< or instance, when not exclusive; empty: its CPUs are not changed
+  std::string by;    ///< the configuration that decided this, for people
 };
 
-/// The place of a container by the first rule that fits it, else by its role, else by its QoS
-/// level, else by the static policy, else the default pool. A grant says which containers of a pod
-/// get CPUs of their own; of the pods that roles and QoS levels place, only MAIN containers get
-/// CPUs of their own (by the static policy SIDECAR and INIT ones too). The others of such a pod,
-/// and containers that ask for no CPU, use the default pool; with a grant's `plus` that pool, and
-/// so do those that ask for less than one. Errors: kInvalidArgument for
-/// unreadable annotations, a pool that does not exist, or a pod without the label by which its pool
-/// has instances.
+/// Where a container goes: by the first rule that fits it, else by its role, else by its QoS level,
+/// else by the static policy, else to the default pool. A grant says which containers of a pod get
+/// exclusive CPUs. In pods placed by role or QoS level, only MAIN containers get exclusive CPUs (by
+/// the static policy also SIDECAR and INIT). The pod's other containers, and containers that
+/// request no CPU, use the default pool, or the pool in the grant's `plus`. So do containers of
+/// such a grant that request less than one CPU. Errors: kInvalidArgument for unreadable
+/// annotations, an unknown pool, or a pod without the label that selects the pool's instance.
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request);
 
 }  // namespace qrm::cpu

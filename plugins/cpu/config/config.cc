@@ -21,7 +21,7 @@ using placement::NumaSpan;
 StatusOr<int> ParseCount(const Section& section, std::string_view key) {
   QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, 0));
   if (count > CpuSet::kMaxIds) {
-    return section.Error(key, fmt::format("is {}, more than any machine has", count),
+    return section.Error(key, fmt::format("is {}, which is more than any machine has", count),
                          "write how many CPUs the system needs");
   }
   return static_cast<int>(count);
@@ -40,8 +40,8 @@ Status ParseReserved(const Section& section, CpuPluginConfig& config) {
   return OkStatus();
 }
 
-/// `isolated-cpus: kernel`, `none`, or a list. With kubelet's static policy none unless they are
-/// named, as kubelet knows none.
+/// `isolated-cpus: kernel`, `none`, or a list. With kubelet's static policy none by default, as
+/// kubelet does not know isolated CPUs.
 Status ParseIsolated(const Section& section, CpuPluginConfig& config) {
   QRM_ASSIGN_OR_RETURN(const std::string text,
                        section.Text("isolated-cpus", config.static_mode ? "none" : "kernel"));
@@ -113,7 +113,7 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
   return grants;
 }
 
-/// OK when roles and grants that share NUMA nodes agree about it.
+/// OK when roles and grants that share NUMA nodes agree.
 Status CheckSharing(const Section& section, const CpuPluginConfig& config) {
   std::map<std::string, placement::ShareRule> shares;
   for (const auto& [name, rule] : config.roles) {
@@ -127,7 +127,7 @@ Status CheckSharing(const Section& section, const CpuPluginConfig& config) {
   return config::CheckShareRules(parent, shares);
 }
 
-/// OK when each rule leads to what there is.
+/// OK when the target of each rule exists.
 Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
   QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items("rules"));
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -136,12 +136,12 @@ Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
         config.pools.contains(rule.name) || rule.name == kDefaultPool ||
         (rule.name == kReservedPool && (config.reserved_count > 0 || !config.reserved.Empty()));
     if (rule.target == Rule::Target::kPool && !is_pool) {
-      return items[i].Error("pool", fmt::format("is '{}', no pool", rule.name),
+      return items[i].Error("pool", fmt::format("is '{}', which is not a pool", rule.name),
                             "name one of pools, or add it there");
     }
     const bool is_grant = config.grants.contains(rule.name) || config.roles.contains(rule.name);
     if (rule.target == Rule::Target::kGrant && !is_grant) {
-      return items[i].Error("grant", fmt::format("is '{}', no grant", rule.name),
+      return items[i].Error("grant", fmt::format("is '{}', which is not a grant", rule.name),
                             "name one of grants, or add it there");
     }
   }
@@ -154,23 +154,23 @@ Status CheckPlus(const Section& section, const CpuPluginConfig& config) {
   for (const auto& [name, child] : children) {
     const std::string& pool = config.grants.at(name).plus;
     if (!pool.empty() && pool != kDefaultPool && !config.pools.contains(pool)) {
-      return child.Error("plus", fmt::format("is '{}', no pool", pool),
+      return child.Error("plus", fmt::format("is '{}', which is not a pool", pool),
                          "name one of pools, or add it there");
     }
   }
   return OkStatus();
 }
 
-/// OK when `key` of `section` names a class, if it stands there.
+/// OK when `key` of `section` is absent or names a class.
 Status CheckClass(const Section& section, const std::string& key, const CpuPluginConfig& config) {
   QRM_ASSIGN_OR_RETURN(const std::string name, section.Text(key, ""));
   return name.empty() || config.classes.contains(name)
              ? OkStatus()
-             : section.Error(key, fmt::format("is '{}', no class", name),
+             : section.Error(key, fmt::format("is '{}', which is not a class", name),
                              "name one of classes, or add it there");
 }
 
-/// OK when each class that CPUs are to have is there.
+/// OK when each class that the configuration names exists.
 Status CheckClasses(const Section& section, const CpuPluginConfig& config) {
   for (const char* const owners : {"pools", "roles", "grants"}) {
     QRM_ASSIGN_OR_RETURN(const auto children, section.Children(owners));
@@ -227,7 +227,7 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
   return section.Error(
       "reserved-cpus",
       fmt::format("has {} CPUs, but static.reserved-cpu-count is {}", listed, count),
-      "leave one of the two out, or list as many");
+      "remove one of the two, or list as many CPUs");
 }
 
 std::vector<std::string> PoolsByAdvice(const CpuPluginConfig& config) {
@@ -240,15 +240,16 @@ std::vector<std::string> PoolsByAdvice(const CpuPluginConfig& config) {
   return names;
 }
 
-/// OK when advisors are told the pools that wait for advice, and none that has no size to advise.
+/// OK when the pools that wait for advice may be advised, and all pools that may be advised have a
+/// size.
 Status CheckAdvised(const Section& section, const CpuPluginConfig& config) {
   QRM_ASSIGN_OR_RETURN(const auto pools, section.Children("pools"));
   for (const auto& [name, child] : pools) {
     if (config.pools.at(name).size.value_or(ElasticSize()).per == ElasticSize::Per::kAdvice &&
         !config.advisor.Advises(name)) {
       QRM_ASSIGN_OR_RETURN(const Section size, child.Child("size"));
-      return size.Error("per", "is 'advice', but nobody may advise the pool",
-                        "write advisor with a socket, and the pool in advisor.pools");
+      return size.Error("per", "is 'advice', but no advisor may advise the pool",
+                        "add an advisor with a socket, and the pool to advisor.pools");
     }
   }
   if (!section.Has("advisor")) {
@@ -258,12 +259,12 @@ Status CheckAdvised(const Section& section, const CpuPluginConfig& config) {
   for (const std::string& name : config.advisor.pools) {
     const auto pool = config.pools.find(name);
     if (pool == config.pools.end() || !pool->second.size.has_value()) {
-      return advisor.Error("pools", fmt::format("has '{}', no pool with a size", name),
-                           "name those of pools that have one, or give it one there");
+      return advisor.Error("pools", fmt::format("has '{}', which is not a pool with a size", name),
+                           "name pools that have a size, or give it a size in pools");
     }
   }
   if (config.advisor.pools.empty()) {
-    return advisor.Error("pools", "is empty, so that nothing is advised",
+    return advisor.Error("pools", "is empty, so that no pool is advised",
                          "name pools that have a size");
   }
   return OkStatus();
@@ -283,19 +284,20 @@ StatusOr<std::optional<std::map<std::string, NumaMask>>> ParseDevices(const Sect
   return devices;
 }
 
-/// OK when the default pool is one that is always there.
+/// OK when the default pool always exists.
 Status CheckDefaultPool(const Section& section, const CpuPluginConfig& config) {
   const auto pool = config.pools.find(config.default_pool);
   if (pool == config.pools.end()) {
     return config.default_pool == kDefaultPool
                ? OkStatus()
-               : section.Error("default-pool", fmt::format("is '{}', no pool", config.default_pool),
-                               "name one of pools, or leave the key out");
+               : section.Error("default-pool",
+                               fmt::format("is '{}', which is not a pool", config.default_pool),
+                               "name one of pools, or remove the key");
   }
   if (pool->second.instances.has_value()) {
     QRM_ASSIGN_OR_RETURN(const Section pools, section.Child("pools"));
-    return pools.Error(config.default_pool, "has instances, but must be one for all others",
-                       "leave its instances out, or set default-pool to another pool");
+    return pools.Error(config.default_pool, "has instances, but must be a single pool",
+                       "remove its instances, or set default-pool to another pool");
   }
   return OkStatus();
 }

@@ -1,4 +1,4 @@
-// The cpu plugin's configuration: reserved CPUs, pools, and the roles that get CPUs of their own.
+// The cpu plugin's configuration: reserved CPUs, pools, and the roles that get exclusive CPUs.
 #pragma once
 
 #include <cstdint>
@@ -26,45 +26,45 @@ namespace qrm::cpu {
 /// Whether a container gets isolated CPUs; in the order of their words in configuration files.
 enum class IsolatedWish {
   kNever,
-  kPrefer,  ///< those first, and others where they are too few
+  kPrefer,  ///< isolated CPUs first, and others if there are too few
   kRequire,
 };
 
-/// How a container gets CPUs of its own.
+/// How a container gets exclusive CPUs.
 struct ExclusiveRule {
   placement::NumaSpan numa = placement::NumaSpan::kOne;
   IsolatedWish isolated = IsolatedWish::kNever;
   bool whole_cores = false;  ///< all threads of each core, or none
   bool align_l3 = false;     ///< within one L3 cache where possible
   placement::ShareRule share;
-  std::string cpu_class;  ///< how its CPUs are tuned; empty: as the machine has them
+  std::string cpu_class;  ///< how its CPUs are tuned; empty: not tuned
 
   bool operator==(const ExclusiveRule&) const = default;
 };
 
-/// How the containers that a rule leads here get CPUs of their own.
+/// How the containers that a rule leads to this grant get exclusive CPUs.
 struct GrantConfig {
   ExclusiveRule rule;
-  /// Which of a pod's containers get them; the others use a pool.
+  /// Which containers of a pod get exclusive CPUs; the others use a pool.
   enum class Containers { kMain, kAll, kNamed } containers = Containers::kMain;
   std::vector<std::string> named;
-  /// The pool that they use beside their own CPUs, for the fraction of what they request, and that
-  /// the pod's other containers use; empty: their own CPUs only, and the default pool.
+  /// The pool for the fraction of a request beside exclusive CPUs, and for the pod's other
+  /// containers. Empty: exclusive CPUs only, and the default pool for the others.
   std::string plus;
 
   bool operator==(const GrantConfig&) const = default;
 };
 
-/// Kubelet's static policy for the Guaranteed containers that ask for whole CPUs.
+/// Kubelet's static policy for Guaranteed containers that request whole CPUs.
 /// Source: Kubernetes 1.36, static policy options.
 struct StaticConfig {
   CpuAssignmentOptions options;
-  bool strict_reservation = false;  ///< the default pool is without the reserved CPUs
-  int reserved_count = 0;           ///< CPUs to reserve as kubelet does when none are listed
+  bool strict_reservation = false;  ///< the default pool does not include the reserved CPUs
+  int reserved_count = 0;           ///< CPUs to reserve as kubelet does, if none are listed
 };
 
-/// What becomes of a container where it is led to has no room; in the order of their words in
-/// configuration files.
+/// What happens to a container whose target has no room; in the order of the words in configuration
+/// files.
 enum class OnFull {
   kRefuse,
   kShareDefault,  ///< it shares the default pool
@@ -72,9 +72,9 @@ enum class OnFull {
 
 struct CpuPluginConfig {
   CpuSet reserved;
-  int reserved_count = 0;  ///< CPUs to reserve when none are listed
-  /// CPUs that are in no pool, and a container's own only where its rule says so. While they are
-  /// those that the kernel isolates, they are set once a machine is known.
+  int reserved_count = 0;  ///< CPUs to reserve if none are listed
+  /// CPUs that are in no pool, and exclusive only if the container's rule says so. If the kernel
+  /// decides which CPUs are isolated, they are set once a machine is known.
   CpuSet isolated;
   bool isolated_by_kernel = true;
   std::map<std::string, PoolConfig> pools;
@@ -84,23 +84,23 @@ struct CpuPluginConfig {
   std::vector<Rule> rules;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
   uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
-  /// NUMA nodes by the names of devices, instead of what the machine tells of them.
+  /// NUMA nodes by name of device; replaces what the machine reports.
   std::optional<std::map<std::string, NumaMask>> devices;
-  /// The pool of containers that no rule places; kDefaultPool for what is left.
+  /// The pool of containers that no rule places; kDefaultPool for the CPUs that are left.
   std::string default_pool = kDefaultPool;
   OnFull on_full = OnFull::kRefuse;
   AdvisorConfig advisor;
   tuning::CpuClasses classes;
-  // Of CPUs that nobody owns, and of those that are reserved; empty: none.
+  // Classes of CPUs without an owner, and of reserved CPUs; empty: none.
   std::string idle_class;
   std::string reserved_class;
-  /// Set: containers that nothing else places are placed by kubelet's static policy, and the
-  /// reserved CPUs belong to the default pool unless it says otherwise.
+  /// Set: kubelet's static policy places containers that nothing else places, and the reserved CPUs
+  /// belong to the default pool unless the policy says otherwise.
   std::optional<StaticConfig> static_mode;
 };
 
-/// Reads the keys of the cpu plugin. Errors: kInvalidArgument with file, line, key, value and what
-/// is allowed.
+/// Reads the keys of the cpu plugin. Errors: kInvalidArgument with file, line, key, value and the
+/// allowed values.
 StatusOr<CpuPluginConfig> ParseCpuConfig(const config::Section& section);
 
 }  // namespace qrm::cpu

@@ -1,4 +1,4 @@
-// Names instances after whom they are for.
+// Names instances after the containers that use them.
 #include "plugins/cpu/config/instances.h"
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace qrm::cpu {
 namespace {
 
-constexpr char kSeparator = '/';  // in no name of a configured pool
+constexpr char kSeparator = '/';  // never in the name of a configured pool
 
 bool IsInstance(std::string_view pool) {
   return pool.find(kSeparator) != std::string_view::npos;
@@ -33,7 +33,7 @@ StatusOr<std::string> GroupOf(const InstanceRule& rule, const std::string& pool,
   if (label == request.labels.end() || label->second.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot place container {} of pod {}/{}: pool {} has an instance for each value "
-                  "of label {}, which the pod lacks; give it the label, or lead it elsewhere",
+                  "of label {}, which the pod lacks; set the label, or choose another pool",
                   request.key.container, request.pod_namespace, request.pod_name, pool, rule.label);
   }
   return label->second;

@@ -1,4 +1,4 @@
-// Instances of pools: groups of containers that have a pool's CPUs each for themselves.
+// Instances of pools: each is a copy of the pool for one group of containers.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace qrm::cpu {
 
-/// The name of the configured pool of `pool`, which is one or an instance "NAME/GROUP" of one.
+/// The name of the configured pool of `pool`, which is a pool or an instance "NAME/GROUP".
 std::string_view ConfiguredName(std::string_view pool);
 
-/// The configuration of `pool`, a pool or an instance of one; null when there is no such pool, and
-/// for a pool that has no CPUs but those of its instances.
+/// The configuration of `pool`, a pool or an instance. Null when there is no such pool, and for a
+/// pool that has only the CPUs of its instances.
 const PoolConfig* FindPool(const CpuPluginConfig& config, std::string_view pool);
 
 /// Whether the size of `pool`, a pool or an instance, follows its containers.
 bool IsElastic(const CpuPluginConfig& config, std::string_view pool);
 
-/// What a container that is led to `pool` uses: the pool, or an instance of it, which may not be
-/// there yet. Errors: kInvalidArgument when the pod lacks the label by which there are instances.
+/// The pool or instance that a container of `pool` uses; the instance may not exist yet. Errors:
+/// kInvalidArgument when the pod lacks the label that selects an instance.
 StatusOr<std::string> PoolFor(const CpuPluginConfig& config, const std::string& pool,
                               const ContainerRequest& request);
 

@@ -16,7 +16,7 @@ StatusOr<int> ReadPercent(const config::Section& section, std::string_view key, 
       text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text;
   const auto percent = ParseNumber<int>(digits);
   if (!percent.has_value() || *percent < 1 || *percent > most) {
-    return section.Error(key, fmt::format("is '{}', which is no percentage", text),
+    return section.Error(key, fmt::format("is '{}', which is not a percentage", text),
                          fmt::format("write one from 1% to {}%", most));
   }
   return *percent;

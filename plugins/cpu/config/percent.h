@@ -8,7 +8,7 @@
 
 namespace qrm::cpu {
 
-/// `10%` or `10`, from 1 to `most`; `fallback` is one, too.
+/// `10%` or `10`, from 1 to `most`; `fallback` is a percentage, too.
 StatusOr<int> ReadPercent(const config::Section& section, std::string_view key, int fallback,
                           int most);
 

@@ -30,12 +30,12 @@ Status ParseAvoid(const Section& place, PlaceRule& rule) {
   rule.avoided_share = static_cast<PlaceRule::Share>(share);
   QRM_ASSIGN_OR_RETURN(rule.avoid, section.WordOrWords("with"));
   if (rule.avoid.empty()) {
-    return section.Error("with", "names nobody", "name the pools to keep apart from");
+    return section.Error("with", "names no pool", "name the pools to keep apart from");
   }
   return OkStatus();
 }
 
-/// `require: [numa, core, near]`: what is refused where it cannot be had.
+/// `require: [numa, core, near]`: wishes without which the container is rejected.
 Status ParseRequire(const Section& place, PlaceRule& rule) {
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> required, place.WordOrWords("require"));
   for (const std::string& word : required) {
@@ -43,7 +43,7 @@ Status ParseRequire(const Section& place, PlaceRule& rule) {
     const bool core = word == "core" && rule.core != PlaceRule::Core::kAny;
     const bool near = word == "near" && !rule.near.empty();
     if (!numa && !core && !near) {
-      return place.Error("require", fmt::format("has '{}', which place does not say", word),
+      return place.Error("require", fmt::format("has '{}', which place does not set", word),
                          "write numa beside numa: one, core beside core: performance or "
                          "efficient, and near beside near");
     }
@@ -57,11 +57,12 @@ Status ParseNear(const Section& place, PlaceRule& rule) {
   QRM_ASSIGN_OR_RETURN(rule.near, place.WordOrWords("near"));
   for (const std::string& glob : rule.near) {
     if ((glob.find('/') != std::string::npos) != rule.NearResources()) {
-      return place.Error("near",
-                         fmt::format("has '{}' and '{}', of which one is a resource and the other "
-                                     "a device of the machine",
-                                     rule.near.front(), glob),
-                         "name devices of one sort");
+      return place.Error(
+          "near",
+          fmt::format(
+              "has '{}' and '{}', but one is a resource and the other a device of the machine",
+              rule.near.front(), glob),
+          "name devices of one kind");
     }
   }
   return OkStatus();
@@ -82,7 +83,7 @@ StatusOr<InstanceRule> ParseBy(const Section& section) {
       return InstanceRule{.by = value};
     }
   }
-  return section.Error("by", fmt::format("is '{}', by which there are no instances", by),
+  return section.Error("by", fmt::format("is '{}', which does not group containers", by),
                        "write pod, container, namespace or label:KEY");
 }
 
@@ -94,7 +95,7 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
     return rule;
   }
   if (!pool.Has("size")) {
-    return pool.Error("place", "is for pools whose CPUs are chosen", "write size instead of cpus");
+    return pool.Error("place", "is for pools with a size only", "write size instead of cpus");
   }
   QRM_ASSIGN_OR_RETURN(const Section place, pool.Child("place"));
   QRM_RETURN_IF_ERROR(
@@ -120,8 +121,7 @@ StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool) {
     return std::optional<InstanceRule>();
   }
   if (!pool.Has("size")) {
-    return pool.Error("instances", "is for pools whose CPUs are chosen",
-                      "write size instead of cpus");
+    return pool.Error("instances", "is for pools with a size only", "write size instead of cpus");
   }
   QRM_ASSIGN_OR_RETURN(const Section section, pool.Child("instances"));
   QRM_RETURN_IF_ERROR(section.AllowKeys({"by", "max", "fill"}));
@@ -129,7 +129,7 @@ StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool) {
   QRM_ASSIGN_OR_RETURN(const uint64_t most, section.Number("max", 0));
   rule.max = static_cast<int>(std::min<uint64_t>(most, CpuSet::kMaxIds));
   if (section.Has("max") && rule.max == 0) {
-    return section.Error("max", "is '0', which lets no container in", "write 1 or more");
+    return section.Error("max", "is '0', which admits no container", "write 1 or more");
   }
   QRM_ASSIGN_OR_RETURN(const std::size_t fill, section.Choice("fill", 0, {"packed", "balanced"}));
   rule.fill = static_cast<InstanceRule::Fill>(fill);

@@ -1,4 +1,4 @@
-// Reads where pools are to be, and which instances they have.
+// Reads where pools should have their CPUs, and which instances they have.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,8 @@ class Section;
 
 namespace qrm::cpu {
 
-/// The mapping `place` of a pool, and what it may be without; whether the pools that it names exist
-/// is for the caller to see. Errors: kInvalidArgument with file, line, key, value and what is
-/// allowed.
+/// The mapping `place` of a pool, absent or not. The caller checks that the named pools exist.
+/// Errors: kInvalidArgument with file, line, key, value and the allowed values.
 StatusOr<PlaceRule> ParsePlace(const config::Section& pool);
 
 /// The mapping `instances` of a pool; absent without it. Errors: the same.

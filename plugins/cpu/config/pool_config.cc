@@ -1,4 +1,4 @@
-// Reads pools of one size and elastic ones.
+// Reads pools of fixed CPUs and elastic pools.
 #include "plugins/cpu/config/pool_config.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ constexpr int kMostRatio = 10000;
 StatusOr<int> ReadCount(const Section& section, std::string_view key, int fallback) {
   QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, static_cast<uint64_t>(fallback)));
   if (count > CpuSet::kMaxIds) {
-    return section.Error(key, fmt::format("is {}, more than any machine has", count),
+    return section.Error(key, fmt::format("is {}, which is more than any machine has", count),
                          "write a number of CPUs");
   }
   return static_cast<int>(count);
@@ -34,8 +34,8 @@ StatusOr<std::chrono::seconds> ReadShrinkAfter(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const std::string text, section.Text("shrink-after", "30s"));
   const std::optional<std::chrono::milliseconds> delay = config::ParseDuration(text);
   if (!delay.has_value()) {
-    return section.Error("shrink-after", fmt::format("is '{}', which is no duration", text),
-                         "write one such as 30s or 5m");
+    return section.Error("shrink-after", fmt::format("is '{}', which is not a duration", text),
+                         "write for example 30s or 5m");
   }
   return std::chrono::duration_cast<std::chrono::seconds>(*delay);
 }
@@ -45,7 +45,7 @@ StatusOr<ElasticSize> ReadFixedSize(const Section& section) {
   ElasticSize size;
   QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "fixed", 0));
   if (size.min == 0) {
-    return section.Error("fixed", "is '0', which leaves its containers none", "write 1 or more");
+    return section.Error("fixed", "is '0', which leaves its containers no CPU", "write 1 or more");
   }
   size.max = size.min;
   return size;
@@ -81,7 +81,7 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
 
 /// `size`, `priority` and `weight`.
 Status ReadElasticKeys(const Section& section, PoolConfig& pool) {
-  constexpr uint64_t kMost = 1000000;  // sums of products of it with CPUs stay exact
+  constexpr uint64_t kMost = 1000000;  // so that sums of its products with CPUs stay exact
   if (section.Has("size")) {
     QRM_ASSIGN_OR_RETURN(const Section size, section.Child("size"));
     QRM_ASSIGN_OR_RETURN(pool.size, ReadSize(size));
@@ -89,12 +89,11 @@ Status ReadElasticKeys(const Section& section, PoolConfig& pool) {
   for (const auto& [key, value] :
        {std::pair("priority", &pool.priority), std::pair("weight", &pool.weight)}) {
     if (section.Has(key) && !pool.size.has_value()) {
-      return section.Error(key, "has a meaning for pools with a size only",
-                           "write size, or leave it out");
+      return section.Error(key, "is for pools with a size only", "write size, or remove it");
     }
     QRM_ASSIGN_OR_RETURN(const uint64_t number, section.Number(key, static_cast<uint64_t>(*value)));
     if (number > kMost) {
-      return section.Error(key, fmt::format("is {}, too large", number),
+      return section.Error(key, fmt::format("is {}, which is too large", number),
                            fmt::format("write a number up to {}", kMost));
     }
     *value = static_cast<int>(number);
@@ -106,17 +105,18 @@ Status ReadElasticKeys(const Section& section, PoolConfig& pool) {
   return OkStatus();
 }
 
-/// The CPUs of a pool of one size, which no pool of `earlier` may have.
+/// The configured CPUs of a pool; no pool of `earlier` may have them.
 StatusOr<CpuSet> ReadCpus(const Section& section,
                           const std::map<std::string, PoolConfig>& earlier) {
   if (section.Has("cpus") && section.Has("size")) {
-    return section.Error("cpus", "names what size leaves to be chosen", "keep one of the two");
+    return section.Error("cpus", "contradicts size, by which the plugin chooses the CPUs",
+                         "keep one of the two");
   }
   QRM_ASSIGN_OR_RETURN(CpuSet cpus, section.Parsed<CpuSet>("cpus", "CPU list", "0-3,8"));
   for (const auto& [other, pool] : earlier) {
     if (const CpuSet both = cpus & pool.cpus; !both.Empty()) {
       return section.Error("cpus",
-                           fmt::format("has {}, which pool {} has, too", ToString(both), other),
+                           fmt::format("has {}, which pool {} also has", ToString(both), other),
                            "give each CPU to one pool");
     }
   }
@@ -132,7 +132,7 @@ StatusOr<IdleSpan> ReadBorrow(const Section& pool) {
   return static_cast<IdleSpan>(span);
 }
 
-/// `lend: {to: [other], keep: 4}`; whether the pools exist is for CheckSharing to see.
+/// `lend: {to: [other], keep: 4}`; CheckSharing checks that the pools exist.
 StatusOr<LendRule> ReadLend(const Section& pool) {
   LendRule lend;
   if (!pool.Has("lend")) {
@@ -142,28 +142,29 @@ StatusOr<LendRule> ReadLend(const Section& pool) {
   QRM_RETURN_IF_ERROR(section.AllowKeys({"to", "keep"}));
   QRM_ASSIGN_OR_RETURN(lend.to, section.WordOrWords("to"));
   if (lend.to.empty()) {
-    return section.Error("to", "names nobody", "name the pools that may use these CPUs");
+    return section.Error("to", "names no pool", "name the pools that may use these CPUs");
   }
   QRM_ASSIGN_OR_RETURN(lend.keep, ReadCount(section, "keep", 0));
   return lend;
 }
 
-/// OK where devices are named container by container only for what belongs to few of them.
+/// OK unless containers of a pool without instances could have devices on different nodes.
 Status CheckNear(const Section& section, const PoolConfig& pool) {
   if (!pool.place.NearResources() || pool.instances.has_value()) {
     return OkStatus();
   }
   QRM_ASSIGN_OR_RETURN(const Section place, section.Child("place"));
-  return place.Error("near",
-                     fmt::format("has '{}', a resource, and each container may have its devices "
-                                 "elsewhere",
-                                 pool.place.near.front()),
-                     "give the pool instances, such as {by: pod}, or name devices of the machine");
+  return place.Error(
+      "near",
+      fmt::format(
+          "has '{}', a resource, but containers of the pool may have devices on different nodes",
+          pool.place.near.front()),
+      "give the pool instances, such as {by: pod}, or name devices of the machine");
 }
 
 using NamedSections = std::vector<std::pair<std::string, Section>>;
 
-/// OK when pools lend to other pools, and borrow idle CPUs only where there can be some.
+/// OK when pools lend to existing other pools, and borrow idle CPUs only if there can be some.
 Status CheckSharing(const NamedSections& sections, const std::map<std::string, PoolConfig>& pools) {
   for (const auto& [name, section] : sections) {
     const PoolConfig& pool = pools.at(name);
@@ -176,15 +177,15 @@ Status CheckSharing(const NamedSections& sections, const std::map<std::string, P
       if (avoided == name || !pools.contains(avoided)) {
         QRM_ASSIGN_OR_RETURN(const Section place, section.Child("place"));
         QRM_ASSIGN_OR_RETURN(const Section avoid, place.Child("avoid"));
-        return avoid.Error("with", fmt::format("has '{}', no other pool", avoided),
-                           "name others of pools");
+        return avoid.Error("with", fmt::format("has '{}', which is not another pool", avoided),
+                           "name other pools");
       }
     }
     for (const std::string& borrower : pool.lend.to) {
       if (borrower == name || !pools.contains(borrower)) {
         QRM_ASSIGN_OR_RETURN(const Section lend, section.Child("lend"));
-        return lend.Error("to", fmt::format("has '{}', no other pool", borrower),
-                          "name others of pools");
+        return lend.Error("to", fmt::format("has '{}', which is not another pool", borrower),
+                          "name other pools");
       }
     }
   }
@@ -205,7 +206,8 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
           name == kReservedPool ? "choose another name" : "choose another name, or give it a size");
     }
     if (name.find('/') != std::string::npos) {
-      return parent.Error(name, "has a slash, as names of instances have", "choose another name");
+      return parent.Error(name, "has a slash, which only names of instances may have",
+                          "choose another name");
     }
     QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow",
                                          "lend", "place", "instances", "class"}));
@@ -221,7 +223,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {
-        return child.Error("roles", fmt::format("has '{}', which is placed elsewhere too", role),
+        return child.Error("roles", fmt::format("has '{}', which is also placed elsewhere", role),
                            "name each role once, under roles or in one pool");
       }
     }

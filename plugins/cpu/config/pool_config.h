@@ -15,7 +15,7 @@ class Section;
 namespace qrm::cpu {
 
 /// The mapping `pools`; `taken_roles` are placed elsewhere. Errors: kInvalidArgument with file,
-/// line, key, value and what is allowed.
+/// line, key, value and the allowed values.
 StatusOr<std::map<std::string, PoolConfig>> ParsePools(const config::Section& section,
                                                        std::set<std::string> taken_roles);
 

@@ -21,14 +21,15 @@ StatusOr<Rule> ReadRule(const Section& section) {
                       static_cast<int>(section.Has("leave-alone"));
   if (targets != 1) {
     return section.Error(targets == 0 ? "select" : "pool",
-                         targets == 0 ? "leads nowhere" : "is not the only target", kRemedy);
+                         targets == 0 ? "has no target" : "is not the only target", kRemedy);
   }
   Rule rule;
   QRM_ASSIGN_OR_RETURN(rule.select, config::ParseSelector(section, config::ByCpu::kYes));
   QRM_ASSIGN_OR_RETURN(const bool alone, section.Flag("leave-alone", false));
   if (section.Has("leave-alone")) {
     return alone ? StatusOr<Rule>(std::move(rule))
-                 : section.Error("leave-alone", "is 'false', which leads nowhere", kRemedy);
+                 : section.Error("leave-alone", "is 'false', so that the rule has no target",
+                                 kRemedy);
   }
   const char* const key = section.Has("pool") ? "pool" : "grant";
   rule.target = section.Has("pool") ? Rule::Target::kPool : Rule::Target::kGrant;

@@ -1,4 +1,4 @@
-// The rules of the configuration: which containers go where, the first that fits.
+// The rules of the configuration: the first rule that fits a container decides where it goes.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ class Section;
 
 namespace qrm::cpu {
 
-/// One rule: the containers that it speaks of, and what they get.
+/// One rule: the containers that it selects, and their target.
 struct Rule {
   enum class Target {
     kPool,   ///< the shared CPUs of the pool `name`
-    kGrant,  ///< CPUs of their own, as the grant `name` says
-    kAlone,  ///< nothing: their CPUs are not touched
+    kGrant,  ///< exclusive CPUs, as the grant `name` says
+    kAlone,  ///< nothing: their CPUs are not changed
   };
 
   placement::Selector select;
@@ -29,8 +29,8 @@ struct Rule {
   bool operator==(const Rule&) const = default;
 };
 
-/// The list `rules`, in its order; whether what they name exists is for the caller to see. Errors:
-/// kInvalidArgument with file, line, key, value and what is allowed.
+/// The list `rules`, in its order. The caller checks that the targets exist. Errors:
+/// kInvalidArgument with file, line, key, value and the allowed values.
 StatusOr<std::vector<Rule>> ParseRules(const config::Section& section);
 
 }  // namespace qrm::cpu

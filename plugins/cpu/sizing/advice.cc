@@ -1,4 +1,4 @@
-// Clips what advisors want, and forgets what nobody renews.
+// Limits advice to what pools may have, and forgets advice that is not renewed.
 #include "plugins/cpu/sizing/advice.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace qrm::cpu {
 namespace {
 
-/// What an advisor may say at once, and how many may speak: each is kept until it expires.
+/// Bounds of one call and of the number of advisors: all advice is kept until it expires.
 constexpr std::size_t kMaxEntries = 1024;
 constexpr std::size_t kMaxAdvisors = 16;
 constexpr std::size_t kMaxName = 64;
@@ -105,31 +105,31 @@ PoolSizes NextAdvice(const AdvisedNode& node, const PoolSizes& now, const PoolSi
 Status AdviceBook::CheckCall(const AdviceCall& call, SteadyPoint now) const {
   if (call.advisor.empty() || call.advisor.size() > kMaxName) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot take advice of an advisor with a name of {} letters; give it one of 1 to "
-                  "{}",
+                  "cannot take advice: the advisor's name has {} letters; use 1 to {}",
                   call.advisor.size(), kMaxName);
   }
   if (call.entries.size() > kMaxEntries) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot take advice of {} for {} pools: {} are the most", Quoted(call.advisor),
-                  call.entries.size(), kMaxEntries);
+                  "cannot take advice of {} for {} pools: at most {} are allowed",
+                  Quoted(call.advisor), call.entries.size(), kMaxEntries);
   }
   if (!said_.contains(call.advisor) && said_.size() >= kMaxAdvisors) {
-    return Errorf(StatusCode::kResourceExhausted,
-                  "cannot take advice of {}: {} others advise; wait until one's lease is over",
-                  Quoted(call.advisor), said_.size());
+    return Errorf(
+        StatusCode::kResourceExhausted,
+        "cannot take advice of {}: {} other advisors are active; wait until a lease expires",
+        Quoted(call.advisor), said_.size());
   }
   std::set<std::string> named;
   for (const Advice& advice : call.entries) {
     if (!named.insert(advice.pool).second) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot take advice of {}: pool {} is there twice", Quoted(call.advisor),
+                    "cannot take advice of {}: it names pool {} twice", Quoted(call.advisor),
                     Quoted(advice.pool));
     }
     if (const std::string rival = RivalFor(advice.pool, call, now); !rival.empty()) {
       return Errorf(StatusCode::kResourceExhausted,
-                    "cannot take advice of {}: {} leads pool {}; name pools that nobody leads, or "
-                    "wait until its lease is over",
+                    "cannot take advice of {}: {} leads pool {}; name other pools, or "
+                    "wait until its lease expires",
                     Quoted(call.advisor), Quoted(rival), advice.pool);
     }
   }
@@ -169,7 +169,7 @@ StatusOr<std::vector<AdviceResult>> AdviceBook::Take(const AdviceCall& call,
   for (const Advice& advice : call.entries) {
     if (MayBeAdvised(config_, node, advice.pool) && !GivesWay(advice.pool, call.rank)) {
       said.cpus[advice.pool] = std::clamp(advice.cpus, 0, CpuSet::kMaxIds);
-      // Whoever led it before has no lease any more.
+      // The advisor that led the pool before has no lease left.
       for (auto& [advisor, former] : said_) {
         former.cpus.erase(advice.pool);
       }

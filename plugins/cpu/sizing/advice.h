@@ -1,4 +1,4 @@
-// Advice for pools: what an advisor wants, and what of it can be had. Values only.
+// Advice for pools: what an advisor wants, and how much of it is possible. Values only.
 #pragma once
 
 #include <chrono>
@@ -16,56 +16,56 @@ namespace qrm::cpu {
 
 using SteadyPoint = std::chrono::steady_clock::time_point;
 
-/// The names of the advisor that is built in, and of what is remembered of all advisors.
+/// The names of the built-in advisor, and of the advice remembered from all advisors.
 inline constexpr char kByUse[] = "use";
 inline constexpr char kBeforeRestart[] = "before the restart";
 
-/// Which of two advisors has a pool that both want: the one of the higher rank, and of equal ones
-/// who leads it already.
+/// Which of two advisors leads a pool that both want: the one of the higher rank; of equal ranks,
+/// the one that leads it already.
 enum class AdvisorRank : uint8_t {
-  kRemembered,  ///< what was said before a restart
+  kRemembered,  ///< what was advised before a restart
   kBuiltIn,
-  kConnected,  ///< whose leases the configuration bounds
+  kConnected,  ///< its leases are bounded by the configuration
 };
 
 /// How many CPUs a pool, or an instance of one, should have.
 struct Advice {
   std::string pool;  ///< or the instance's name
   int cpus = 0;
-  std::string reason;  ///< the advisor's, for people
+  std::string reason;  ///< from the advisor, for people
 
   bool operator==(const Advice&) const = default;
 };
 
-/// All that one advisor wants; it replaces what that advisor said before.
+/// All that one advisor wants; it replaces the advisor's previous call.
 struct AdviceCall {
   std::string advisor;  ///< its name
   AdvisorRank rank = AdvisorRank::kConnected;
-  uint64_t generation = 0;             ///< of the node as it has seen it
-  std::chrono::milliseconds lease{0};  ///< as long as it wants to be heeded; 0: as long as it may
+  uint64_t generation = 0;             ///< of the node that the advisor saw
+  std::chrono::milliseconds lease{0};  ///< how long it should be in force; 0: as long as possible
   std::vector<Advice> entries;
 };
 
 /// The pools of a node as an advisor sees them.
 struct AdvisedNode {
-  uint64_t generation = 0;  ///< of what advice can go wrong by: pools and CPUs, not containers
-  PoolAsks asks;            ///< of elastic pools and their instances, without advice
-  PoolSizes sizes;          ///< as they are
+  uint64_t generation = 0;           ///< changes with pools and CPUs, not with containers
+  PoolAsks asks;                     ///< of elastic pools and their instances, without advice
+  PoolSizes sizes;                   ///< the current sizes
   std::map<std::string, int> steps;  ///< the most by which a plan changes them; none: any
-  int capacity = 0;                  ///< CPUs that they share
+  int capacity = 0;                  ///< CPUs that the pools share
 
   bool operator==(const AdvisedNode&) const = default;
 };
 
-/// Why a pool does not get what is advised; in the order of their numbers on the wire.
+/// Why a pool does not get its advised size; in the order of the numbers on the wire.
 enum class AdviceClip : uint8_t {
   kNothing,
   kMin,       ///< it has at least its minimum
-  kMax,       ///< and at most its maximum
-  kStep,      ///< it is on its way
-  kCapacity,  ///< there are not enough CPUs beside those of others
+  kMax,       ///< it has at most its maximum
+  kStep,      ///< it is changing in steps
+  kCapacity,  ///< there are not enough CPUs beside those of other pools
   kUnknown,   ///< there is no such pool, or it may not be advised
-  kStale,     ///< the node has changed since the advisor looked; nothing of the call counts
+  kStale,     ///< the node changed since the advisor looked; the whole call is ignored
   kRequests,  ///< it has at least what its containers request
 };
 
@@ -77,32 +77,32 @@ struct AdviceResult {
   bool operator==(const AdviceResult&) const = default;
 };
 
-/// What becomes of each entry of `call`, in its order, on `node`, where `in_force` is what all
-/// advisors want together, this call included.
+/// The result of each entry of `call`, in its order, on `node`. `in_force` is the advice of all
+/// advisors together, including this call.
 std::vector<AdviceResult> ClipAdvice(const AdvisorConfig& config, const AdvisedNode& node,
                                      const AdviceCall& call, const PoolSizes& in_force);
 
-/// `asks`, with the pools of `advised` asking for that instead of what their containers do.
+/// `asks`, with the pools of `advised` asking for their advised sizes.
 PoolAsks WithAdvice(PoolAsks asks, const PoolSizes& advised);
 
-/// What pools ask for one plan later: from `now`, or from their sizes where nothing was advised
-/// before, a step closer to `wanted`, or at once what their containers request where that is wanted
-/// at least. Pools that are not in `wanted` follow their containers.
+/// The advised sizes of the next plan: a step from `now` (or from the current sizes without earlier
+/// advice) towards `wanted`. If `wanted` is at least the containers' request, the request is
+/// reached at once. Pools that are not in `wanted` follow their containers.
 PoolSizes NextAdvice(const AdvisedNode& node, const PoolSizes& now, const PoolSizes& wanted);
 
-/// Who advises which pools, and until when.
+/// Which advisor leads which pools, and until when.
 /// Threads: one. Cost: O(advisors x entries).
 class AdviceBook {
  public:
   explicit AdviceBook(AdvisorConfig config) : config_(std::move(config)) {}
 
   /// Takes `call` at `now`, unless it is stale. Errors: kInvalidArgument for a call without a name,
-  /// with two entries for one pool or with too many; kResourceExhausted when another advisor leads
-  /// one of its pools, or too many advise.
+  /// with two entries for one pool, or with too many entries. kResourceExhausted when another
+  /// advisor leads one of its pools, or there are too many advisors.
   StatusOr<std::vector<AdviceResult>> Take(const AdviceCall& call, const AdvisedNode& node,
                                            SteadyPoint now);
 
-  /// CPUs by pool that are advised at `now`; what has expired is forgotten.
+  /// CPUs by pool that are advised at `now`; expired advice is forgotten.
   PoolSizes InForce(SteadyPoint now);
 
  private:
@@ -110,13 +110,13 @@ class AdviceBook {
     AdvisorRank rank;
     PoolSizes cpus;  // of pools that may be advised
     SteadyPoint leads_until;
-    SteadyPoint counts_until;  // a while longer: nobody has said otherwise yet
+    SteadyPoint counts_until;  // the end of the lease and of the hold after it
   };
   Status CheckCall(const AdviceCall& call, SteadyPoint now) const;
-  /// Another advisor of the rank of `call` that leads `pool`. Empty: nobody.
+  /// Another advisor of the rank of `call` that leads `pool`; empty if there is none.
   std::string RivalFor(const std::string& pool, const AdviceCall& call, SteadyPoint now) const;
-  /// One of a higher rank than `rank` has said something of `pool`; also when its lease is over,
-  /// while it is held.
+  /// Whether an advisor of a higher rank than `rank` has advised `pool`, also while its advice is
+  /// held after its lease.
   bool GivesWay(const std::string& pool, AdvisorRank rank) const;
 
   const AdvisorConfig config_;

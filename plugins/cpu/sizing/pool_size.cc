@@ -1,4 +1,4 @@
-// Computes the sizes of elastic pools, in whole numbers throughout.
+// Computes the sizes of elastic pools, only with whole numbers.
 #include "plugins/cpu/sizing/pool_size.h"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ struct Share {
   const std::string* name;
   const PoolAsk* ask;
   int size;
-  int64_t remainder = 0;  ///< of its part, in parts of the whole round
+  int64_t remainder = 0;  ///< of its part, in fractions of the whole round
 
   int want() const { return ask->wish - size; }
-  /// Whether one more unit is wished for.
+  /// Whether the pool wants one more unit.
   bool TakesUnit() const { return want() >= ask->unit; }
 };
 
@@ -34,8 +34,8 @@ Shares InOrder(const PoolAsks& asks) {
   return shares;
 }
 
-/// Takes `missing` CPUs from the last of `shares` on, leaving each what `level` says. Returns how
-/// many are missing still.
+/// Takes `missing` CPUs, starting from the last of `shares`, and leaves each what `level` says.
+/// Returns how many are still missing.
 template <typename Level>
 int TakeDownTo(Level level, int missing, Shares& shares) {
   for (auto share = shares.rbegin(); share != shares.rend() && missing > 0; ++share) {
@@ -46,7 +46,7 @@ int TakeDownTo(Level level, int missing, Shares& shares) {
   return missing;
 }
 
-/// Lets the last of `shares` go without what is not there.
+/// Takes the missing CPUs from the minimums, starting from the last of `shares`.
 void TakeFromMinimums(int missing, Shares& shares) {
   missing = TakeDownTo([](const Share&) { return 1; }, missing, shares);
   missing =
@@ -54,7 +54,8 @@ void TakeFromMinimums(int missing, Shares& shares) {
   TakeDownTo([](const Share&) { return 0; }, missing, shares);
 }
 
-/// Gives each of `group` the whole units of its part of `rest`, and notes what its part is beyond.
+/// Gives each of `group` the whole units of its part of `rest`, and notes the remainder of its
+/// part.
 int GiveParts(const std::vector<Share*>& group, int rest) {
   int64_t all = 0;
   for (const Share* share : group) {
@@ -73,7 +74,7 @@ int GiveParts(const std::vector<Share*>& group, int rest) {
   return given;
 }
 
-/// Gives a unit each to those whose parts had the largest remainders, as far as `rest` goes.
+/// Gives a unit each to the shares with the largest remainders, as far as `rest` suffices.
 int GiveRemainders(std::vector<Share*> group, int rest) {
   std::stable_sort(group.begin(), group.end(),
                    [](const Share* a, const Share* b) { return a->remainder > b->remainder; });
@@ -87,7 +88,7 @@ int GiveRemainders(std::vector<Share*> group, int rest) {
   return given;
 }
 
-/// Hands `rest` out within one priority. Returns what is left over.
+/// Distributes `rest` within one priority. Returns the CPUs that are left.
 int HandOut(Shares::iterator first, Shares::iterator last, int rest) {
   while (rest > 0) {
     std::vector<Share*> group;
@@ -105,7 +106,7 @@ int HandOut(Shares::iterator first, Shares::iterator last, int rest) {
   return rest;
 }
 
-/// What becomes of a rest of a unit, which a pool of whole cores has where threads are offline.
+/// What happens to the remainder of a unit, which pools of whole cores have if threads are offline.
 enum class Rest { kGivenUp, kKept };
 
 /// How much of `surplus` a pool keeps, in whole units; at most `most`.
@@ -133,7 +134,7 @@ PoolAsks RequestsOnly(PoolAsks asks) {
 
 namespace {
 
-/// As SizePools, but for what is requested.
+/// As SizePools, without regard to requests.
 PoolSizes SizeByWish(const PoolAsks& asks, int capacity) {
   Shares shares = InOrder(asks);
   int rest = std::accumulate(shares.begin(), shares.end(), capacity,

@@ -9,65 +9,65 @@
 
 namespace qrm::cpu {
 
-/// What one pool is to have. Units: CPUs.
+/// What one pool should have. Units: CPUs.
 struct PoolAsk {
-  int min = 0;     ///< it has these whatever its containers ask for
-  int wish = 0;    ///< what they ask for, from `min` to the most that it may have
-  int firm = 0;    ///< what they request of that
+  int min = 0;     ///< whatever its containers ask for
+  int wish = 0;    ///< what they ask for, within `min` and `max`
+  int firm = 0;    ///< the part that they request
   int max = 0;     ///< the most that it may have
-  int sought = 0;  ///< what they ask for, whatever it may have
+  int sought = 0;  ///< what they ask for, without bounds
   int priority = 0;
   int weight = 1;
-  int unit = 1;             ///< it grows by so many CPUs at a time
-  bool below_firm = false;  ///< advice may leave it less than what they request
-  bool in_use = false;      ///< it has containers, and is the last to have none
-  NumaMask near;            ///< where devices of its containers are that it is to be near to
+  int unit = 1;             ///< it grows by this many CPUs at a time
+  bool below_firm = false;  ///< advice may leave it less than its containers request
+  bool in_use = false;      ///< it has containers, and is among the last to lose all CPUs
+  NumaMask near;            ///< nodes of its containers' devices, near which it should be
 
   bool operator==(const PoolAsk&) const = default;
 };
 
-/// The least that advice may leave a pool.
+/// The minimum of a pool under advice.
 inline int LeastByAdvice(const PoolAsk& ask) {
   return ask.below_firm || ask.firm < ask.min ? ask.min : ask.firm;
 }
 
-/// By the pools' names, as are sizes.
+/// By pool name, like sizes.
 using PoolAsks = std::map<std::string, PoolAsk>;
 using PoolSizes = std::map<std::string, int>;
 
-/// What containers of a pool ask for together.
+/// What the containers of a pool ask for together.
 struct PoolDemand {
   int64_t milli_cpus = 0;
   int containers = 0;
   int64_t milli_limits = 0;  ///< the most that they may use
-  NumaMask near;             ///< where their devices are
+  NumaMask near;             ///< the nodes of their devices
 };
 
-/// The wish of a pool: what is asked for, times `ratio_percent`, in whole units of `ask`, within
-/// its bounds; at least a CPU while it has containers.
+/// The wish of a pool: what its containers ask for, times `ratio_percent`. It is in whole units of
+/// `ask`, within its bounds, and at least one CPU while the pool has containers.
 int WishOf(const PoolDemand& demand, int ratio_percent, const PoolAsk& ask);
 
-/// `asks` of pools that wish for no more than what their containers request.
+/// `asks`, with no wishes beyond what the containers request.
 PoolAsks RequestsOnly(PoolAsks asks);
 
-/// The sizes of the pools of `asks` that share `capacity` CPUs. Each gets its minimum. The rest
-/// goes to those that wish for more, what is requested of all before anything else: the higher
-/// priority first; within one priority in proportion to weight and to what is still wished for, by
-/// largest remainder, in whole units, ties by name; what does not fill a unit goes to the next.
-/// Where the minimums are too much, as after a loss of CPUs, the lowest priorities go without: each
-/// down to one CPU, then those not in use to none, and at last the others. Cost: O(pools log pools)
-/// for each time that all units are handed out.
+/// The sizes of the pools of `asks` that share `capacity` CPUs. Each pool gets its minimum. The
+/// rest goes to the pools that want more: first for all requests, then for other wishes. The higher
+/// priority comes first. Within one priority, pools get whole units in proportion to weight and
+/// remaining wish, by largest remainder, ties by name. Less than a unit goes to the next pool. If
+/// the minimums exceed the CPUs, as after a loss of CPUs, the lowest priorities lose CPUs first.
+/// Each pool goes down to one CPU, then unused pools to none, and at last the others.
+/// Cost: O(pools log pools) for each distribution of all units.
 PoolSizes SizePools(const PoolAsks& asks, int capacity);
 
-/// What a pool has now, and how far it may be from what it needs.
+/// What a pool has now, and how it may shrink.
 struct PoolHeld {
   int size = 0;
   bool may_shrink = false;  ///< it has needed less for long enough
-  int step = 0;             ///< then it gives up so many at a time; 0: all
+  int step = 0;             ///< how many CPUs it gives up at a time; 0: all
 };
 
-/// As SizePools, but that a pool which has more than it needs keeps whole units of it until it may
-/// shrink, as far as nobody else needs it: the higher priority first, then by name.
+/// As SizePools, but a pool with more than it needs keeps whole units of the surplus until it may
+/// shrink, unless other pools need them: the higher priority first, then by name.
 PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld>& held,
                       int capacity);
 

@@ -1,4 +1,4 @@
-// From use to sizes.
+// Computes sizes from CPU use.
 #include "plugins/cpu/sizing/use.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How many CPUs pools should have by what their containers do.
+// How many CPUs pools should have, by the CPU use of their containers.
 #pragma once
 
 #include <map>
@@ -8,18 +8,18 @@
 
 namespace qrm::cpu {
 
-/// What containers did between two looks.
+/// What containers used between two measurements.
 struct Use {
-  double cpus = 0;     ///< that they ran on, on average
-  double stalled = 0;  ///< the share of time in which some thread waited for a CPU: 0 to 1
+  double cpus = 0;     ///< CPUs that they ran on, on average
+  double stalled = 0;  ///< the part of the time in which some thread waited for a CPU: 0 to 1
 };
 
-/// What pods did, by UID.
+/// What pods used, by UID.
 using UseByPod = std::map<std::string, Use>;
 
-/// CPUs for a pool of `size` CPUs whose containers do `use` and request `requested`: so many that
-/// they are busy as `rule` says, and some more than it has where threads wait all the same. One
-/// that needs more than it has gets at least what is requested.
+/// CPUs for a pool of `size` CPUs whose containers use `use` and request `requested`. They are to
+/// be as busy as `rule` says; if threads still wait, the pool gets more than it has. A pool that
+/// needs more than it has gets at least what is requested.
 int WishByUse(const UseRule& rule, const Use& use, int size, int requested);
 
 }  // namespace qrm::cpu

@@ -72,7 +72,7 @@ func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
 		}
 		for _, each := range status.Status.ContainerStatuses {
 			waiting := each.State.Waiting
-			if waiting != nil && strings.Contains(waiting.Message, "kubelet told of no such device of the pod whose NUMA node is known") {
+			if waiting != nil && strings.Contains(waiting.Message, "kubelet reported no such device of the pod on a known NUMA node") {
 				return nil
 			}
 			if waiting != nil {

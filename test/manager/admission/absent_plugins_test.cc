@@ -45,7 +45,7 @@ TEST_F(AbsentPluginsTest, RejectsOnlyContainersThatRequestAPluginThatOnlyTheChec
   EXPECT_EQ(Rejection(asking),
             "cannot admit container main of pod default/asking: resource example.com/widget: no "
             "plugin of example.com/widget has registered since qrmd started; start it and try "
-            "again; if it is gone for good, drop what it gave with: qrmctl plugins forget "
+            "again; if it is gone for good, drop its allocations with: qrmctl plugins forget "
             "example.com/widget; if this pod is the plugin's own, list its namespace default in "
             "plugin-namespaces");
 }
@@ -96,7 +96,8 @@ TEST_F(AbsentPluginsTest, RejectsEveryContainerWhileARequiredPluginIsNotRunning)
                     HasSubstr("take example.com/widget out of required-plugins")));
   Lose(kWidget, RegisteredBy::kWatcher);
   EXPECT_THAT(Rejection(Demand(), options),
-              HasSubstr("the example.com/widget plugin at /run/example.com/widget.sock is away"));
+              HasSubstr("the example.com/widget plugin at /run/example.com/widget.sock is not "
+                        "running"));
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   plugins_.Set(kWidget, {});
   EXPECT_TRUE(Admit(Demand(), options).ok());
@@ -146,7 +147,7 @@ TEST_F(AbsentPluginsTest, SaysWhyAPluginsOwnPodIsNotPlacedYet) {
   EXPECT_EQ(Record(demand), nullptr);
   EXPECT_EQ(LastTrace()["result"], "skipped");
   EXPECT_EQ(LastTrace()["message"],
-            "the plugins of what it requests are away: it is placed when they come");
+            "the plugins of its requests are not running: it is placed when they return");
 }
 
 }  // namespace

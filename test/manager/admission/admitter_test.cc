@@ -205,8 +205,8 @@ TEST_F(AdmitterTest, FailsBeforeAnyAllocationWhenAPluginIsNotRunning) {
   plugins_.Set("memory", away);
   EXPECT_EQ(Rejection(Demand()),
             "cannot admit container main of pod default/web: resource memory: the memory plugin at "
-            "/run/memory.sock is away: its socket is closed; start it again, and the container is "
-            "admitted when it is tried again; if this pod is the plugin's own, list its namespace "
+            "/run/memory.sock is not running: its socket is closed; start it again, and kubelet's "
+            "next try admits the container; if this pod is the plugin's own, list its namespace "
             "default in plugin-namespaces");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   EXPECT_EQ(Record(Demand()), nullptr);
@@ -399,7 +399,8 @@ TEST_F(AdmitterTest, BeginsNoStepWhenItsTimeIsOver) {
       clock_.Advance(std::chrono::seconds(20));
     }
   };
-  EXPECT_THAT(Rejection(Demand()), HasSubstr("its time was over before the step \"merge\""));
+  EXPECT_THAT(Rejection(Demand()),
+              HasSubstr("the admission deadline passed before the step \"merge\""));
   EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
 }
 
@@ -499,7 +500,7 @@ const BadAnswer kBadAnswers[] = {
     {"CpusOutsideTheMachine", Pin(kCpusetCpus, "6-9"), "8-9 are not online here"},
     {"CpusOfAnother", Pin(kCpusetCpus, "5-6"), "6 belong to container main of pod default/owner"},
     {"NodesOutsideTheMachine", Pin(kCpusetMems, "0,5"), "5 do not exist here"},
-    {"NoNumber", Pin("CpuShares", "many"), "no whole number"},
+    {"NoNumber", Pin("CpuShares", "many"), "not a 64-bit integer"},
 };
 INSTANTIATE_TEST_SUITE_P(Answers, AdmitterBadAnswerTest, testing::ValuesIn(kBadAnswers),
                          [](const auto& param_info) { return param_info.param.name; });

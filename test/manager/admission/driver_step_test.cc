@@ -129,7 +129,7 @@ TEST_F(DriverStepTest, ARejectionNeverFallsBack) {
 TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRejected) {
   options_.drivers.clear();
   EXPECT_THAT(Rejection(Asking(), options_),
-              HasSubstr("does not allow compute driver fast to namespace default"));
+              HasSubstr("does not allow compute driver fast in namespace default"));
 }
 
 TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWithout) {

@@ -278,7 +278,7 @@ TEST_F(DryRunTest, StopsAtItsDeadline) {
       DryRun({.plugins = plugins_, .machine = machine_, .clock = clock_}, {})
           .Run({Demand()}, clock_.Steady());
   EXPECT_EQ(report.result, Result::kRejected);
-  EXPECT_THAT(report.message, HasSubstr("its time was over before the step \"hints\""));
+  EXPECT_THAT(report.message, HasSubstr("the admission deadline passed before the step \"hints\""));
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 

@@ -97,7 +97,8 @@ TEST_F(DryRunsTest, SaysWhatQrmdWillNotKnowOfAPodWithoutItsSpec) {
   Make(SpecsFrom::kCgroups);
   const Answer report = Ask().get();
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(report->notes.back(), HasSubstr("nothing is known then of its example.com/nic"));
+  EXPECT_THAT(report->notes.back(),
+              HasSubstr("its requests of example.com/nic are not known then"));
 }
 
 TEST_F(DryRunsTest, SkipsPodsWhileQrmdStandsAside) {
@@ -174,7 +175,7 @@ TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
   }
   const Answer refused = Ask().get();
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("4 others wait for their turn"));
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("4 other dry runs are waiting"));
 
   std::thread stopper([this] { runs_->Stop(); });
   while (Ask().get().status().code() != StatusCode::kUnavailable) {

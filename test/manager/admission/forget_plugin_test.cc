@@ -49,8 +49,8 @@ TEST_F(ForgetPluginTest, RejectsWhileThePluginIsLive) {
 
 TEST_F(ForgetPluginTest, SaysThatAPluginIsNotKnown) {
   EXPECT_EQ(MessageOf(Forget("example.com/typo").status()),
-            "cannot forget plugin example.com/typo: nothing is known of it; qrmctl plugins lists "
-            "those that are known");
+            "cannot forget plugin example.com/typo: it is not known; qrmctl plugins lists the "
+            "known plugins");
 }
 
 TEST_F(ForgetPluginTest, ChangesNothingWhenTheDiskRejects) {

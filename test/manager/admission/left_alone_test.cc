@@ -68,9 +68,9 @@ TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRejected) {
   annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_EQ(Rejection(annotated),
             "cannot admit container main of pod default/web: the default rule of permissions does "
-            "not allow opt-out to namespace default, which annotation "
-            "katalyst.kubewharf.io/skip_qrm_admit asks for; leave it out of the pod, or allow it "
-            "in a rule of permissions");
+            "not allow opt-out in namespace default (annotation "
+            "katalyst.kubewharf.io/skip_qrm_admit asks for it); remove it from the pod, or allow "
+            "it in a rule of permissions");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
@@ -88,7 +88,7 @@ TEST_F(LeftAloneTest, SkippedContainerStaysOffExclusiveCpusOfOthers) {
   EXPECT_THAT(asked.labels, IsEmpty());
   EXPECT_THAT(*asked.requests, ElementsAre(Pair("cpu", 0)));
   EXPECT_THAT(LastTrace()["message"].get<std::string>(),
-              HasSubstr("it only stays off what is reserved or owned by others"));
+              HasSubstr("it only stays off reserved and exclusive resources"));
   EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
 }
 

@@ -139,8 +139,8 @@ class FeatureTest : public testing::TestWithParam<FeatureCase> {
   }
   std::string Sentence(const std::string& rule, const std::string& pod_namespace) const {
     return fmt::format(
-        "{} does not allow {} to namespace {}, which {} asks for; leave it out of the pod, or "
-        "allow it in a rule of permissions",
+        "{} does not allow {} in namespace {} ({} asks for it); remove it from the pod, or allow "
+        "it in a rule of permissions",
         rule, GetParam().word, pod_namespace, GetParam().key);
   }
 };
@@ -163,9 +163,9 @@ TEST_P(FeatureTest, IsRejectedByTheFirstRuleThatNamesTheNamespace) {
   // dedicated_cores comes before annotations that refine it.
   EXPECT_EQ(Refusal("closed"),
             GetParam().name == "NumaNodes"
-                ? "rule 2 of permissions (namespaces closed) does not allow own-cpus to namespace "
-                  "closed, which annotation katalyst.kubewharf.io/qos_level=dedicated_cores asks "
-                  "for; leave it out of the pod, or allow it in a rule of permissions"
+                ? "rule 2 of permissions (namespaces closed) does not allow own-cpus in namespace "
+                  "closed (annotation katalyst.kubewharf.io/qos_level=dedicated_cores asks for "
+                  "it); remove it from the pod, or allow it in a rule of permissions"
                 : want);
 }
 
@@ -256,9 +256,9 @@ TEST(PermissionsTest, EverythingIncludesNamesUnlessTheyAreListed) {
 
 TEST(PermissionsTest, RejectsMistakesWithLocationAndCure) {
   EXPECT_THAT(MessageOf(Read("[{allow: [opt-out]}]").status()),
-              HasSubstr("is missing, so that the rule is for nobody"));
+              HasSubstr("is missing, so that the rule applies to no pod"));
   EXPECT_THAT(MessageOf(Read("[{namespaces: [a], allow: [all]}]").status()),
-              HasSubstr("has 'all', which is nothing to allow; choose from everything, opt-out, "
+              HasSubstr("has 'all', which is not a permission; choose from everything, opt-out, "
                         "reserved-cpus, own-cpus, numa-nodes and network-namespaces"));
   EXPECT_THAT(MessageOf(Read("[{namespaces: [a], nodes: [b]}]").status()), HasSubstr("nodes"));
 }

@@ -89,7 +89,7 @@ TEST_F(ClassChoiceTest, RejectsAnUnknownClassAndListsTheAllowedOnes) {
   const auto chosen = Choose(Pod("a", "gold"));
   EXPECT_EQ(chosen.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(MessageOf(chosen.status()),
-              AllOf(HasSubstr("asks for blockio class gold, and the node has no such class"),
+              AllOf(HasSubstr("asks for blockio class gold, but the node has no such class"),
                     HasSubstr("it may use fast, slow")));
 }
 
@@ -121,7 +121,7 @@ TEST_F(ClassChoiceTest, RejectsOneMoreThanTheCapacity) {
   const auto chosen = Choose(Pod("c", "fast"));
   EXPECT_EQ(chosen.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(MessageOf(chosen.status()),
-              AllOf(HasSubstr("all 2 places of it are taken"), HasSubstr("it may use slow")));
+              AllOf(HasSubstr("the class is full (capacity 2)"), HasSubstr("it may use slow")));
 }
 
 TEST_F(ClassChoiceTest, CountsInitContainersOfAPodAsOneAndOnlyWhileNoOtherHasTheClass) {

@@ -150,7 +150,7 @@ TEST_F(PluginClassesTest, WhileThePluginIsNotRunningNoClassIsGivenAndTheListSays
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
   plugins_.info.live = false;
   plugins_.info.problem = "nobody answers; start it again";
-  EXPECT_THAT(classes_.List().problem, HasSubstr("is away: nobody answers; start it again"));
+  EXPECT_THAT(classes_.List().problem, HasSubstr("is not running: nobody answers; start it again"));
   EXPECT_EQ(classes_.List().classes.size(), 2u);
   EXPECT_EQ(classes_.Apply(target_, "", "fast").code(), StatusCode::kUnavailable);
   EXPECT_EQ(classes_.ReadBack(target_, "fast").status().code(), StatusCode::kUnavailable);
@@ -173,7 +173,7 @@ TEST_F(PluginClassesTest, AnOfferWithoutAClassInUseIsRejectedAsAWhole) {
 TEST_F(PluginClassesTest, ATypeStaysAtItsLevel) {
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
   lanes_.type.level = sdk::ClassLevel::kContainer;
-  EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("start qrmd again"));
+  EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("differs from before; restart qrmd"));
   EXPECT_EQ(classes_.List().level, sdk::ClassLevel::kPod);
 }
 

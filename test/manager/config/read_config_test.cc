@@ -95,7 +95,7 @@ TEST_F(ReadConfigTest, ReadsKubeletsAddressAndThePodsToSkip) {
   EXPECT_THAT(config->admission.native_resources, ElementsAre("cpu"));
   EXPECT_THAT(config->admission.skipped_priority_classes, IsEmpty());
   EXPECT_FALSE(config->admission.skip_daemonset_pods);
-  EXPECT_THAT(Error("kubelet-url: http://127.0.0.1:10255/pods\n"), HasSubstr("no https address"));
+  EXPECT_THAT(Error("kubelet-url: http://127.0.0.1:10255/pods\n"), HasSubstr("not an https address"));
 }
 
 TEST_F(ReadConfigTest, LetsFlagsWinOverTheFile) {
@@ -147,7 +147,7 @@ TEST_F(ReadConfigTest, RejectsInvalidListenAddresses) {
 }
 
 TEST_F(ReadConfigTest, RejectsMetricsAndProbesOnOnePort) {
-  EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("it is one port"));
+  EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("both have the same port"));
 }
 
 TEST_F(ReadConfigTest, ReadsDurationsOfSeveralUnits) {
@@ -190,24 +190,25 @@ const BadValue kBadValues[] = {
     {"NegativeDuration", "reconcile-period: -3s", "not a duration"},
     {"HugeDuration", "reconcile-period: 9999999999999999999s", "not a duration"},
     {"UnknownPlugin", "builtin-plugins: [gpu]", "has 'gpu', which is not built in"},
-    {"NoResource", "required-plugins: [\"a b\"]", "has 'a b', which is no resource name"},
+    {"NoResource", "required-plugins: [\"a b\"]", "has 'a b', which is not a resource name"},
     {"UnknownSection", "plugins: {gpu: {}}", "a section 'gpu'"},
     {"UnknownPolicy", "topology-policy: tight", "write none, best-effort"},
     {"UnknownScope", "topology-scope: node", "write container or pod"},
     {"BadIndex", "nri-plugin-index: 7", "not two digits"},
-    {"BadResource", "resource-names-map: {cpu: \"a b\"}", "'a b' is no resource name"},
+    {"BadResource", "resource-names-map: {cpu: \"a b\"}", "but 'a b' is not a resource name"},
     {"NoScale", "resource-names-map: {a: {resource: cpu, scale: 0}}",
-     "is '0', which is no quantity"},
-    {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to nobody"},
+     "is '0', which is not a quantity"},
+    {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to no pod"},
     {"ImplicitUnknownKey", "implicit-resources: [{resource: NIC, role: a}]", "role"},
     {"PriorityOfNone", "realtime-priority: 100", "'100', which is not a number from 0 to 99"},
-    {"BadUid", "control-uids: [root]", "has 'root', which is no user id"},
+    {"BadUid", "control-uids: [root]", "has 'root', which is not a user id"},
     {"BadLevel", "log-level: loud", "write debug, info, warning or error"},
     {"NoList", "skip-namespaces: a", "is not a list"},
-    {"NoClassType", "class-types: {lanes: {}}", "has 'lanes', which is no type; choose from"},
-    {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is no type"},
+    {"NoClassType", "class-types: {lanes: {}}",
+     "has 'lanes', which is not a class type; choose from"},
+    {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is not a class type"},
     {"FileOfAPluginsClasses", "class-types: {lanes.example.com: {config-file: /f}}",
-     "leave it out, and tell the plugin"},
+     "remove it, and configure the plugin"},
 };
 INSTANTIATE_TEST_SUITE_P(Values, ReadConfigBadValueTest, testing::ValuesIn(kBadValues),
                          [](const auto& param_info) { return param_info.param.name; });

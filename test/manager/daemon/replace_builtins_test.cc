@@ -91,7 +91,7 @@ TEST_F(ReplaceBuiltinsTest, ResourceThatNoneServesIsRejected) {
   std::vector<BuiltinPlugin> fresh;
   fresh.push_back({.resource = "nic", .plugin = std::make_unique<CountingPlugin>()});
   EXPECT_THAT(MessageOf(ReplaceBuiltins(std::move(fresh), running_)),
-              HasSubstr("no such plugin runs inside qrmd; start qrmd again"));
+              HasSubstr("no such plugin runs inside qrmd; restart qrmd"));
 }
 
 }  // namespace

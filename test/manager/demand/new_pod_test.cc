@@ -86,7 +86,7 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
 }
 
 TEST(NewPodTest, RejectsWhatIsNotAPod) {
-  EXPECT_THAT(Problem("\xff\xff"), HasSubstr("its 2 bytes are no serialized v1.Pod"));
+  EXPECT_THAT(Problem("\xff\xff"), HasSubstr("its 2 bytes are not a serialized v1.Pod"));
   EXPECT_THAT(Problem(""), HasSubstr("it has no metadata.name; add it"));
   Pod pod = SamplePod();
   pod.mutable_spec()->clear_containers();
@@ -95,7 +95,7 @@ TEST(NewPodTest, RejectsWhatIsNotAPod) {
   pod = SamplePod();
   *pod.mutable_spec()->add_containers() = pod.spec().containers(0);
   EXPECT_THAT(Problem(pod.SerializeAsString()),
-              HasSubstr("container main: its name is there twice"));
+              HasSubstr("container main: its name is used twice"));
   Request(*pod.mutable_spec()->mutable_containers(2), "cpu", "two");
   pod.mutable_spec()->mutable_containers(2)->set_name("third");
   EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("container third: "));
@@ -109,7 +109,7 @@ TEST(NewPodTest, RejectsPodsWhoseAnswerWouldFillTheMemory) {
   };
   Pod pod = SamplePod();
   (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(2 << 20, 'x');
-  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("it is larger than any that comes"));
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("it is too large for the API server"));
 
   (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(1 << 20, 'x');
   add(pod, 100);

@@ -95,7 +95,7 @@ TEST(DriverChoiceTest, TakesASpecOf16KiBAndRejectsALongerOne) {
   annotations["cci.qrm.io/spec"] += "a";
   for (const StringMap& told : {annotations, Bounded(annotations)}) {
     EXPECT_THAT(MessageOf(ChooseDriver(Demand(told), 1, kOptions).status()),
-                HasSubstr("... (16385 bytes)', is too long; 16384 bytes are the most"));
+                HasSubstr("... (16385 bytes)', is too long; write at most 16384 bytes"));
   }
 }
 

@@ -37,7 +37,7 @@ TEST_F(DriverGrantTest, RejectsOtherCpus) {
 
 TEST_F(DriverGrantTest, RejectsMoreThanIsRequestedIdleOnesIncluded) {
   EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2, 3}, .idle = {4}}}})),
-              HasSubstr("it gave 3 CPUs (2-4) and the container requests 2"));
+              HasSubstr("it gave 3 CPUs (2-4), but the container requests 2"));
 }
 
 TEST_F(DriverGrantTest, RejectsTextsThatARuntimeFailsOn) {
@@ -58,7 +58,7 @@ TEST_F(DriverGrantTest, MemoryNodesAreAmongThoseOfTheMemoryPlugin) {
   EXPECT_TRUE(IsOk(CheckMems({.parts = {}, .mems = {0}}, &memory)));
   EXPECT_TRUE(IsOk(CheckMems({.parts = {}, .mems = {1}}, nullptr)));
   EXPECT_THAT(MessageOf(CheckMems({.parts = {}, .mems = {1}}, &memory)),
-              HasSubstr("on NUMA nodes 1, and the memory plugin gave it on 0"));
+              HasSubstr("on NUMA nodes 1, but the memory plugin allocated it on 0"));
 }
 
 TEST_F(DriverGrantTest, IdleCpusAreWithheldAndNotTheContainers) {
@@ -86,7 +86,7 @@ TEST_F(DriverGrantTest, NamedSharedCpusAreInThePool) {
 TEST_F(DriverGrantTest, NothingIsSharedWithoutAPluginThatReportsChangesOfThePool) {
   const ComputeGrant grant{.parts = {{.cpus = {2}}, {.shared = true}}};
   EXPECT_THAT(MessageOf(CheckGrant(grant, {.offer = offer_, .cpus = 2, .machine = machine_})),
-              HasSubstr("there is no cpu plugin that keeps one"));
+              HasSubstr("but no cpu plugin has such a pool"));
 }
 
 TEST_F(DriverGrantTest, MemoryNodesHaveASeparateRecord) {

@@ -75,7 +75,7 @@ TEST_F(DriverOfferTest, HintsAreTheNodesWithEnoughOfIt) {
 
 TEST_F(DriverOfferTest, TooFewCpusAreSaidWithBothNumbers) {
   EXPECT_THAT(MessageOf(HintsOf(Offer(NodeState()), 7, machine_).status()),
-              HasSubstr("it requests 7 CPUs, and 6 are left to give away (2-7)"));
+              HasSubstr("it requests 7 CPUs, but only 6 are free (2-7)"));
 }
 
 }  // namespace

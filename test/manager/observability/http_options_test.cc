@@ -10,8 +10,10 @@ namespace {
 
 TEST(HttpOptionsTest, TwoServersOfOnePortAreRejected) {
   for (const char* metrics : {":9754", "0.0.0.0:9754", "[::]:9754", "127.0.0.1:9754"}) {
-    EXPECT_THAT(MessageOf(CheckHttp({.metrics_address = metrics})),
-                testing::HasSubstr("one port; give metrics-address and probe-address one each"))
+    EXPECT_THAT(
+        MessageOf(CheckHttp({.metrics_address = metrics})),
+        testing::HasSubstr(
+            "both have the same port; set metrics-address and probe-address to different ports"))
         << metrics;
   }
 }
@@ -24,7 +26,8 @@ TEST(HttpOptionsTest, ACertificateNeedsItsKey) {
 
 TEST(HttpOptionsTest, TokensAreNotAskedForWithoutTls) {
   HttpOptions options{.review_url = "https://10.96.0.1:443"};
-  EXPECT_THAT(MessageOf(CheckHttp(options)), testing::HasSubstr("whoever listens would have them"));
+  EXPECT_THAT(MessageOf(CheckHttp(options)),
+              testing::HasSubstr("an eavesdropper could steal them"));
   options.certificate_file = "/tls.crt";
   options.key_file = "/tls.key";
   EXPECT_TRUE(test::IsOk(CheckHttp(options)));
@@ -42,7 +45,7 @@ TEST(HttpOptionsTest, ThePageIsShownToOtherMachinesByTokenOnly) {
     EXPECT_TRUE(test::IsOk(CheckHttp({.page_address = loopback}))) << loopback;
   }
   EXPECT_THAT(MessageOf(CheckHttp({.page_address = "127.0.0.1:9754"})),
-              testing::HasSubstr("give probe-address and page-address one each"));
+              testing::HasSubstr("set probe-address and page-address to different ports"));
 }
 
 TEST(HttpOptionsTest, OnePortOfTwoAddressesIsGood) {

@@ -163,11 +163,11 @@ TEST_F(HttpServerTest, HealthIsOkWhileTheLoopsTurn) {
 }
 
 TEST_F(HttpServerTest, HealthNamesTheLoopThatDoesNotTurn) {
-  node_.stalled_loops = {"the state loop has not turned for 12 s"};
+  node_.stalled_loops = {"the state loop has not run for 12 s"};
   Start();
   const Answer answer = Get("/healthz");
   EXPECT_EQ(answer.code, 503);
-  EXPECT_EQ(answer.body, "the state loop has not turned for 12 s\n");
+  EXPECT_EQ(answer.body, "the state loop has not run for 12 s\n");
 }
 
 TEST_F(HttpServerTest, ProbesAndMetricsAreNotServedOnEachOthersPort) {

@@ -32,7 +32,7 @@ TEST_F(LoopWatchTest, ALoopThatHangsForTheLimitIsNamed) {
   watch_.Look(now_);
   EXPECT_THAT(watch_.Look(now_ + LoopWatch::kLimit - std::chrono::milliseconds(1)), IsEmpty());
   EXPECT_THAT(watch_.Look(now_ + LoopWatch::kLimit),
-              ElementsAre(HasSubstr("the state loop has not turned for 10 s")));
+              ElementsAre(HasSubstr("the state loop has not run for 10 s")));
 }
 
 TEST_F(LoopWatchTest, ALoopThatTurnsAgainIsFineAgain) {

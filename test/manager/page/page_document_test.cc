@@ -140,7 +140,7 @@ TEST(PageDecisionsTest, TheLatestDecisionOnAContainerIsExplained) {
   EXPECT_EQ(why["asked"], json::parse(R"j([["cpu","2 (from kubelet)"]])j"));
   EXPECT_EQ(why["hints"], json::parse(R"([["cpu","node 0 preferred; node 1"]])"));
   EXPECT_EQ(why["merged"], json::parse(R"([["cpu","node 0 preferred"]])"));
-  EXPECT_EQ(why["given"], json::parse(R"j([["cpu","2-3 (its own)"]])j"));
+  EXPECT_EQ(why["given"], json::parse(R"j([["cpu","2-3 (exclusive)"]])j"));
   const json latest = json::parse(decisions.latest);
   EXPECT_EQ(latest[0]["result"], "admitted");
   EXPECT_EQ(latest[1]["message"], "no room");

@@ -208,7 +208,7 @@ TEST_F(PodResourcesServerTest, AFailingPluginCostsOnlyItsResources) {
   auto& nic_errors = metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "nic"}});
   EXPECT_EQ(nic_errors.Value(), 1);
   EXPECT_THAT(server_->Problems(),
-              ElementsAre("plugin nic does not tell what it can give out: away"));
+              ElementsAre("plugin nic does not report its allocatable resources: away"));
 }
 
 TEST_F(PodResourcesServerTest, PluginsThatHangDelayNoAnswer) {
@@ -287,8 +287,8 @@ TEST_F(PodResourcesPlacementTest, PluginThatFailsToReportIsCountedAndTheRecordIs
   ListedNic();
   EXPECT_EQ(ListedNic().aggregated_quantity(), 10);
   EXPECT_EQ(metrics_.pod_resources.placement_errors_total.Add({{"resource", "nic"}}).Value(), 1);
-  EXPECT_THAT(server_->Problems(), ElementsAre("plugin nic does not tell what its containers hold "
-                                               "by place: away"));
+  EXPECT_THAT(server_->Problems(), ElementsAre("plugin nic does not report the NUMA nodes of its "
+                                               "containers' allocations: away"));
 }
 
 TEST_F(PodResourcesPlacementTest, PluginThatWasNotRunningIsAskedAgainAfterAWhileAndForgiven) {

@@ -190,8 +190,9 @@ TEST_F(HandOverTest, AContainerWithNoCpuLeftGoesToCpusThatAreNotExclusive) {
 TEST_F(HandOverTest, AContainerWithoutOtherCpusIsNamed) {
   RunOwner("0-7");
   RunShared("stuck", "3");
-  EXPECT_THAT(MessageOf(MakeRoom()),
-              HasSubstr("container main of pod uid-stuck runs on CPUs 3, and others own all"));
+  EXPECT_THAT(
+      MessageOf(MakeRoom()),
+      HasSubstr("container main of pod uid-stuck runs on CPUs 3, but all CPUs are exclusive"));
 }
 
 TEST_F(HandOverTest, AContainerThatTheKernelDoesNotMoveIsNamed) {

@@ -118,7 +118,7 @@ TEST_F(ResizesTest, AContainerThatGrewWhileItsPluginWasNotRunningGetsMoreOnceTha
   Serve(false);
   Resize({.cpu_shares = 4096});
   EXPECT_EQ(Pending().containers, 1U);
-  EXPECT_THAT(Pending().why, HasSubstr("away"));
+  EXPECT_THAT(Pending().why, HasSubstr("is not running"));
   Serve(true);
   placer_.OnPluginRegistered("cpu");
   test::Settle(state_);
@@ -269,7 +269,7 @@ TEST_F(ResizesTest, WhatARunningContainerCannotTakeWaitsUntilItIsRecreated) {
   EXPECT_EQ(Pending().containers, 0U);
   specs_.Tell(Pod("web"), {{"cpu", "2"}, {kNic, "2"}});
   Reconcile();
-  EXPECT_THAT(Pending().why, HasSubstr("gets more of example.com/nic only when it is made anew"));
+  EXPECT_THAT(Pending().why, HasSubstr("gets more of example.com/nic only when it is recreated"));
 }
 
 }  // namespace

@@ -195,8 +195,8 @@ TEST_F(PublisherTest, AConfigurationThatIsTooLongForANodeIsAProblem) {
   Start({kPublishNodeConfig});
   EXPECT_TRUE(Await([&] {
     return publisher_->GetStatus().problem ==
-           "cannot publish this node's configuration: it has 70000 bytes, and 65536 are the most; "
-           "shorten the sections of plugins";
+           "cannot publish this node's configuration: it has 70000 bytes, at most 65536 are "
+           "allowed; shorten the sections of plugins";
   }));
   EXPECT_THAT(Config(), IsEmpty());
 }

@@ -37,9 +37,9 @@ class MovedMemoryTest : public testing::Test {
 
 TEST_F(MovedMemoryTest, ReportsMemoryOnOtherNodesUntilItHasMoved) {
   const auto still_there = ElementsAre(
-      "16777216 bytes of container main of pod uid-db are still on NUMA nodes 0, and it is to have "
-      "its memory on 1: the kernel did not move them (with cgroup v1 it does only where "
-      "cpuset.memory_migrate is 1); restart the container, or wait until it frees them");
+      "16777216 bytes of container main of pod uid-db are still on NUMA nodes 0 instead of 1: the "
+      "kernel did not move them (cgroup v1 moves memory only if cpuset.memory_migrate is 1); "
+      "restart the container, or wait until it frees them");
   EXPECT_THAT(moved_.Look(), still_there);
   EXPECT_THAT(moved_.Look(), still_there);
   bytes_ = std::map<int, uint64_t>{{0, kMiB}, {1, 15 * kMiB}};

@@ -183,7 +183,7 @@ TEST_F(EndpointSetTest, DeadPluginFailsAtOnceWithNameSocketAndCure) {
   const Status failed = Hints("cpu");
   EXPECT_EQ(failed.code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(failed), AllOf(HasSubstr("plugin cpu"), HasSubstr(SocketOf("cpu")),
-                                       HasSubstr("start it again")));
+                                       HasSubstr("restart the plugin")));
 }
 
 TEST_F(EndpointSetTest, PluginThatDiesInACallFailsTheCall) {

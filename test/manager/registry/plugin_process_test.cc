@@ -86,7 +86,7 @@ TEST_P(PluginProcessTest, KilledPluginIsNotRunningAtOnceAndReturnsWithItsAllocat
   const Status refused = Allocate().status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(refused), HasSubstr("cannot allocate with plugin cpu at " + dir_.path()));
-  EXPECT_THAT(MessageOf(refused), HasSubstr("start it again"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("restart the plugin"));
 
   plugin = StartPlugin();
   ASSERT_TRUE(Await([&] { return IsLive(); }, kLimit)) << plugin->Output();

@@ -80,8 +80,8 @@ TEST(RegistrationCheckTest, AWorldWritableDirectoryIsRejected) {
   EXPECT_TRUE(CheckPluginDirectory(dir.path()).ok());
   ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
   EXPECT_THAT(MessageOf(CheckPluginDirectory(dir.path())),
-              HasSubstr("every user may write there (mode 777) and could pose as any "
-                        "of them; run chmod go-w"));
+              HasSubstr("every user may write there (mode 777) and could impersonate "
+                        "plugins; run chmod go-w"));
   MakeSocketFile(dir / "service.sock");
   EXPECT_EQ(SocketAnnounced(dir / "service.sock", dir / "cpu.sock").status().code(),
             StatusCode::kFailedPrecondition);
@@ -105,7 +105,7 @@ TEST(RegistrationCheckTest, ASocketOfAnotherUserThanRootIsRejected) {
   if (::chown((dir / "cpu.sock").c_str(), kOther, static_cast<gid_t>(-1)) != 0) {
     GTEST_SKIP() << "only root can give a socket away";
   }
-  const std::string why = dir / "cpu.sock" + ": it belongs to user 12345, who could pose";
+  const std::string why = dir / "cpu.sock" + ": it belongs to user 12345, who could impersonate";
   EXPECT_THAT(MessageOf(SocketNamed("cpu.sock", dir.path()).status()), HasSubstr(why));
   EXPECT_THAT(MessageOf(SocketAnnounced(dir / "cpu.sock", dir / "other.sock").status()),
               HasSubstr(why));
@@ -118,7 +118,7 @@ TEST(RegistrationCheckTest, ADirectoryOfAnotherUserThanRootIsRejected) {
     GTEST_SKIP() << "only root can give a directory away";
   }
   EXPECT_THAT(MessageOf(CheckPluginDirectory(dir.path())),
-              HasSubstr("belongs to user 12345, who could pose as any of them; run chown root"));
+              HasSubstr("belongs to user 12345, who could impersonate plugins; run chown root"));
 }
 
 TEST(RegistrationCheckTest, AnnouncedEndpointIsTheRegistrationSocketUnlessItIsNamed) {

@@ -172,7 +172,7 @@ TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNotAPlugin) {
   const ScriptedPlugin plugin(Direct("cpu.sock"), script);
   const grpc::Status refused = Register(RequestFor("cpu", "cpu.sock"));
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(refused.error_message(), HasSubstr("is no resource plugin"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("is not a resource plugin"));
   EXPECT_FALSE(registry_->plugins().Find("cpu").has_value());
 }
 
@@ -203,14 +203,14 @@ const BadRegistration kBadRegistrations[] = {
     {"NoVersion", "", "cpu", "cpu.sock", "version \"\": it is unknown"},
     {"EmptyResource", "v1alpha1", "", "cpu.sock", "resource name \"\""},
     {"InvalidResource", "v1alpha1", "c p u", "cpu.sock", "resource name \"c p u\""},
-    {"EmptyEndpoint", "v1alpha1", "cpu", "", "endpoint \"\": it is no file name"},
+    {"EmptyEndpoint", "v1alpha1", "cpu", "", "endpoint \"\": it is not a file name"},
     {"EndpointWithSlash", "v1alpha1", "cpu", "a/cpu.sock",
-     "endpoint \"a/cpu.sock\": it is no file name"},
+     "endpoint \"a/cpu.sock\": it is not a file name"},
     {"EndpointOutside", "v1alpha1", "cpu", "../cpu.sock",
-     "endpoint \"../cpu.sock\": it is no file name"},
-    {"EndpointParent", "v1alpha1", "cpu", "..", "endpoint \"..\": it is no file name"},
+     "endpoint \"../cpu.sock\": it is not a file name"},
+    {"EndpointParent", "v1alpha1", "cpu", "..", "endpoint \"..\": it is not a file name"},
     {"NoSocket", "v1alpha1", "cpu", "none.sock",
-     "is no socket (links are not followed); listen there before registering"},
+     "is not a socket (links are not followed); listen there before registering"},
 };
 INSTANTIATE_TEST_SUITE_P(Requests, RegistryRefusalTest, testing::ValuesIn(kBadRegistrations),
                          [](const auto& param_info) { return param_info.param.name; });
@@ -412,7 +412,7 @@ TEST_F(RegistryTest, ResourcesOfTheCheckpointAreNotRunningUntilTheyRegister) {
   const PluginInfo before = InfoOf("cpu");
   EXPECT_FALSE(before.live);
   EXPECT_EQ(before.registered_by, RegisteredBy::kCheckpoint);
-  EXPECT_THAT(before.problem, HasSubstr("start it"));
+  EXPECT_THAT(before.problem, HasSubstr("start the plugin"));
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
 }

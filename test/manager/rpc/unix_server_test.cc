@@ -379,7 +379,7 @@ TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRejected) {
   UnixServer server({});
   const Status started = server.Start(dir_ / std::string(120, 'x'), {&service_});
   EXPECT_EQ(started.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(MessageOf(started), HasSubstr("1 to 107 letters"));
+  EXPECT_THAT(MessageOf(started), HasSubstr("1 to 107 characters"));
 }
 
 TEST_F(UnixServerTest, GarbageEndsOnlyItsConnection) {

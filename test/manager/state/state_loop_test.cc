@@ -245,7 +245,7 @@ TEST(StateLockTest, ClosesADirectoryOfItsUserToOthers) {
   log::SetSink({});
   ASSERT_TRUE(lock.ok());
   EXPECT_EQ(std::filesystem::status(dir / "state").permissions(), perms::owner_all);
-  EXPECT_THAT(said, ElementsAre(testing::AllOf(HasSubstr("state directory closed to others"),
+  EXPECT_THAT(said, ElementsAre(testing::AllOf(HasSubstr("state directory closed to other users"),
                                                HasSubstr("777"))));
 }
 
@@ -254,7 +254,7 @@ TEST(StateLockTest, RejectsADirectoryForAllToWriteIn) {
   const test::TempDir dir;
   std::filesystem::permissions(dir.path(), perms::all | perms::sticky_bit);
   EXPECT_THAT(MessageOf(StateLock::Take(dir.path()).status()),
-              HasSubstr("others may write there (mode 1777)"));
+              HasSubstr("other users may write there (mode 1777)"));
 }
 
 TEST(StateLockTest, RejectsADirectoryOfAnotherUserWithTheRemedy) {

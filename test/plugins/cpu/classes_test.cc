@@ -228,15 +228,18 @@ TEST_P(RefusedClassesTest, AreRejectedWithTheCure) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RefusedClassesTest,
-    testing::Values(
-        Refused{"Pool", "pools: {a: {cpus: 0-1, class: fast}}",
-                "pools.a.class is 'fast', no class; name one of classes"},
-        Refused{"Role", "roles: {a: {class: fast}}", "roles.a.class is 'fast', no class"},
-        Refused{"Grant", "grants: {a: {class: fast}}", "grants.a.class is 'fast', no class"},
-        Refused{"Reserved", "reserved-class: fast", "reserved-class is 'fast', no class"},
-        Refused{"IdleWithoutIdleCpus",
-                "{classes: {fast: {governor: performance}}, idle-class: fast}",
-                "the default pool has all that are left; give the pool default a size"}),
+    testing::Values(Refused{"Pool", "pools: {a: {cpus: 0-1, class: fast}}",
+                            "pools.a.class is 'fast', which is not a class; name one of classes"},
+                    Refused{"Role", "roles: {a: {class: fast}}",
+                            "roles.a.class is 'fast', which is not a class"},
+                    Refused{"Grant", "grants: {a: {class: fast}}",
+                            "grants.a.class is 'fast', which is not a class"},
+                    Refused{"Reserved", "reserved-class: fast",
+                            "reserved-class is 'fast', which is not a class"},
+                    Refused{
+                        "IdleWithoutIdleCpus",
+                        "{classes: {fast: {governor: performance}}, idle-class: fast}",
+                        "the default pool has all that are left; give the pool default a size"}),
     [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace

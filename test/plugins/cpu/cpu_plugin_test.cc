@@ -104,8 +104,8 @@ TEST(CpuPluginTest, RejectsWithFreeCpusAndOpponentsByName) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(MessageOf(status),
             "cannot place container c0 of pod default/pod3: no allowed NUMA nodes have 10 CPUs for "
-            "numa-enhancement (node 0: storage-service stands there, node 1: 8 free); remove a pod "
-            "or ask for fewer CPUs");
+            "numa-enhancement; request fewer CPUs or delete a pod (node 0: occupied by "
+            "storage-service, node 1: 8 free)");
 }
 
 TEST(CpuPluginTest, RemovedPodLeavesItsCpusAndItsNode) {
@@ -163,7 +163,9 @@ TEST(CpuPluginTest, NeverEmptiesDefaultPool) {
   Drive drive(Make("pools: {big: {cpus: \"0-69\"}}\nroles: {r: {}}"));
   const Status status = drive.Admit(Request("pod1", "r", "cpu", 10)).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(status), HasSubstr("would empty the default pool"));
+  EXPECT_THAT(MessageOf(status),
+              HasSubstr("requests 10 exclusive CPUs, but the shared pool has only 10 CPUs "
+                        "left; request fewer CPUs or delete a pod"));
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 9))->value, "70-78");
 }
 
@@ -288,8 +290,8 @@ TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
             "2-5");
   EXPECT_THAT(value({{level, "shared_cores"}, {cpu, R"({"cpuset_pool": "none"})"}}),
               HasSubstr("no such pool"));
-  EXPECT_THAT(value({{level, "gold"}}), HasSubstr("no QoS level"));
-  EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("no JSON object"));
+  EXPECT_THAT(value({{level, "gold"}}), HasSubstr("is not a QoS level"));
+  EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("is not a JSON object"));
 }
 
 TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
@@ -300,9 +302,8 @@ TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
       {"katalyst.kubewharf.io/memory_enhancement", R"({"numa_exclusive": "true"})"}};
   EXPECT_EQ(MessageOf(drive.plugin().Hints(request).status()),
             "cannot place container c0 of pod default/pod: numa_exclusive of annotation "
-            "memory_enhancement keeps others off NUMA nodes 0 with 38 CPUs, for 18 of which it "
-            "asks; request at least 50% of them (exclusive-node-percent), or leave "
-            "numa_exclusive out");
+            "memory_enhancement needs 50% of NUMA nodes 0 (exclusive-node-percent), but it "
+            "requests only 18 of 38 CPUs; request more, or remove numa_exclusive");
   EXPECT_EQ(drive.plugin().Allocate(request, {}).status().code(), StatusCode::kPermissionDenied);
   request.requests.Edit()["cpu"] = 19;
   EXPECT_TRUE(drive.Admit(request).ok());
@@ -316,14 +317,14 @@ TEST(CpuPluginTest, QuotesTheEndOfNoAnnotation) {
     return MessageOf(drive.plugin().Hints(request).status());
   };
   const std::string much(250'000, 'x');
-  EXPECT_THAT(refusal("qos_level", much), HasSubstr("xx... (250000 bytes)' is no QoS level"));
+  EXPECT_THAT(refusal("qos_level", much), HasSubstr("xx... (250000 bytes)' is not a QoS level"));
   EXPECT_LT(refusal("qos_level", much).size(), 500);
   EXPECT_THAT(
       refusal("cpu_enhancement", much),
-      HasSubstr(
-          "xx... (250000 bytes)' has 250000 bytes, more than 4096; leave out what means nothing"));
-  EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"), HasSubstr("is no JSON object"));
-  EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is no QoS level"));
+      HasSubstr("xx... (250000 bytes)' has 250000 bytes, more than 4096; remove unused keys"));
+  EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"),
+              HasSubstr("is not a JSON object"));
+  EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is not a QoS level"));
 }
 
 struct PoolCase {
@@ -363,7 +364,7 @@ const PoolCase kPoolCases[] = {
     {"EmptyInUse", {{"online", ""}}, "1 containers use it"},
     {"NothingLeft", {{"offline", "4-9,20-79"}}, "leave no CPU"},
     {"SecondIsWrong", {{"offline", "20"}, {"online", "80"}}, "CPUs 80"},
-    {"DefaultIsComputed", {{"default", "5"}}, "what the others leave"},
+    {"DefaultIsComputed", {{"default", "5"}}, "it has the CPUs that other pools leave"},
 };
 INSTANTIATE_TEST_SUITE_P(Pools, RefusedPoolsTest, testing::ValuesIn(kPoolCases),
                          [](const auto& param_info) { return param_info.param.name; });

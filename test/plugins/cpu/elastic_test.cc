@@ -238,7 +238,7 @@ TEST_F(ElasticTest, CannotBeSetByHand) {
   Drive drive = Start(kOnlineOffline);
   for (const char* pool : {"online", "default"}) {
     EXPECT_THAT(MessageOf(drive.plugin().SetPools({{pool, {1, 2}}})),
-                HasSubstr("it is as large as its containers ask for"));
+                HasSubstr("it is elastic, and its containers set its size"));
   }
 }
 
@@ -396,8 +396,7 @@ TEST_F(ElasticTest, SurvivesTheLossOfItsCpus) {
 TEST(ElasticFitTest, RejectsMinimumsThatTheMachineDoesNotHave) {
   const auto plugin =
       MakeCpuPlugin(Config("pools: {a: {size: {min: 40}}, b: {size: {min: 24}}}"), TwoNodes());
-  EXPECT_THAT(MessageOf(plugin.status()),
-              HasSubstr("the 64 CPUs of their sizes' minimums: 63 are"));
+  EXPECT_THAT(MessageOf(plugin.status()), HasSubstr("the 64 CPUs of their minimums: only 63 are"));
 }
 
 struct RefusedCase {
@@ -419,15 +418,15 @@ const RefusedCase kRefused[] = {
     {"DefaultWithCpus", "pools: {default: {cpus: 1, size: {min: 1}}}", "keep one of the two"},
     {"ReservedWithSize", "pools: {reserved: {size: {min: 1}}}", "always exists"},
     {"FixedAndMin", "pools: {a: {size: {fixed: 1, min: 1}}}", "pools.a.size.min"},
-    {"FixedNone", "pools: {a: {size: {fixed: 0}}}", "leaves its containers none"},
+    {"FixedNone", "pools: {a: {size: {fixed: 0}}}", "leaves its containers no CPU"},
     {"MaxBelowMin", "pools: {a: {size: {min: 4, max: 2}}}", "max is 2, but min is 4"},
     {"MaxOfNone", "pools: {a: {size: {max: 0}}}", "at least 1"},
     {"TooMany", "pools: {a: {size: {min: 100000}}}", "more than any machine has"},
     {"PerUse", "pools: {a: {size: {per: use}}}", "per is 'use'"},
-    {"BadRatio", "pools: {a: {size: {ratio: much}}}", "no percentage"},
-    {"NoRatio", "pools: {a: {size: {ratio: 0%}}}", "no percentage"},
+    {"BadRatio", "pools: {a: {size: {ratio: much}}}", "which is not a percentage"},
+    {"NoRatio", "pools: {a: {size: {ratio: 0%}}}", "which is not a percentage"},
     {"BadRound", "pools: {a: {size: {round: node}}}", "cpu or core or l3"},
-    {"BadDelay", "pools: {a: {size: {shrink-after: soon}}}", "no duration"},
+    {"BadDelay", "pools: {a: {size: {shrink-after: soon}}}", "which is not a duration"},
     {"NoWeight", "pools: {a: {size: {}, weight: 0}}", "write 1 or more"},
     {"PriorityOfPoolOfOneSize", "pools: {a: {cpus: 1, priority: 1}}", "pools with a size only"},
 };

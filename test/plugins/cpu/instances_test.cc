@@ -142,7 +142,7 @@ pools: {team: {size: {min: 1}, instances: {by: namespace, max: 1}}}
 )");
   AdmitIn(drive, "team-a", "a", 1);
   EXPECT_THAT(MessageOf(drive.Admit(In("team-b", "b", 1)).status()),
-              HasSubstr("pool team has its 1 instances"));
+              HasSubstr("pool team has reached instances.max, which is 1"));
 }
 
 TEST_F(InstancesTest, AMistakeIsRejectedWhateverOnFullSays) {

@@ -45,7 +45,7 @@ TEST_F(IsolatedTest, AreInNoPool) {
   EXPECT_FALSE(Pool(drive, "helpers").Intersects(Isolated()));
   EXPECT_EQ(Size(drive, "default"), 64 - 16 - 2);
   EXPECT_THAT(MessageOf(drive.plugin().SetPools({{"default", CpuSet::Range(0, 63)}})),
-              HasSubstr("it is what the others leave"));
+              HasSubstr("it has the CPUs that other pools leave"));
 }
 
 TEST_F(IsolatedTest, CannotBePutIntoAPool) {

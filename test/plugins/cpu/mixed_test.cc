@@ -85,7 +85,7 @@ TEST_F(MixedTest, LessThanACpuComesFromThePoolOnly) {
   Admit(drive, "a", "dpdk", 0.5);
   EXPECT_FALSE(drive.Of("a").exclusive);
   EXPECT_EQ(Cpus(drive.Value("a")), Pool(drive, "helpers"));
-  EXPECT_THAT(drive.Of("a").decided_by, HasSubstr("requests less than a CPU"));
+  EXPECT_THAT(drive.Of("a").decided_by, HasSubstr("but the container requests less than a CPU"));
 }
 
 TEST_F(MixedTest, ThePoolGrowsByFractionsAndHelpers) {

@@ -70,13 +70,13 @@ TEST_F(NearTest, IsOnTheNodesOfTheDevicesThatItNames) {
 TEST_F(NearTest, DevicesThatAreListedAreAllThatThereAre) {
   EXPECT_EQ(NodesOf("near: gpu*", "devices: {gpu7: 1, disk: '0'}, "), "1");
   EXPECT_THAT(NodesOf("near: eth0, require: near", "devices: {gpu7: 1}, "),
-              HasSubstr("name one of gpu7, or list it as devices"));
+              HasSubstr("name one of gpu7, or list it under devices"));
 }
 
 TEST_F(NearTest, IsRejectedWhereItIsRequiredAndNoSuchDeviceIsThere) {
   EXPECT_THAT(NodesOf("near: eth1, require: near"),
-              HasSubstr("pool p is to be near eth1, and no device of that name is on a known NUMA "
-                        "node with CPUs; name one of 0000:17:00.0, 0000:3b:00.0, 10de:2330, eth0"));
+              HasSubstr("pool p is to be near eth1, but no such device is on a known NUMA node "
+                        "with CPUs; name one of 0000:17:00.0, 0000:3b:00.0, 10de:2330, eth0"));
   EXPECT_THAT(NodesOf("near: gpu, require: near", "devices: {gpu: 7}, "),
               HasSubstr("pool p is to be near gpu"));
 }
@@ -86,7 +86,7 @@ TEST_F(NearTest, SaysThatAWishHasNoDeviceAndGoesAnywhere) {
       FitCpuConfig(WithDevices(), Config("pools: {p: {size: {fixed: 8}, place: {near: eth1}}}"));
   ASSERT_TRUE(fitting.ok()) << fitting.status();
   EXPECT_THAT(fitting->repairs,
-              ElementsAre(HasSubstr("so that it goes anywhere; name one of 0000:17:00.0")));
+              ElementsAre(HasSubstr("so the pool can be anywhere; name one of 0000:17:00.0")));
 }
 
 TEST_F(NearTest, WishGoesElsewhereWhereItsNodeIsFullAndLeavesThatFirst) {
@@ -176,9 +176,9 @@ TEST_F(NearTest, AnInstanceStaysByItsDevicesThroughARestart) {
 TEST_F(NearTest, WithoutADeviceAnInstanceThatRequiresOneIsRejected) {
   Drive drive = Start(kEngines);
   EXPECT_THAT(MessageOf(drive.Admit(Request("a", "engine", "cpu", 12)).status()),
-              HasSubstr("pool llm/default/a wants CPUs near nvidia.com/*, and kubelet told of no "
-                        "such device of the pod whose NUMA node is known; have the pod request "
-                        "one, or require less"));
+              HasSubstr("pool llm/default/a wants CPUs near nvidia.com/*, but kubelet reported no "
+                        "such device of the pod on a known NUMA node; have the pod request one, "
+                        "or require less"));
 }
 
 TEST_F(NearTest, AnInstanceThatOnlyPrefersItsDevicesGoesElsewhereWhereTheirNodeIsFull) {
@@ -214,12 +214,14 @@ TEST_F(NearTest, ResourcesAreForPoolsWithInstancesAndNotBesideDevicesOfTheMachin
     const auto config = ParseCpuConfig(*section);
     return config.ok() ? "" : MessageOf(config.status());
   };
-  EXPECT_THAT(refused("place: {near: nvidia.com/gpu}"),
-              HasSubstr("near has 'nvidia.com/gpu', a resource, and each container may have its "
-                        "devices elsewhere; give the pool instances"));
-  EXPECT_THAT(refused("instances: {by: pod}, place: {near: [nvidia.com/gpu, eth0]}"),
-              HasSubstr("near has 'nvidia.com/gpu' and 'eth0', of which one is a resource and the "
-                        "other a device of the machine; name devices of one sort"));
+  EXPECT_THAT(
+      refused("place: {near: nvidia.com/gpu}"),
+      HasSubstr("near has 'nvidia.com/gpu', a resource, but containers of the pool may have "
+                "devices on different nodes; give the pool instances"));
+  EXPECT_THAT(
+      refused("instances: {by: pod}, place: {near: [nvidia.com/gpu, eth0]}"),
+      HasSubstr("near has 'nvidia.com/gpu' and 'eth0', but one is a resource and the other a "
+                "device of the machine; name devices of one kind"));
 }
 
 TEST_F(NearTest, ReportsTheDevicesThatPoolsName) {

@@ -213,7 +213,7 @@ TEST(CpuRulesTest, KeepsWhatAGrantDoesNotCoverOnTheDefaultPool) {
   EXPECT_EQ(drive.Admit(sidecar)->value, "20-79");
   const auto none = drive.Admit(Tier("none", "trading", 0));
   EXPECT_EQ(none->value, "20-79");
-  EXPECT_EQ(none->decided_by, "rules[2] (cpu.yaml:13), and requests no CPU");
+  EXPECT_EQ(none->decided_by, "rules[2] (cpu.yaml:13), but the container requests no CPU");
 }
 
 TEST(CpuRulesTest, GrantsKeepTheirDistanceLikeRoles) {
@@ -241,30 +241,30 @@ TEST_P(RefusedRulesTest, NameTheMistake) {
 }
 
 const RefusedCase kRefused[] = {
-    {"NoTarget", "rules: [{select: {role: a}}]", "cpu.yaml:1: rules[0].select leads nowhere"},
+    {"NoTarget", "rules: [{select: {role: a}}]", "cpu.yaml:1: rules[0].select has no target"},
     {"TwoTargets", "rules: [{pool: default, leave-alone: true}]", "not the only target"},
-    {"NotLeftAlone", "rules: [{leave-alone: false}]", "leads nowhere"},
+    {"NotLeftAlone", "rules: [{leave-alone: false}]", "is 'false', so that the rule has no target"},
     {"UnknownPool", "rules:\n- {pool: default}\n- {pool: web}",
-     ":3: rules[1].pool is 'web', no pool"},
-    {"ReservedPoolOfNoCpus", "rules: [{pool: reserved}]", "no pool"},
-    {"UnknownGrant", "rules: [{grant: own}]", "no grant"},
+     ":3: rules[1].pool is 'web', which is not a pool"},
+    {"ReservedPoolOfNoCpus", "rules: [{pool: reserved}]", "is not a pool"},
+    {"UnknownGrant", "rules: [{grant: own}]", "is not a grant"},
     {"UnknownKey", "rules: [{select: {user: a}, pool: default}]", "rules[0].select.user"},
     {"NoPriority", "rules: [{select: {priority: whole}, pool: default}]",
-     "rules[0].select.priority has 'whole', no priority; write bounds"},
+     "rules[0].select.priority has 'whole', which is not a priority; write bounds"},
     {"UnknownQos", "rules: [{select: {qos: guaranteed}, pool: default}]",
      "write Guaranteed or Burstable or BestEffort"},
     {"UnknownQosLevel", "rules: [{select: {qos-level: shared}, pool: default}]", "shared_cores"},
     {"UnknownType", "rules: [{select: {container-type: helper}, pool: default}]",
      "main or sidecar"},
-    {"NoWord", "rules: [{select: {role: []}, pool: default}]", "names nothing"},
-    {"NoLabel", "rules: [{select: {label: {}}, pool: default}]", "names nothing"},
+    {"NoWord", "rules: [{select: {role: []}, pool: default}]", "role is empty"},
+    {"NoLabel", "rules: [{select: {label: {}}, pool: default}]", "label is empty"},
     {"BadAmount", "rules: [{select: {cpu: some}, pool: default}]", "the amount 'some'"},
     {"BadRange", "rules: [{select: {cpu: 8..2}, pool: default}]", "the amount '8..2'"},
     {"NoNumber", "rules: [{select: {cpu: \">=nan\"}, pool: default}]", "the amount"},
     {"GrantNamedLikeARole", "roles: {a: {}}\ngrants: {a: {}}", "the name of a role"},
     {"UnknownGrantKey", "grants: {a: {cpus: 1}}", "grants.a.cpus"},
     {"UnknownContainers", "grants: {a: {containers: some}}", "main or all"},
-    {"UnknownPartner", "grants: {a: {share-numa-with: [b]}}", "which is no role"},
+    {"UnknownPartner", "grants: {a: {share-numa-with: [b]}}", "which is not a role"},
 };
 INSTANTIATE_TEST_SUITE_P(Texts, RefusedRulesTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -135,7 +135,8 @@ TEST(StaticModeTest, StrictReservationKeepsReservedCpusOutOfTheDefaultPool) {
 TEST(StaticModeTest, NeverEmptiesTheDefaultPool) {
   test::Drive drive(Make("{reserved-cpus: 0-1, static: {strict-cpu-reservation: true}}"));
   EXPECT_THAT(MessageOf(drive.Admit(Guaranteed("app", ContainerType::kMain, 6)).status()),
-              testing::HasSubstr("would empty the default pool"));
+              testing::HasSubstr("requests 6 exclusive CPUs, but the shared pool has only 6 CPUs "
+                                 "left; request fewer CPUs or delete a pod"));
 }
 
 }  // namespace

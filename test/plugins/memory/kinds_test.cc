@@ -96,9 +96,10 @@ TEST(MemoryKindsTest, RejectsWhatItsKindDoesNotHave) {
   Drive drive(Make(kWishes));
   const Status refused = drive.plugin().Hints(Ask("pod", "only", 9)).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(refused),
-              HasSubstr("no allowed NUMA nodes with hbm have 9663676416 bytes of memory for only "
-                        "(node 2: 8589934592 free, node 3: 8589934592 free)"));
+  EXPECT_THAT(
+      MessageOf(refused),
+      HasSubstr("no allowed NUMA nodes with hbm have 9663676416 bytes of memory for only; "
+                "request less or delete a pod (node 2: 8589934592 free, node 3: 8589934592 free)"));
 }
 
 TEST(MemoryKindsTest, RejectsAKindThatTheMachineDoesNotHave) {
@@ -106,7 +107,7 @@ TEST(MemoryKindsTest, RejectsAKindThatTheMachineDoesNotHave) {
   EXPECT_THAT(
       MessageOf(plugin->Hints(Ask("pod", "r", 1)).status()),
       HasSubstr("no allowed NUMA nodes with pmem or gpu have 1073741824 bytes of memory for "
-                "r (the machine has none)"));
+                "r; request less or delete a pod (the machine has none)"));
 }
 
 TEST(MemoryKindsTest, MemoryAsNearToSeveralNodesIsBesideEach) {

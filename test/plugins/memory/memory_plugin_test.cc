@@ -138,8 +138,8 @@ TEST(MemoryPluginTest, RejectsWithFreeBytesAndOpponentsByName) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(MessageOf(status),
             "cannot place container c0 of pod default/pod2: no allowed NUMA nodes have "
-            "300000000000 bytes of memory for reranker (node 0: storage-service stands there, "
-            "node 1: 237282263040 free); remove a pod or ask for less");
+            "300000000000 bytes of memory for reranker; request less or delete a pod (node 0: "
+            "occupied by storage-service, node 1: 237282263040 free)");
 }
 
 TEST(MemoryPluginTest, RejectsHintWhereItDoesNotFit) {
@@ -201,10 +201,11 @@ TEST(MemoryPluginTest, WiderContainerMakesRoomForAContainerThatNeedsItsNode) {
   EXPECT_EQ(drive.Value("pod1"), "0-1") << "its memory may be anywhere there";
   EXPECT_EQ(drive.Of("pod1").amount_by_node,
             (std::map<uint64_t, uint64_t>{{0, 37706936320}, {1, 202293063680}}));
-  EXPECT_EQ(MessageOf(drive.Admit(Request("pod3", "near", "memory", 36e9)).status()),
-            "cannot place container c0 of pod default/pod3: no allowed NUMA nodes have 36000000000 "
-            "bytes of memory for near (node 0: 35513487360 free, node 1: 35513487360 free, nodes "
-            "0-1 together: 35513487360); remove a pod or ask for less");
+  EXPECT_EQ(
+      MessageOf(drive.Admit(Request("pod3", "near", "memory", 36e9)).status()),
+      "cannot place container c0 of pod default/pod3: no allowed NUMA nodes have 36000000000 "
+      "bytes of memory for near; request less or delete a pod (node 0: 35513487360 free, node 1: "
+      "35513487360 free, nodes 0-1 together: 35513487360)");
 }
 
 constexpr char kMoves[] =
@@ -303,9 +304,9 @@ TEST(MemoryPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(MessageOf(refused),
             "cannot place container c0 of pod default/pod1: numa_exclusive of annotation "
-            "memory_enhancement keeps others off NUMA nodes 0 with 237706936320 bytes of memory, "
-            "for 118000000000 of which it asks; request at least 50% of them "
-            "(exclusive-node-percent), or leave numa_exclusive out");
+            "memory_enhancement needs 50% of NUMA nodes 0 (exclusive-node-percent), but it "
+            "requests only 118000000000 of 237706936320 bytes of memory; request more, or remove "
+            "numa_exclusive");
   EXPECT_EQ(drive.plugin().Allocate(Exclusive(118e9), {.nodes = {0}}).status().code(),
             StatusCode::kPermissionDenied);
   EXPECT_TRUE(drive.Admit(Exclusive(119e9)).ok());

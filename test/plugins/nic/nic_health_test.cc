@@ -95,8 +95,9 @@ TEST_F(NicHealthTest, RejectionsNameNicAndReason) {
   const auto plugin = Make(kTwo, Host({{"a", {.up = true}}, {"b", {}}}));
   const Status hints = plugin->Hints(Request("pod1", "", "NIC", 1)).status();
   EXPECT_EQ(hints.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(hints), HasSubstr("(a on node 0: has no link, b on node 1: is set down); "
-                                          "repair the NIC"));
+  EXPECT_THAT(MessageOf(hints),
+              HasSubstr("repair the NIC, request less or delete a pod (a on node 0: "
+                        "has no link, b on node 1: is set down)"));
   EXPECT_EQ(plugin->Allocate(Request("pod1", "", "NIC", 1), {}).status(), hints);
 }
 

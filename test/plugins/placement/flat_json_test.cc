@@ -26,7 +26,7 @@ TEST(FlatJsonTest, TakesStringsAndBooleansOfTheOutermostObject) {
 TEST(FlatJsonTest, RejectsWhatIsNotAnObject) {
   for (const char* text : {"", "{", "[]", "\"text\"", "1", "true", "null", "{} x", "{'a': 1}"}) {
     EXPECT_EQ(MessageOf(ParseFlatJson(text).status()),
-              R"(is no JSON object; write one such as {"numa_binding": "true"})")
+              R"(is not a JSON object; write one such as {"numa_binding": "true"})")
         << text;
   }
 }
@@ -51,7 +51,7 @@ TEST(FlatJsonTest, RejectsMoreValues) {
 
 TEST(FlatJsonTest, RejectsMoreBytesUnread) {
   EXPECT_EQ(MessageOf(ParseFlatJson(std::string(4097, ' ')).status()),
-            "has 4097 bytes, more than 4096; leave out what means nothing");
+            "has 4097 bytes, more than 4096; remove unused keys");
 }
 
 }  // namespace

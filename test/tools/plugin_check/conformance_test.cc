@@ -178,7 +178,7 @@ TEST_F(ConformanceTest, PluginThatWantsToPrepareContainersIsAskedTo) {
 
 TEST_F(ConformanceTest, DeadSocketBreaksTheFirstRule) {
   EXPECT_EQ(CheckSocket(), 1);
-  EXPECT_THAT(out_.str(), HasSubstr("BROKEN  answers GetResourcePluginOptions: nobody answers"));
+  EXPECT_THAT(out_.str(), HasSubstr("BROKEN  answers GetResourcePluginOptions: nothing answers"));
 }
 
 TEST_F(ConformanceTest, CommandThatServesNothingIsReported) {

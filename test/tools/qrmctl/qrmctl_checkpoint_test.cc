@@ -95,7 +95,7 @@ TEST_F(QrmctlCheckpointTest, ImportFailsWhileQrmdRuns) {
   const auto qrmd = StateLock::Take(state_);
   ASSERT_TRUE(qrmd.ok());
   EXPECT_EQ(RunOn(state_, {"import", file}), kFailed);
-  EXPECT_THAT(err(), HasSubstr("uses it; stop that one"));
+  EXPECT_THAT(err(), HasSubstr("uses it; stop that process"));
 }
 
 TEST_F(QrmctlCheckpointTest, ImportRejectsAFileThatIsNotACheckpoint) {

@@ -135,7 +135,7 @@ TEST(PriorityTest, RealTimeNeedsReservedCpus) {
   EXPECT_TRUE(CheckPriority({.realtime_priority = 1}, {0}).ok());
   const Status refused = CheckPriority({.realtime_priority = 1}, {});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(MessageOf(refused), HasSubstr("list some as reserved-cpus in plugins.cpu"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("set reserved-cpus in plugins.cpu"));
 }
 
 }  // namespace

@@ -301,12 +301,13 @@ TEST(AdviceTest, ThatMakesNoSenseIsRejectedWithASentence) {
   AdviceBook book(Advising({"share"}));
   AdviceCall nameless = Call({});
   nameless.advisor.clear();
-  EXPECT_THAT(MessageOf(book.Take(nameless, Node(), kStart).status()), HasSubstr("name of 0"));
+  EXPECT_THAT(MessageOf(book.Take(nameless, Node(), kStart).status()),
+              HasSubstr("name has 0 letters"));
   EXPECT_THAT(
       MessageOf(book.Take(Call({{"share", 1, ""}, {"share", 2, ""}}), Node(), kStart).status()),
-      HasSubstr("is there twice"));
+      HasSubstr("it names pool share twice"));
   EXPECT_THAT(MessageOf(book.Take(Call(std::vector<Advice>(1025)), Node(), kStart).status()),
-              HasSubstr("1024 are the most"));
+              HasSubstr("at most 1024 are allowed"));
   for (int i = 0; i < 16; ++i) {
     AdviceCall call = Call({});
     call.advisor = "a" + std::to_string(i);
