@@ -156,7 +156,7 @@ TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletReportsSpecs) {
   StatusOr<std::string> dry;
   ASSERT_TRUE(Await([&] {
     dry = DryRun(Manifest(pod, {"logger"}));
-    return dry.ok() && dry->find("kubelet does not tell") == std::string::npos;
+    return dry.ok() && dry->find("kubelet does not report pod specs") == std::string::npos;
   })) << dry.status();
   std::cout << *dry;
   EXPECT_THAT(*dry, AllOf(HasSubstr("container container0: would be admitted\n  Placed together "

@@ -208,7 +208,7 @@ TEST_F(ReloadPluginsTest, WhatAPluginRejectsChangesNothingAndStatusSaysSo) {
   EXPECT_EQ(CpusOf("web"), "3");
   Write(Keys(""));
   EXPECT_TRUE(Await([&] {
-    return node_->Qrmctl({"status"}).value_or("file is refused").find("file is refused") ==
+    return node_->Qrmctl({"status"}).value_or("file is rejected").find("file is rejected") ==
            std::string::npos;
   }));
 }

@@ -78,7 +78,7 @@ Status Player::Admit(Random& random) {
 Status Player::AdmitPod(const PodPlan& plan) {
   const std::string room = books_.RoomFor(plan, runtime_.Boxes());
   Note(fmt::format("{} ({} CPUs, {} MiB, {} Mbit/s{})", plan.name, plan.own_cpus(),
-                   plan.bound_bytes() >> 20, plan.nic_mbps(), plan.told ? ", told" : ""));
+                   plan.bound_bytes() >> 20, plan.nic_mbps(), plan.told ? ", spec known" : ""));
   Tell(plan, ::v1alpha1::EVENT_TYPE_ADDED);
   ModelPod& pod = books_.pods()[plan.uid];
   pod.plan = plan;

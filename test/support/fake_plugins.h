@@ -140,7 +140,7 @@ class FakePlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     const auto found = placements_.find(resource);
     if (found == placements_.end()) {
-      return Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource);
+      return Errorf(StatusCode::kUnimplemented, "plugin {} reports no placements", resource);
     }
     QRM_ASSIGN_OR_RETURN(PlacedByResource placed, found->second);
     return ContainerPlacement{.resources = std::move(placed)};

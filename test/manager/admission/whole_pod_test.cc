@@ -211,7 +211,7 @@ TEST_F(WholePodTest, AsksOnceForAllContainersTogetherInPodScope) {
   EXPECT_EQ(std::count(calls.begin(), calls.end(), "allocate cpu"), 3);
   EXPECT_EQ(plugins_.hinted("cpu").key.container, "main");
   EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 4) << "main and logger; setup has ended";
-  EXPECT_EQ(plugins_.allocated("cpu").requests.at("cpu"), 2) << "each has its own CPUs";
+  EXPECT_EQ(plugins_.allocated("cpu").requests.at("cpu"), 2) << "each has exclusive CPUs";
   EXPECT_THAT(plugins_.allocated("memory").hint, Optional(Field(&TopologyHint::nodes, NumaMask{1})))
       << "where the CPUs are";
   EXPECT_EQ(LastTrace()["scope"], "pod");

@@ -149,8 +149,9 @@ TEST_F(PluginClassesTest, FailuresOfARefreshAreReportedBesideTheClasses) {
 TEST_F(PluginClassesTest, WhileThePluginIsNotRunningNoClassIsGivenAndTheListSaysWhy) {
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
   plugins_.info.live = false;
-  plugins_.info.problem = "nobody answers; start it again";
-  EXPECT_THAT(classes_.List().problem, HasSubstr("is not running: nobody answers; start it again"));
+  plugins_.info.problem = "it does not answer; start it again";
+  EXPECT_THAT(classes_.List().problem,
+              HasSubstr("is not running: it does not answer; start it again"));
   EXPECT_EQ(classes_.List().classes.size(), 2u);
   EXPECT_EQ(classes_.Apply(target_, "", "fast").code(), StatusCode::kUnavailable);
   EXPECT_EQ(classes_.ReadBack(target_, "fast").status().code(), StatusCode::kUnavailable);

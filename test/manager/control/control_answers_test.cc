@@ -52,10 +52,10 @@ TEST(ControlAnswersTest, StatusShowsTimesAsAgesAndNegativeForNever) {
 
 TEST(ControlAnswersTest, StatusIsNotReadyWithItsReasons) {
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away"};
+  status.not_ready_reasons = {"the runtime is not running"};
   const auto answer = StatusAnswer(status, NodeState(), kNow);
   EXPECT_FALSE(answer.ready());
-  EXPECT_THAT(answer.not_ready_reasons(), ElementsAre("the runtime is away"));
+  EXPECT_THAT(answer.not_ready_reasons(), ElementsAre("the runtime is not running"));
 }
 
 TEST(ControlAnswersTest, StatusCountsPodsContainersAndPendingRemovals) {

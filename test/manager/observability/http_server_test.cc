@@ -156,7 +156,7 @@ TEST_F(HttpServerTest, MetricsShowPoolsAndNumaNodes) {
 
 TEST_F(HttpServerTest, HealthIsOkWhileTheLoopsTurn) {
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away"};
+  status.not_ready_reasons = {"the runtime is not running"};
   node_.SetStatus(status);
   Start();
   EXPECT_EQ(Get("/healthz").code, 200);
@@ -179,12 +179,12 @@ TEST_F(HttpServerTest, ProbesAndMetricsAreNotServedOnEachOthersPort) {
 
 TEST_F(HttpServerTest, ReadyReportsItsReasonsUntilThereAreNone) {
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away", "plugin cpu is away"};
+  status.not_ready_reasons = {"the runtime is not running", "plugin cpu is not running"};
   node_.SetStatus(status);
   Start();
   Answer answer = Get("/readyz");
   EXPECT_EQ(answer.code, 503);
-  EXPECT_EQ(answer.body, "the runtime is away\nplugin cpu is away\n");
+  EXPECT_EQ(answer.body, "the runtime is not running\nplugin cpu is not running\n");
   node_.SetStatus({});
   answer = Get("/readyz");
   EXPECT_EQ(answer.code, 200);

@@ -89,11 +89,11 @@ TEST_F(QrmctlTest, StatusPrintsASheet) {
 TEST_F(QrmctlTest, StatusShowsWhyItIsNotReady) {
   Serve();
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away"};
+  status.not_ready_reasons = {"the runtime is not running"};
   node_.SetStatus(status);
   EXPECT_EQ(Run({"status"}), kDone);
   EXPECT_THAT(out(), StartsWith("Ready:       no\n"));
-  EXPECT_THAT(out(), HasSubstr("Not ready because:\n  the runtime is away\n"));
+  EXPECT_THAT(out(), HasSubstr("Not ready because:\n  the runtime is not running\n"));
 }
 
 TEST_F(QrmctlTest, StatusShowsThatContainersArePinnedLate) {
