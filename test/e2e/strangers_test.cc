@@ -44,9 +44,9 @@ bool IsReady(const std::future<T>& future) {
 
 // qrmd with its cpu plugin, a kubelet that knows all pods except "slow", and a plugin that no
 // container requests and that does not answer when it is asked for its pools.
-class StrangersTest : public testing::Test {
+class SlowPeersTest : public testing::Test {
  protected:
-  StrangersTest() {
+  SlowPeersTest() {
     std::ofstream(config_) << "plugins: {cpu: {default-pool: online, pools: {online: {cpus: "
                               "\"0\"}}}}\n";
     for (int number = 0; number < kPods; ++number) {
@@ -111,7 +111,7 @@ class StrangersTest : public testing::Test {
   std::unique_ptr<ScriptedPlugin> plugin_;
 };
 
-TEST_F(StrangersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunningPod) {
+TEST_F(SlowPeersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunningPod) {
   Start();
   runtime_.RunPodUnseen(Pod("slow"));
   runtime_.Disconnect();  // so that qrmd learns of it later
@@ -131,7 +131,7 @@ TEST_F(StrangersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunnin
   })) << PlaceOfSlow();
 }
 
-TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangs) {
+TEST_F(SlowPeersTest, AdmissionsGoOnBesideAPluginThatHangs) {
   Start();
   auto pools = std::async(std::launch::async,
                           [this] { return node_.Qrmctl({"pool", "get", kHangingResource}); });
@@ -140,7 +140,7 @@ TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangs) {
   EXPECT_FALSE(pools.get().ok());
 }
 
-TEST_F(StrangersTest, CreationsContinueBesideOneOfAnUnknownPod) {
+TEST_F(SlowPeersTest, CreationsContinueBesideOneOfAnUnknownPod) {
   Start();
   auto slow = std::async(std::launch::async, [this] { return runtime_.RunPod(Pod("slow")); });
   ASSERT_TRUE(Await([this] { return kubelet_.lookups() == 1; }));

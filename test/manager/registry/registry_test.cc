@@ -184,10 +184,10 @@ struct BadRegistration {
   std::string sentence;
 };
 
-class RegistryRefusalTest : public RegistryTest,
-                            public testing::WithParamInterface<BadRegistration> {};
+class RegistryRejectionTest : public RegistryTest,
+                              public testing::WithParamInterface<BadRegistration> {};
 
-TEST_P(RegistryRefusalTest, NamesTheValueAndTheAcceptedForm) {
+TEST_P(RegistryRejectionTest, NamesTheValueAndTheAcceptedForm) {
   Start();
   const ScriptedPlugin plugin(Direct("cpu.sock"), {});
   pb::RegisterRequest request = RequestFor(GetParam().resource, GetParam().endpoint);
@@ -212,7 +212,7 @@ const BadRegistration kBadRegistrations[] = {
     {"NoSocket", "v1alpha1", "cpu", "none.sock",
      "is not a socket (links are not followed); listen there before registering"},
 };
-INSTANTIATE_TEST_SUITE_P(Requests, RegistryRefusalTest, testing::ValuesIn(kBadRegistrations),
+INSTANTIATE_TEST_SUITE_P(Requests, RegistryRejectionTest, testing::ValuesIn(kBadRegistrations),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST_F(RegistryTest, NameOfLivePluginCannotBeTakenByAnother) {

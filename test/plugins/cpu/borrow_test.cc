@@ -215,9 +215,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedSharingTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedSharingTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedSharingTest, NamesTheMistake) {
+TEST_P(RejectedSharingTest, NamesTheMistake) {
   const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
   const Status status = ParseCpuConfig(*section).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -237,7 +237,7 @@ const RefusedCase kRefused[] = {
      "lend.keep is 99999, which is more than any machine has"},
     {"UnknownLendKey", "pools: {a: {cpus: 1, lend: {to: b, max: 1}}, b: {cpus: 2}}", "lend.max"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedSharingTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedSharingTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

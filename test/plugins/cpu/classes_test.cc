@@ -219,15 +219,15 @@ struct Refused {
   const char* config;
   const char* says;
 };
-class RefusedClassesTest : public testing::TestWithParam<Refused> {};
+class RejectedClassesTest : public testing::TestWithParam<Refused> {};
 
-TEST_P(RefusedClassesTest, AreRejectedWithTheCure) {
+TEST_P(RejectedClassesTest, AreRejectedWithTheCure) {
   const auto section = config::Section::Parse(GetParam().config, "cpu.yaml");
   EXPECT_THAT(MessageOf(ParseCpuConfig(*section).status()), HasSubstr(GetParam().says));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, RefusedClassesTest,
+    All, RejectedClassesTest,
     testing::Values(Refused{"Pool", "pools: {a: {cpus: 0-1, class: fast}}",
                             "pools.a.class is 'fast', which is not a class; name one of classes"},
                     Refused{"Role", "roles: {a: {class: fast}}",

@@ -332,9 +332,9 @@ struct PoolCase {
   std::map<std::string, std::string> pools;
   std::string want;
 };
-class RefusedPoolsTest : public testing::TestWithParam<PoolCase> {};
+class RejectedPoolsTest : public testing::TestWithParam<PoolCase> {};
 
-TEST_P(RefusedPoolsTest, ChangesNothing) {
+TEST_P(RejectedPoolsTest, ChangesNothing) {
   Drive drive(Make(R"(
 reserved-cpus: 0-1
 pools:
@@ -366,7 +366,7 @@ const PoolCase kPoolCases[] = {
     {"SecondIsWrong", {{"offline", "20"}, {"online", "80"}}, "CPUs 80"},
     {"DefaultIsComputed", {{"default", "5"}}, "it has the CPUs that other pools leave"},
 };
-INSTANTIATE_TEST_SUITE_P(Pools, RefusedPoolsTest, testing::ValuesIn(kPoolCases),
+INSTANTIATE_TEST_SUITE_P(Pools, RejectedPoolsTest, testing::ValuesIn(kPoolCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST(CpuPluginTest, PoolsCanBeSetBackAsTheyWereReported) {

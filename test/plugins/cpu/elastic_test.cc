@@ -404,9 +404,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedPoolTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedPoolTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedPoolTest, NamesTheMistake) {
+TEST_P(RejectedPoolTest, NamesTheMistake) {
   const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
   const Status status = ParseCpuConfig(*section).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -430,7 +430,7 @@ const RefusedCase kRefused[] = {
     {"NoWeight", "pools: {a: {size: {}, weight: 0}}", "write 1 or more"},
     {"PriorityOfPoolOfOneSize", "pools: {a: {cpus: 1, priority: 1}}", "pools with a size only"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedPoolTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedPoolTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -231,9 +231,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedRulesTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedRulesTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedRulesTest, NameTheMistake) {
+TEST_P(RejectedRulesTest, NameTheMistake) {
   const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
   const Status status = ParseCpuConfig(*section).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -266,7 +266,7 @@ const RefusedCase kRefused[] = {
     {"UnknownContainers", "grants: {a: {containers: some}}", "main or all"},
     {"UnknownPartner", "grants: {a: {share-numa-with: [b]}}", "which is not a role"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedRulesTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedRulesTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -72,9 +72,9 @@ struct RefusedCase {
   std::string text;  ///< in a partition
   std::string message;
 };
-class RdtConfigRefusesTest : public testing::TestWithParam<RefusedCase> {};
+class RdtConfigRejectsTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RdtConfigRefusesTest, NamesLineAndValue) {
+TEST_P(RdtConfigRejectsTest, NamesLineAndValue) {
   const StatusOr<RdtConfig> config = Parse("partitions:\n  p:\n    " + GetParam().text);
   ASSERT_FALSE(config.ok());
   EXPECT_THAT(MessageOf(config.status()),
@@ -103,7 +103,7 @@ const RefusedCase kRefused[] = {
     {"RuntimesOwnKeys", "classes: {c: {kubernetes: {denyPodAnnotation: true}}}",
      "say who may use the class in `permissions`"},
 };
-INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRefusesTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRejectsTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -137,9 +137,9 @@ struct RefusedCase {
   std::string text;
   std::string message;
 };
-class ResolveRefusesTest : public testing::TestWithParam<RefusedCase> {};
+class ResolveRejectsTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(ResolveRefusesTest, SaysWhatDoesNotFit) {
+TEST_P(ResolveRejectsTest, SaysWhatDoesNotFit) {
   const auto schemata = Resolve(Config("partitions: {" + GetParam().text + "}"), Machine());
   ASSERT_FALSE(schemata.ok());
   EXPECT_THAT(MessageOf(schemata.status()), HasSubstr(GetParam().message));
@@ -161,7 +161,7 @@ const RefusedCase kRefused[] = {
     {"ClassWithoutPartition", "a: {classes: {c: {l3Allocation: 50%}}}", "its partition has none"},
     {"MachineLacksIt", "a: {l2Allocation: 50%}", "set options.l2.optional"},
 };
-INSTANTIATE_TEST_SUITE_P(Vectors, ResolveRefusesTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Vectors, ResolveRejectsTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST(ResolveTest, BandwidthWithoutTheUnitOfTheMachineIsRejected) {

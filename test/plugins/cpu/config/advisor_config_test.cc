@@ -96,9 +96,9 @@ struct RefusedCase {
   const char* advisor;
   const char* message;
 };
-class RefusedAdvisorTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedAdvisorTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedAdvisorTest, NamesTheMistake) {
+TEST_P(RejectedAdvisorTest, NamesTheMistake) {
   const auto config = Read(kPools + std::string(GetParam().advisor));
   EXPECT_EQ(config.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(config.status()), HasSubstr(GetParam().message));
@@ -127,7 +127,7 @@ const RefusedCase kRefused[] = {
     {"HoldForNoTime", "advisor: {socket: /a, on-expiry: hold x then request}", "is 'hold x then"},
     {"StepBeyondReason", "advisor: {socket: /a, max-step: 100000}", "more than any machine has"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedAdvisorTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedAdvisorTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
