@@ -1,4 +1,4 @@
-// Containers that are left alone: who they are, and what they get all the same.
+// Containers that are skipped: which they are, and what they still get.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::StartsWith;
 constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
 
-class LeftAloneTest : public AdmitterTest {
+class SkippedContainersTest : public AdmitterTest {
  protected:
   /// Options by which pods in namespace default may opt out.
   static AdmissionOptions MayOptOut() {
@@ -36,7 +36,7 @@ class LeftAloneTest : public AdmitterTest {
   }
 };
 
-TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
+TEST_F(SkippedContainersTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_THAT(MessageFor(Demand(), {.skipped_namespaces = {"default"}}),
               StartsWith("namespace default is in skip-namespaces"));
   EXPECT_TRUE(AskedForNothing());
@@ -55,7 +55,7 @@ TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_TRUE(AskedForNothing());
 }
 
-TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
+TEST_F(SkippedContainersTest, NoPodIsSkippedByAForgedOwnerOrPriorityClass) {
   ContainerDemand forged = Demand();
   forged.controller_kind = "DaemonSet";
   forged.priority_class = "system-node-critical";
@@ -63,7 +63,7 @@ TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
   EXPECT_FALSE(AskedForNothing());
 }
 
-TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
+TEST_F(SkippedContainersTest, AnAnnotationThatIsNotAllowedIsRejected) {
   ContainerDemand annotated = Demand();
   annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_EQ(Rejection(annotated),
@@ -74,7 +74,7 @@ TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
+TEST_F(SkippedContainersTest, SkippedContainerStaysOffExclusiveCpusOfOthers) {
   ContainerDemand demand = Demand();
   demand.pod.role = "database";
   demand.pod.annotations = {{kSkip, "true"}, {kQosLevel, "dedicated_cores"}};
@@ -92,7 +92,7 @@ TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
   EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
 }
 
-TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
+TEST_F(SkippedContainersTest, StartsWhereAPluginRejectsEvenThat) {
   PluginScript refuses;
   refuses.hints = Status(StatusCode::kInternal, "broken");
   plugins_.Set("cpu", refuses);
@@ -104,7 +104,7 @@ TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
   EXPECT_EQ(Record(Demand()), nullptr);
 }
 
-TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
+TEST_F(SkippedContainersTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
   ContainerDemand daemon = Demand();
   daemon.controller_kind = "DaemonSet";
   AdmissionOptions options = MayOptOut();
@@ -118,7 +118,7 @@ TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
   EXPECT_EQ(MessageFor(daemon, options), "");
 }
 
-TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
+TEST_F(SkippedContainersTest, KeepsTheAllocationsOfAPodThatWasPlacedBefore) {
   ContainerDemand first = Demand("web", "first");
   ASSERT_TRUE(Admit(first).ok());
   ContainerDemand second = Demand("web", "second");
@@ -126,7 +126,7 @@ TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
   ASSERT_TRUE(Admit(second, MayOptOut()).ok());
   EXPECT_EQ(snapshot_ = state_.Load(), snapshot_);
   EXPECT_EQ(snapshot_->FindPod(first.pod.uid)->meta, first.pod)
-      << "its plugins know it as what it was";
+      << "its plugins still know its former allocation";
 }
 
 }  // namespace
