@@ -1,8 +1,8 @@
-// One container through hints, merge, allocate and durable commit, beside the least that its round
-// trips and syncs cost, turn by turn in one run. Built-in plugins have no round trips: their floor
-// is one append and fdatasync of the same bytes; a write in place, which qrmd does, is printed
-// beside it. Then the same on nodes with 10 to 10,000 containers, turn by turn, and what this
-// process writes for one.
+// One container through hints, merge, allocate and durable commit, beside the least cost of its
+// round trips and syncs, in turns in one run. Built-in plugins have no round trips: their floor is
+// one append and fdatasync of the same bytes; a write in place, which qrmd does, is printed beside
+// it. Then the same on nodes with 10 to 10,000 containers, in turns, and the bytes that this
+// process writes for each.
 //   admission_bench [--admissions N] [--smoke]
 #include <algorithm>
 #include <chrono>
@@ -33,17 +33,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kTarget = 1.5;
 constexpr double kTargetOfProcesses = 1.25;
-/// Of the p50 on the fullest node to that on the emptiest.
+/// Ratio of the p50 on the fullest node to the p50 on the emptiest.
 constexpr double kGrowth = 1.2;
 constexpr double kKilobytesWritten = 24;
 constexpr std::size_t kNodes[] = {10, 100, 1000, 10000};
-/// One node can be a twentieth slower than its equal for as long as its processes live.
+/// One node can be a twentieth slower than an equal node for the lifetime of its processes.
 constexpr int kNodesOfASize = 2;
-/// On the node before and while containers come and go.
+/// The node before and while containers come and go.
 constexpr std::size_t kResidents = 100;
-/// Until qrmd's logs have their full length, and a sync has no new size to keep.
+/// Rounds until qrmd's logs have their full length, and a sync has no new size to record.
 constexpr std::size_t kWarmUp = 300;
-/// At what an admission writes.
+/// Looks at the bytes of an admission.
 constexpr int kLooks = 9;
 
 struct Program {
@@ -66,7 +66,7 @@ double Timed(Work work) {
   return Microseconds(Clock::now() - begin);
 }
 
-/// How long each step took, each time. Units: microseconds.
+/// The times of each step. Units: microseconds.
 using Steps = std::map<std::string, std::vector<double>>;
 
 /// One side of the comparison. Units: microseconds.
@@ -86,7 +86,7 @@ struct Times {
   }
 };
 
-/// What this process has had written to disks, pages that it changed again counted anew. Units:
+/// What this process has had written to disks; pages that it changed again count again. Units:
 /// bytes. Source: Linux, proc_pid_io(5), write_bytes.
 double BytesWritten() {
   std::ifstream file("/proc/self/io");
@@ -101,7 +101,7 @@ double BytesWritten() {
   return 0;
 }
 
-/// A node where containers with CPUs of their own come and go beside others.
+/// A node where containers with exclusive CPUs come and go beside others.
 class BusyNode {
  public:
   BusyNode(const Program& program, PluginsIn plugins_in, std::size_t residents)
@@ -117,7 +117,7 @@ class BusyNode {
     });
   }
 
-  /// Of several, since a real node has its caches for itself.
+  /// Several admissions, since a real node has its caches for itself.
   void TakeTurn() {
     node_.Run([this] {
       for (int i = 0; i < kATurn; ++i) {
@@ -127,9 +127,9 @@ class BusyNode {
   }
 
   std::size_t residents() const { return residents_; }
-  /// Of each admission. Units: microseconds.
+  /// The time of each admission. Units: microseconds.
   const std::vector<double>& times() const { return times_; }
-  /// For one admission, with the decision that is kept of it. Units: kilobytes.
+  /// The bytes of one admission, with its recorded decision. Units: kilobytes.
   double Written() {
     std::vector<double> batches;
     for (int batch = 0; batch < 5; ++batch) {
@@ -139,7 +139,7 @@ class BusyNode {
           node_.Admit(BenchNode::DemandOf(next_++, Kind::kPooled));
         }
       });
-      node_.Decisions();  // by then the last one is in its file
+      node_.Decisions();  // the last decision is in its file by then
       batches.push_back((BytesWritten() - before) / kBatch);
     }
     return Median(batches) / 1e3;
@@ -228,7 +228,7 @@ class Comparison {
     node_.Remove(demand.pod.uid);
   }
 
-  /// The steps stand in the decisions that were kept.
+  /// Reads the steps from the decisions that were kept.
   void ReadSteps() {
     const std::vector<checkpoint::DecisionTrace> decisions = node_.Decisions();
     const std::size_t measured = std::min(program_.admissions, decisions.size());
@@ -270,7 +270,7 @@ class Comparison {
     }
   }
 
-  /// What an admission adds to each log, most of the time.
+  /// The usual number of bytes that an admission adds to each log.
   std::vector<std::size_t> BytesOfOne() {
     std::vector<std::vector<double>> added;
     for (int i = 0; i < kLooks; ++i) {

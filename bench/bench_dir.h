@@ -10,8 +10,8 @@
 
 namespace qrm::bench {
 
-/// Made in QRM_BENCH_DIR, which names the disk to measure, or in /var/tmp: the temporary directory
-/// is often memory.
+/// Created in QRM_BENCH_DIR, which names the disk to measure, or in /var/tmp: the temporary
+/// directory is often in memory.
 class BenchDir {
  public:
   BenchDir() {

@@ -38,7 +38,7 @@ constexpr char kMachineKeys[] =
     "machine: \"synthetic:package:2 [numa] core:20 pu:2\"\n"
     "numa-memory: {0: 237706936320, 1: 237806551040}\n";
 
-/// Program name -> its keys, one a line.
+/// Program name -> its keys, one per line.
 const std::map<std::string, std::vector<std::string>> kPluginKeys = {
     {"cpu",
      {"pools: {online: {cpus: \"0-15,40-55\", roles: [online]}}",
@@ -77,7 +77,7 @@ T Must(StatusOr<T> value) {
   return *std::move(value);
 }
 
-/// Counts what is committed.
+/// Counts the commits.
 class CountingStore final : public checkpoint::Store {
  public:
   CountingStore(std::unique_ptr<checkpoint::Store> store, std::atomic<std::size_t>& commits)
@@ -108,8 +108,8 @@ manager::Config ReadConfig(const std::string& directory) {
   return Must(manager::ReadConfig(WriteDaemonConfig(directory), {}));
 }
 
-/// With plugins that are taught as qrmd does it, but for a lone cpu plugin that is a process: it
-/// stands beside a compute driver, which waits for its disk since nobody teaches it.
+/// With plugins that are resynced as qrmd does it. A lone cpu plugin in a process is not: it is
+/// beside a compute driver, so it waits for its disk.
 manager::RegistryOptions RegistryOptionsIn(const std::string& directory, PluginsIn plugins_in,
                                            const Machine& machine, const manager::StateLoop& state,
                                            const placement::AdmissionOptions& admission) {
@@ -324,7 +324,7 @@ std::vector<std::string> BenchNode::Impl::Logs() const {
     for (const auto& [name, resource] : PluginResources()) {
       const std::string log =
           sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal";
-      if (std::filesystem::exists(log)) {  // programs of others keep theirs elsewhere, or nothing
+      if (std::filesystem::exists(log)) {  // external programs keep theirs elsewhere, or nothing
         logs.push_back(log);
       }
     }

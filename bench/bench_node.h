@@ -26,11 +26,11 @@ class StateLoop;
 
 namespace qrm::bench {
 
-/// Where the three plugins run; in the last case, the cpu plugin alone is a process.
+/// Where the three plugins run; in the last case, only the cpu plugin is a process.
 enum class PluginsIn { kDaemon, kProcesses, kCpuProcess };
 
-/// What containers ask for: CPUs and memory of their own on one NUMA node and a NIC there, or a
-/// share of a pool.
+/// What containers request: exclusive CPUs and memory on one NUMA node and a NIC there, or a share
+/// of a pool.
 enum class Kind { kPinned, kPooled };
 
 /// Writes qrmd's configuration for such containers into `directory` and returns its path; plugins
@@ -40,7 +40,7 @@ std::string WriteDaemonConfig(const std::string& directory);
 /// The same for the plugin program bin/qrm-plugin-`name`.
 std::string WritePluginConfig(const std::string& directory, const std::string& name);
 
-/// Program name -> its resource, after which its state's file is named.
+/// Program name -> its resource, which its state's file is named after.
 const std::map<std::string, std::string>& PluginResources();
 
 /// The types of QoS-class resources of a node.

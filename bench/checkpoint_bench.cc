@@ -1,4 +1,4 @@
-// What durability costs: one container's commit on small and large nodes, beside the disk's own
+// The cost of durability: one container's commit on small and large nodes, beside the disk's own
 // floor and beside a store that rewrites everything; and a node's restart.
 #include <chrono>
 #include <cstdlib>
@@ -23,7 +23,7 @@
 namespace qrm::checkpoint {
 namespace {
 
-/// UIDs come in no order, as the API server makes them.
+/// UIDs are not ordered, like the API server's.
 std::string Uid(std::size_t number) {
   const std::size_t mixed = (number + 1) * 0x9e3779b97f4a7c15;
   return fmt::format("{:08x}-{:04x}-4000-8000-{:012x}", mixed >> 32, mixed >> 16 & 0xffff, number);
@@ -66,7 +66,7 @@ void BM_Commit(benchmark::State& state) {
 }
 BENCHMARK(BM_Commit)->ArgName("containers")->Arg(10)->Arg(1000)->Arg(10000)->UseRealTime();
 
-/// What such a commit writes, read off the growth of a new store's log.
+/// The bytes of such a commit, by the growth of a new store's log.
 std::size_t BytesPerCommit() {
   constexpr std::size_t kCommits = 20;
   const bench::BenchDir dir;
@@ -109,7 +109,7 @@ void BM_AppendAndSync(benchmark::State& state) {
 }
 BENCHMARK(BM_AppendAndSync)->UseRealTime();
 
-/// How the peers do it: the whole node as one JSON file, for each container.
+/// The way of other products: the whole node as one JSON file, for each container.
 void BM_RewriteEverything(benchmark::State& state) {
   const bench::BenchDir dir;
   const auto containers = static_cast<std::size_t>(state.range(0));
@@ -184,7 +184,7 @@ double MillisecondsOf(const Work& work) {
       .count();
 }
 
-/// Takes turns, so that whatever else the machine and its disk do meets all three alike.
+/// Takes turns, so that disturbances by the machine and its disk affect all three alike.
 void JudgeCommits() {
   constexpr int kTurns = 200;
   GrowingStore small(10);

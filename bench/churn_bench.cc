@@ -1,5 +1,5 @@
-// What pods that come and go feel of each other, through a real qrmd with its reconciler: an
-// admission right after a removal beside one after another admission, and many clients beside one.
+// How pods that come and go delay each other, through a real qrmd with its reconciler: an admission
+// right after a removal beside one after another admission, and many clients beside one.
 //   churn_bench [--containers N] [--smoke]
 #include <algorithm>
 #include <chrono>
@@ -97,7 +97,7 @@ class Churn {
   }
 
  private:
-  /// Of each round. A pod takes from its sandbox to its start. Units of times: microseconds.
+  /// The times of each round. A pod's time is from its sandbox to its start. Units: microseconds.
   struct Load {
     std::vector<double> pods_per_second;
     std::vector<double> p50;

@@ -1,5 +1,5 @@
-// One container through its whole admission on a node with two types of classes, which asks for a
-// class of each, beside the same on a node without, turn by turn in one run.
+// One container through its whole admission on a node with two types of classes, with a class of
+// each, beside the same on a node without classes, in turns in one run.
 //   class_bench [--smoke]
 #include <chrono>
 #include <cstddef>
@@ -25,13 +25,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kTarget = 1.1;
 constexpr std::size_t kResidents = 100;
-/// Until the logs have their full length.
+/// Rounds until the logs have their full length.
 constexpr std::size_t kWarmUp = 300;
 constexpr std::size_t kAdmissions = 500;
 constexpr const char* kTypes[] = {"cache", "disk"};
 
-/// Two types of two classes each, one of them for any number and one for so many that it is
-/// counted.
+/// Two types of two classes each: one class is unlimited, and the other is counted.
 manager::ClassBook::Providers TwoTypes() {
   manager::ClassBook::Providers providers;
   for (const char* const type : kTypes) {
@@ -62,7 +61,7 @@ class Side {
     });
   }
 
-  /// How long one more took. Units: microseconds.
+  /// The time of one more container. Units: microseconds.
   double AdmitOne() {
     double took = 0;
     node_.Run([&] {

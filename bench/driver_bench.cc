@@ -1,5 +1,5 @@
-// One container placed by a compute driver that is a process, and one by a cpu plugin that is; one
-// without driver where there is a driver, and one where there is none: turn by turn in one run.
+// One container placed by a compute driver process, and one by a cpu plugin process; one without a
+// driver on a node with a driver, and one on a node without drivers: in turns in one run.
 //   driver_bench [--admissions N] [--smoke]
 #include <chrono>
 #include <cstdlib>

@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kTimeout{10};
 const std::vector<TopologyHint> kHints = {{.nodes = {0}, .preferred = true},
                                           {.nodes = {1}, .preferred = true}};
 
-/// Syncs on a thread of its own: gRPC has too few for three plugins to wait in.
+/// Syncs on a separate thread: gRPC has too few for three plugins to wait in.
 class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
  public:
   FloorPlugin(const std::string& log_path, std::size_t record_bytes)
@@ -83,7 +83,7 @@ class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
     return reactor;
   }
 
-  // The caller asks one thing at a time.
+  // The caller sends one request at a time.
   test::SyncedLog log_;
   pb::ResourceHintsResponse hints_;
   pb::ResourceAllocationResponse allocation_;

@@ -10,8 +10,8 @@
 
 namespace qrm::bench {
 
-/// Serves a plugin that knows its answers beforehand, and syncs `record_bytes` at `log_path` for
-/// each Allocate. In a process of its own: on `socket`, until the process is killed.
+/// Serves a plugin with fixed answers, which syncs `record_bytes` at `log_path` for each Allocate.
+/// In a separate process: on `socket`, until the process is killed.
 [[noreturn]] void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
                                    std::size_t record_bytes);
 
@@ -23,7 +23,7 @@ class Floor {
  public:
   struct Options {
     std::string directory;
-    /// What an admission writes to each log: ours first, then the plugins'.
+    /// The bytes of an admission in each log: qrmd's first, then the plugins'.
     std::vector<std::size_t> record_bytes;
     ContainerRequest request;  ///< its bytes go over the wire
     std::string program;       ///< runs a plugin, with the words of kFloorPluginFlag

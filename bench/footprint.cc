@@ -1,5 +1,5 @@
-// What a real qrmd takes: memory with 1,000 and with 10,000 containers, and the time from its start
-// until it has placed one more.
+// The footprint of a real qrmd: memory with 1,000 and with 10,000 containers, and the time from its
+// start until it has placed one more.
 //   footprint [--smoke]
 #include <algorithm>
 #include <chrono>
@@ -26,8 +26,8 @@ struct Targets {
 };
 constexpr Targets kTargets[] = {{1000, 36, 200}, {10000, 75, 400}};
 constexpr int kStarts = 7;
-/// How long qrmd rests, but for its reconciles, before its memory is read: 10 s after it attached
-/// it lists everything once more, and it gives back what it does not need every 5 s.
+/// How long qrmd rests, except its reconciles, before its memory is read: 10 s after it attached it
+/// lists everything once more, and it gives back unused memory every 5 s.
 constexpr std::chrono::seconds kRest{16};
 
 /// A line of /proc/PID/status. Units: megabytes (the file has KiB).
@@ -49,9 +49,9 @@ class Daemon {
   Daemon(const std::string& directory, const std::string& bin_dir)
       : node_(directory, bin_dir, PluginsIn::kDaemon, "3s") {}
 
-  /// Returns when it says that it is ready.
+  /// Returns when qrmd reports that it is ready.
   void Start(std::size_t containers) { node_.Start(containers); }
-  /// Until it has placed one more, which is gone then. Units: milliseconds.
+  /// The time until it has placed one more, which is then removed. Units: milliseconds.
   double StartAndPlace(std::size_t containers) {
     const auto begin = std::chrono::steady_clock::now();
     node_.StartUnasked();
@@ -68,7 +68,7 @@ class Daemon {
     }
   }
 
-  /// Resident, and the part of it that is not the program's and its libraries' files.
+  /// Resident memory, and its part that is not the program's and its libraries' files.
   double Resident() { return MemoryOf(node_.pid(), "VmRSS"); }
   double Anonymous() { return MemoryOf(node_.pid(), "RssAnon"); }
 

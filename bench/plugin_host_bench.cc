@@ -1,4 +1,4 @@
-// What a plugin behind a socket costs its manager: one admission, and one reconcile of all
+// The cost of a plugin behind a socket for its manager: one admission, and one reconcile of all
 // containers.
 #include <functional>
 #include <future>
@@ -19,7 +19,7 @@ namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
 
-/// Gives everybody the same CPUs, so that only the SDK is measured.
+/// Gives all containers the same CPUs, so that only the SDK is measured.
 class SharedPlugin final : public ResourcePlugin {
  public:
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest&, const TopologyHint&) override {
@@ -91,7 +91,7 @@ void Require(benchmark::State& state, bool ok) {
   }
 }
 
-/// The floor of every call: gRPC alone.
+/// The floor of every call: only gRPC.
 void BM_RoundTrip(benchmark::State& state) {
   Served served;
   for (auto _ : state) {

@@ -1,5 +1,5 @@
-// How fast the plugins decide by themselves: hints and allocations beside few and many containers,
-// on machines of few and many NUMA nodes, and what a change of many pools costs.
+// The speed of the plugins themselves: hints and allocations beside few and many containers, on
+// machines of few and many NUMA nodes, and the cost of a change of many pools.
 //   plugins_bench [--smoke]
 #include <chrono>
 #include <cstdlib>
@@ -64,7 +64,7 @@ ContainerRequest RequestOf(int pod, const std::string& role, const std::string& 
           .native_qos_class = "Burstable"};
 }
 
-/// One plugin, and what it gave.
+/// One plugin, and its allocations.
 struct Node {
   std::unique_ptr<sdk::ResourcePlugin> plugin;
   sdk::Grants grants;
@@ -106,7 +106,7 @@ Node MakeMemoryNode(int nodes) {
   return {.plugin = *std::move(plugin)};
 }
 
-/// A third own what they have, the others share pools.
+/// A third of the containers have exclusive CPUs, the others share pools.
 void Fill(Node& node, const std::string& resource, int containers, double amount) {
   for (int i = 0; i < containers; ++i) {
     node.Admit(RequestOf(i, i % 3 == 0 ? "own" : fmt::format("p{}", i % kPools), resource, amount));
@@ -122,7 +122,7 @@ double MicrosecondsOf(const Work& work) {
       .count();
 }
 
-/// The median of hints and allocation of one more container, which then goes.
+/// The median of hints and allocation of one more container, which is then removed.
 double Placing(Node& node, const ContainerRequest& request, int rounds) {
   std::vector<double> samples;
   for (int i = 0; i < rounds; ++i) {
@@ -146,7 +146,7 @@ bool JudgePlacing(int rounds) {
       Node memory = MakeMemoryNode(nodes);
       Fill(memory, memory::kResource, containers, kGiB / 16);
       const std::pair<std::string, double> results[] = {
-          {"CPUs of its own", Placing(cpu, RequestOf(9999, "own", cpu::kResource, 2), rounds)},
+          {"exclusive CPUs", Placing(cpu, RequestOf(9999, "own", cpu::kResource, 2), rounds)},
           {"a pool", Placing(cpu, RequestOf(9999, "p7", cpu::kResource, 2), rounds)},
           {"memory", Placing(memory, RequestOf(9999, "own", memory::kResource, kGiB), rounds)}};
       for (const auto& [what, measured] : results) {
@@ -159,7 +159,7 @@ bool JudgePlacing(int rounds) {
   return all;
 }
 
-/// All containers of all pools get other CPUs: one pool grows, and the next reconcile tells all.
+/// All containers of all pools get other CPUs: one pool grows, and the next reconcile reports all.
 bool JudgeReplan(int rounds) {
   constexpr double kLimit = 2;
   constexpr double kMicrosPerMilli = 1000;
@@ -180,7 +180,7 @@ bool JudgeReplan(int rounds) {
     node.Remove(more.key);
     node.Reconcile();
   }
-  return bench::Judge("plan 500 containers in 20 pools anew, and tell them", kLimit,
+  return bench::Judge("plan 500 containers in 20 pools again, and report them", kLimit,
                       bench::Median(samples), "ms");
 }
 

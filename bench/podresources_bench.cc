@@ -1,4 +1,4 @@
-// What a List of the pod-resources API costs: to make, against the number of containers, over the
+// The cost of a List of the pod-resources API: to encode, by the number of containers, over the
 // socket to one client and to eight, and while a plugin hangs.
 //   podresources_bench [--smoke]
 #include <chrono>
@@ -38,7 +38,7 @@ constexpr int kPods = 500;
 constexpr int kManyContainers = 10'000;
 constexpr std::size_t kClients = 8;
 constexpr double kServerTargetUs = 2000;
-/// Of a container's cost on a node with ten times as many.
+/// Ratio to a container's cost on a node with ten times as many.
 constexpr double kLinearTarget = 2;
 constexpr double kHangTarget = 1.25;
 
@@ -55,7 +55,7 @@ double MicrosecondsOf(Work work) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
 }
 
-/// The processor time of this thread: what computing costs, whatever else the machine does.
+/// The processor time of this thread: the cost of computing, without other work of the machine.
 template <typename Work>
 double ProcessorMicrosecondsOf(Work work) {
   const auto now_us = [] {
@@ -73,7 +73,7 @@ void Print(const std::string& what, const std::vector<double>& times_us) {
              Quantile(times_us, 0.99));
 }
 
-/// `pods` pods of two containers, each with CPUs of its own, memory and a NIC.
+/// `pods` pods of two containers, each with exclusive CPUs, memory and a NIC.
 checkpoint::Change ManyPods(int pods) {
   checkpoint::Change change;
   for (int i = 0; i < pods; ++i) {
@@ -113,7 +113,7 @@ class ListedNode {
                                  {{"cpu", test::SharedCpus("0-7", ++changes_)}}));
     return MicrosecondsOf([&] { List(cache); });
   }
-  /// Lets kubelet tell something else of one pod, and times the next call.
+  /// Lets kubelet report a change of one pod, and times the next call.
   double AnswerAfterKubeletUs(ListCache& cache) {
     ::v1::ListPodResourcesResponse list;
     ::v1::PodResources& pod = *list.add_pod_resources();
@@ -158,10 +158,10 @@ bool JudgeServer(const Program& program) {
   Print("nothing has changed", unchanged);
   Print("one pod has changed", changed);
   Print("kubelet's devices of one pod have changed", with_kubelet);
-  Print("all pods encoded anew", whole);
+  Print("all pods encoded again", whole);
   const bool steady = Judge("List of 500 x 2 x 3 in the server, one pod changed, p50",
                             kServerTargetUs, Median(changed), "us");
-  return Judge("List of 500 x 2 x 3 in the server, all encoded anew, p50", kServerTargetUs,
+  return Judge("List of 500 x 2 x 3 in the server, all encoded again, p50", kServerTargetUs,
                Median(whole), "us") &&
          steady;
 }
@@ -185,7 +185,7 @@ bool JudgeGrowth(const Program& program) {
                per_container.back() / per_container[1], "x");
 }
 
-/// A server on a socket, with as many pods as asked for; one for all threads of a benchmark.
+/// A server on a socket, with the given number of pods; shared by all threads of a benchmark.
 class ListOverSocket {
  public:
   explicit ListOverSocket(int pods) {
@@ -226,8 +226,8 @@ class ListOverSocket {
       {.socket = path_, .kubelet_socket = "", .qps = 1'000'000, .burst = 1'000'000}};
 };
 
-/// A client that takes the bytes and does not parse them: what is left is the server and the
-/// socket.
+/// A client that takes the bytes and does not parse them: only the server and the socket are
+/// measured.
 class RawClient {
  public:
   explicit RawClient(const std::shared_ptr<grpc::Channel>& channel) : stub_(channel) {}
@@ -266,7 +266,7 @@ double ListUs(RawClient& client) {
   return took;
 }
 
-/// Lists a second that `clients` get, each on a connection of its own.
+/// Lists per second of `clients`, each on a separate connection.
 double Throughput(const ListOverSocket& node, std::size_t clients,
                   std::chrono::milliseconds length) {
   std::vector<std::size_t> counts(clients, 0);
@@ -296,7 +296,7 @@ void PrintThroughput(const Program& program) {
              Throughput(node, kClients, program.throughput_time), kClients);
 }
 
-/// Two nodes, turn by turn: one whose plugins have been asked and do not answer, one at rest.
+/// Two nodes in turns: one whose plugins have been asked and do not answer, and one at rest.
 bool JudgeHang(const Program& program) {
   const ListOverSocket at_rest(kPods);
   ListOverSocket hanging(kPods);

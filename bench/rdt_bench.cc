@@ -1,4 +1,4 @@
-// How long a running process of many threads takes to change its class, on the double of resctrl.
+// The time to change the class of a running process of many threads, on the double of resctrl.
 //   rdt_bench [--smoke]
 #include <chrono>
 #include <cstdlib>
@@ -36,8 +36,8 @@ void RunThreads() {
   test::Idle();
 }
 
-/// The file system's thread and the one that asks it take turns: on one processor, what is measured
-/// is their work and not the waking of another processor.
+/// The file system's thread and its caller take turns: on one processor, their work is measured and
+/// not the waking of another processor.
 void StayOnOneCpu() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);

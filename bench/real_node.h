@@ -18,10 +18,10 @@ class SimulatedRuntime;
 
 namespace qrm::bench {
 
-/// What cannot fail in a benchmark ends the program with its sentence.
+/// Ends the program with the error's sentence: nothing may fail in a benchmark.
 void Must(const Status& status);
 
-/// Threads: one, but for Run and Remove of different pods.
+/// Threads: one, except Run and Remove of different pods.
 class RealNode {
  public:
   /// Keeps everything in `directory`; programs come from `bin_dir`. `reconcile_period` is qrmd's
@@ -32,24 +32,23 @@ class RealNode {
   RealNode(const RealNode&) = delete;
   RealNode& operator=(const RealNode&) = delete;
 
-  /// Starts qrmd and, at the first time, plugins that are processes. Returns when it says that it
-  /// is ready with so many containers.
+  /// Starts qrmd and, at the first call, plugins that are processes. Returns when qrmd reports that
+  /// it is ready with so many containers.
   void Start(std::size_t containers);
-  /// Starts qrmd with built-in plugins. Returns when the runtime has told it what there is, and
-  /// qrmd has taken it; qrmd is asked nothing meanwhile, since each question is work beside its
-  /// start.
+  /// Starts qrmd with built-in plugins. Returns when the runtime has reported all containers and
+  /// qrmd has taken them. Nothing is asked meanwhile, since each question is work beside the start.
   void StartUnasked();
   /// Ends qrmd; and plugins that are processes.
   void Stop();
-  /// Until a reconcile has ended that began after this call.
+  /// Waits for the end of a reconcile that began after this call.
   void Reconcile();
 
-  /// The only container of pod number `number` runs then. Returns how long qrmd took to answer its
+  /// Runs pod number `number`, which has one container. Returns the time of qrmd's answer to its
   /// creation.
   std::chrono::nanoseconds Run(std::size_t number, Kind kind);
   void Remove(std::size_t number);
 
-  /// Of qrmd.
+  /// The process ID of qrmd.
   pid_t pid() const;
 
  private:

@@ -1,8 +1,8 @@
-// What a period costs on a node where nothing changes, and what one changed container: 10,000
-// containers, three real plugins, the true reconciler.
+// The cost of a period on a node where nothing changes, and of one changed container: 10,000
+// containers, three real plugins, the real reconciler.
 //   reconcile_bench [--containers N] [--plugins-from DIR] [--smoke]
-// DIR holds programs qrm-plugin-cpu, -memory and -nic, which serve in place of the built-in
-// plugins: such as those that scripts/bench.sh builds of test/interop/katalyst/plugin, in Go.
+// DIR has the programs qrm-plugin-cpu, -memory and -nic, which replace the built-in plugins: such
+// as the ones in Go that scripts/bench.sh builds of test/interop/katalyst/plugin.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -34,7 +34,7 @@ namespace qrm::bench {
 namespace {
 
 constexpr double kTargetMilliseconds = 20;
-/// With plugins that tell all they hold in each period, in another order each time. Units:
+/// With plugins that report all allocations in each period, in another order each time. Units:
 /// milliseconds, and for each thousand containers.
 constexpr double kTargetOfProcesses = 10;
 constexpr int kTicks = 21;
@@ -72,7 +72,7 @@ class IdleNode {
   IdleNode(const IdleNode&) = delete;
   IdleNode& operator=(const IdleNode&) = delete;
 
-  /// One period. Returns the processor time it took.
+  /// One period. Returns its processor time.
   double Tick() {
     const double before = ProcessorTime();
     const uint64_t runs = reconciler_.GetStatus().runs;
@@ -82,8 +82,8 @@ class IdleNode {
     return ProcessorTime() - before;
   }
 
-  /// Admits one more, number `number`, which the runtime made once again since and which therefore
-  /// needs an update. Returns the processor time of the reconcile that brings it.
+  /// Admits one more, number `number`, which the runtime has recreated since, so that it needs an
+  /// update. Returns the processor time of the reconcile that sends it.
   double AddOne(std::size_t number) {
     const placement::ContainerDemand demand = Demand(number);
     node_.Run([&] { node_.Admit(demand); });
@@ -102,7 +102,7 @@ class IdleNode {
     demand.runtime_id = "container-" + demand.pod.uid;
     return demand;
   }
-  // One that is read for all, with the files of cgroup v1.
+  // A cgroup that is read for all containers, with the files of cgroup v1.
   void MakeCgroup() {
     const std::string cpusets = dir_ / "cgroup/cpuset";
     std::filesystem::create_directories(cpusets + kCgroup);
@@ -111,14 +111,14 @@ class IdleNode {
       std::ofstream(directory + "/cpuset.mems") << "0-1\n";
     }
   }
-  // What a look costs, without its result: the containers' CPUs differ.
+  // The cost of a look, without its result: the containers' CPUs differ.
   StatusOr<manager::CgroupCpuset> Look(const std::string& cgroups_path) {
     const auto cpuset = cgroups_.ReadByPath(cgroups_path);
     QRM_CHECK(cpuset.ok());
     return Errorf(StatusCode::kNotFound, "not to be compared");
   }
 
-  // In memory: what is measured writes nothing.
+  // In memory: the measured part writes nothing.
   const test::TempDir dir_ = test::TempDir::InMemory();
   BenchNode node_;
   manager::LiveContainers live_;

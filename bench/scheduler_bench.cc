@@ -1,5 +1,5 @@
-// What qrm-scheduler's cache takes: memory with 100,000 pods on 5,000 nodes, the time to fill it,
-// and the time that a filter call takes beyond one of an extender that accepts all.
+// The cost of qrm-scheduler's cache: memory with 100,000 pods on 5,000 nodes, the time to fill it,
+// and the time of a filter call beyond one of an extender that accepts all.
 //   scheduler_bench [--pods N] [--nodes N] [--numa] [--smoke]
 // --numa: every node has a configuration by which its NUMA nodes are judged, a fifth of the pods
 // own CPUs, and so do those that are asked about, one of which is bound between two calls.
@@ -77,8 +77,8 @@ std::string NodeName(int index) {
   return fmt::format("ip-10-{}-{}.eu-central-1.compute.internal", index / 250, index % 250);
 }
 
-/// Two containers, three labels and annotations; those of a workload differ in their names and in
-/// the address that the network wrote on them.
+/// Two containers, three labels and annotations; the pods of a workload differ in their names and
+/// in the address that the network wrote on them.
 json PodObject(int index, int nodes) {
   const int workload = index / kPodsOfWorkload;
   const auto container = [](const char* name, const char* cpu) -> json {
@@ -107,7 +107,7 @@ json PodObject(int index, int nodes) {
       {"status", {{"phase", "Running"}}}};
 }
 
-/// A Guaranteed one of four CPUs.
+/// A Guaranteed pod of four CPUs.
 json Guaranteed(json pod) {
   for (json& container : pod["spec"]["containers"]) {
     const bool is_main = container["name"] == "main";
@@ -118,8 +118,8 @@ json Guaranteed(json pod) {
   return pod;
 }
 
-/// A Guaranteed one that has its place, where no other pod of the node has it. `turn` counts those
-/// of a node; the nodes have theirs at twenty different places.
+/// A Guaranteed pod with its allocation, where no other pod of the node has one. `turn` counts the
+/// pods of a node; the nodes have theirs at twenty different CPUs.
 json WithPlace(json pod, int node, int turn) {
   const int first = 2 + 4 * (node % 20 + turn);
   const json memory = {{"nodes", "0"}, {"bytes", {{"0", int64_t{256} << 20}}}};
@@ -180,7 +180,7 @@ std::string QuestionAbout(int names, const Sizes& sizes, int workload) {
   return question.dump();
 }
 
-/// Units: milliseconds of a call with `body`, beyond one that accepts all nodes.
+/// Units: milliseconds of a call with `body`, beyond a call that accepts all nodes.
 double JudgeAll(const Snapshot& snapshot, const HandleRegistry& handles, const std::string& body) {
   const auto parsed = ParseNodesQuestion(body);
   QRM_CHECK(parsed.ok());
@@ -199,7 +199,7 @@ double JudgeAll(const Snapshot& snapshot, const HandleRegistry& handles, const s
   return took.count();
 }
 
-/// One more pod comes to node `node`, as its `turn`th that owns CPUs.
+/// One more pod comes to node `node`, as its `turn`th pod with exclusive CPUs.
 void BindOne(ClusterCache& cache, const Sizes& sizes, int node, int turn) {
   const int index = sizes.pods + turn * sizes.nodes + node;
   auto pod = ReadPod(WithPlace(PodObject(index, sizes.nodes), node, turn));
@@ -207,8 +207,8 @@ void BindOne(ClusterCache& cache, const Sizes& sizes, int node, int turn) {
   cache.SetPod(*std::move(pod));
 }
 
-/// What calls about `names` nodes take: the first about a pod, and the median of those about pods
-/// like it, between which one is bound. Units: as JudgeAll.
+/// The times of calls about `names` nodes: the first about a pod, and the median of calls about
+/// similar pods, between which one is bound. Units: as JudgeAll.
 struct AddedTimes {
   double first = 0;
   double usual = 0;

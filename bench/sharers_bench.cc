@@ -1,6 +1,6 @@
 // Pods of one exclusive CPU come and go beside containers that share the rest, on a real
-// containerd: what the runtime takes for each step with qrmd and without any plugin, turn by turn
-// in one run.
+// containerd: the runtime's time for each step with qrmd and without any plugin, in turns in one
+// run.
 //   sharers_bench [--sharers N] [--cycles N] [--smoke]      scripts/containerd.sh starts it
 #include <array>
 #include <chrono>
@@ -46,7 +46,7 @@ struct Sizes {
   int cycles = 20;  // of each turn
 };
 
-/// Of all turns of one kind. Units: milliseconds.
+/// The times of all turns of one kind. Units: milliseconds.
 struct Times {
   std::map<std::string_view, std::vector<double>> of_steps;
   double cpu = 0;  // of the manager
@@ -94,7 +94,7 @@ class Sharers {
   Sharers& operator=(const Sharers&) = delete;
 
   void RunAlone(int cycles, Times& times) { Run(cycles, times); }
-  /// False when sharers have not all grown back in time.
+  /// False when containers that share have not all grown back in time.
   bool RunManaged(int cycles, Times& times) {
     StartManager();
     const double before = CpuOf(node().daemon_pid());
@@ -104,7 +104,8 @@ class Sharers {
     StopManager();
     return back;
   }
-  /// How often a sharer was seen on the owner's CPU, from the first process in its cgroup on.
+  /// How often a shared container was seen on the owner's CPU, since the first process in its
+  /// cgroup.
   std::size_t Watch(int cycles) {
     StartManager();
     std::size_t overlaps = 0;
@@ -146,7 +147,7 @@ class Sharers {
     };
     return options;
   }
-  /// From StartManager to StopManager.
+  /// The time from StartManager to StopManager.
   test::Node& node() {
     QRM_CHECK(node_.has_value());
     return *node_;

@@ -1,4 +1,4 @@
-// How a benchmark program says whether it reached a target; scripts/bench.sh collects these lines.
+// Lines that report whether a benchmark reached a target; scripts/bench.sh collects them.
 #pragma once
 
 #include <algorithm>

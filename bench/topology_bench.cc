@@ -1,4 +1,4 @@
-// How fast hints are merged and made and CPUs assigned, and how much slower the plain product is.
+// The speed of merging and making hints and of CPU assignment, and the ratio of the plain product.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -35,7 +35,7 @@ Machine MachineOf(int nodes) {
 /// Which hints the resources prefer.
 enum Preference {
   kCommon,  ///< the narrowest ones, as plugins do: a preferred mask in common is found at once
-  kNone,    ///< none: every overlap of the lists has to be considered
+  kNone,    ///< none is preferred: every overlap of the lists has to be considered
 };
 
 /// All masks of up to `width` nodes.
@@ -188,8 +188,8 @@ BENCHMARK(BM_GenerateHints)
     ->Args({64, 8})
     ->Unit(benchmark::kMicrosecond);
 
-// Every holder is on two nodes next to each other: who wants all that can be had of the first has
-// them make way one after another.
+// Every holder is on two neighbouring nodes: a request for all available memory of the first node
+// moves them one after another.
 void BM_MemoryFlowFits(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   const int holders = static_cast<int>(state.range(1));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that programs are built so that an overwritten stack, table of addresses or buffer ends them.
+# Checks that programs are built so that an overwritten stack, table of addresses or buffer aborts them.
 #   check_hardening.sh PROGRAM...
 set -euo pipefail
 
@@ -19,7 +19,7 @@ for program in "$@"; do
   expect "$program" "tables that are read-only after the start (RELRO)" 'GNU_RELRO' "$elf"
   expect "$program" "symbols that are bound at the start (BIND_NOW)" 'FLAGS.*NOW' "$elf"
   expect "$program" "a stack that is not executable" 'GNU_STACK.* RW +0x' "$elf"
-  # What the checks of the compiler and of the libraries call.
+  # The functions that the checks of the compiler and of the libraries call.
   called=$(readelf -W --dyn-syms "$program")
   expect "$program" "guards of its stack (-fstack-protector-strong)" '__stack_chk_fail' "$called"
   all+=$called
@@ -28,6 +28,6 @@ for program in "$@"; do
     expect "$program" "marks where a jump may lead (-fcf-protection)" 'endbr64' "$(objdump --disassemble=main "$program")"
   fi
 done
-# Not every program has a buffer whose bounds cannot be told when it is compiled.
+# Not every program has a buffer whose bounds are unknown when it is compiled.
 expect "$*" "checks of the C library's buffers (_FORTIFY_SOURCE)" ' __[a-z]*(mem|str|printf|read|recv|poll)[a-z]*_chk' "$all"
 exit $failed

@@ -5,7 +5,7 @@ set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"
 
-# From the lowest to the highest: each includes itself and what stands before it. Only tools, test and bench see all.
+# From the lowest to the highest: each includes itself and the folders before it. Only tools, test and bench see all.
 folders=(api topology checkpoint plugins cluster manager scheduler tools)
 rooms=(rpc runtime state registry demand kubelet classes drivers admission reconcile pods observability podresources publish control page daemon config)
 scheduler_rooms=(cache examples topology registry simulate extender)
@@ -21,7 +21,7 @@ forbid() {
   fi
 }
 
-# climbs PREFIX NAME...: no folder PREFIX/NAME includes one that stands after it.
+# climbs PREFIX NAME...: no folder PREFIX/NAME includes a later one.
 climbs() {
   local prefix=$1 name above
   shift
@@ -29,7 +29,7 @@ climbs() {
     name=$1
     shift
     above=$(IFS='|'; echo "$*")
-    forbid "$prefix$name" "#include \"$prefix($above)/" "$prefix$name/ includes what stands above it"
+    forbid "$prefix$name" "#include \"$prefix($above)/" "$prefix$name/ includes a higher folder"
   done
 }
 
@@ -48,7 +48,7 @@ forbid "topology" '(std::thread|std::jthread|std::async)' "topology/ starts a th
 for room in manager/*/ scheduler/*/; do
   case " ${rooms[*]} ${scheduler_rooms[*]} " in
     *" $(basename "$room") "*) ;;
-    *) echo "${room} is no room that this check knows: give it its place in the order"; failed=1 ;;
+    *) echo "${room} is not a room that this check knows: add it to the order"; failed=1 ;;
   esac
 done
 while IFS= read -r room; do

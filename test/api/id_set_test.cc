@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Texts, IdSetListFormTest, testing::ValuesIn(kListForms)
 
 class IdSetBadTextTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(IdSetBadTextTest, IsRefusedWithTheTextAndTheForm) {
+TEST_P(IdSetBadTextTest, IsRejectedWithTheTextAndTheForm) {
   const StatusOr<CpuSet> set = CpuSet::Parse(GetParam());
   ASSERT_FALSE(set.ok());
   EXPECT_EQ(set.status().code(), StatusCode::kInvalidArgument);

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-TEST(PodTextsTest, CutsLongValuesSoThatNobodyTakesThemForTheWhole) {
+TEST(PodTextsTest, MarksLongValuesAsCut) {
   const StringMap all = {{"long", std::string(4097, 'x')}, {"short", std::string(4096, 'y')}};
   EXPECT_THAT(Bounded(all), ElementsAre(Pair("long", std::string(160, 'x') + "... (4097 bytes)"),
                                         Pair("short", std::string(4096, 'y'))));
@@ -28,7 +28,7 @@ TEST(PodTextsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
   EXPECT_EQ(Bounded(kept), kept);
 }
 
-TEST(PodTextsTest, KeepsWhatComputeDriversAreTold) {
+TEST(PodTextsTest, KeepsTheSettingsOfComputeDrivers) {
   const std::string spec(16 << 10, 's');
   const StringMap all = {{"cci.qrm.io/spec", spec},
                          {"cci.qrm.io/specification", std::string(4097, 'x')},
@@ -46,7 +46,7 @@ TEST(PodTextsTest, KeepsWhatComputeDriversAreTold) {
   EXPECT_TRUE(kept.contains("much-more")) << "of which they are no part";
 }
 
-TEST(PodTextsTest, TellsWhatWasCut) {
+TEST(PodTextsTest, ReportsWhatWasCut) {
   for (const std::size_t bytes : {4097UL, 1000000UL}) {
     EXPECT_TRUE(IsCut(Bounded(StringMap{{"a", std::string(bytes, 'x')}}).at("a")));
   }

@@ -1,4 +1,4 @@
-// Which names may name a resource.
+// Valid names of resources.
 #include "api/resource.h"
 
 #include <string>
@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Names, GoodResourceNameTest,
                                          "resource.katalyst.kubewharf.io/net_bandwidth"));
 
 class BadResourceNameTest : public testing::TestWithParam<std::string> {};
-TEST_P(BadResourceNameTest, IsRefused) {
+TEST_P(BadResourceNameTest, IsRejected) {
   EXPECT_EQ(CheckResourceName(GetParam()).code(), StatusCode::kInvalidArgument);
 }
 INSTANTIATE_TEST_SUITE_P(Names, BadResourceNameTest,

@@ -45,7 +45,7 @@ TEST(WireTest, ChecksAnAllocationAsReadingItWould) {
   }
 }
 
-TEST(WireTest, RefusesRelativePathsOfMountsAndDevices) {
+TEST(WireTest, RejectsRelativePathsOfMountsAndDevices) {
   EXPECT_EQ(MessageOf(Check({.mounts = {{"/data", "srv/data", true}}})),
             "mount of \"srv/data\" at \"/data\": the path \"srv/data\" is not absolute; begin it "
             "with /");
@@ -53,7 +53,7 @@ TEST(WireTest, RefusesRelativePathsOfMountsAndDevices) {
   EXPECT_TRUE(Check({.mounts = {{"/data", "/srv/data", true}}}).ok());
 }
 
-TEST(WireTest, RefusesALimitThatIsNoAmount) {
+TEST(WireTest, RejectsALimitThatIsNotAnAmount) {
   ContainerRequest request = Request();
   request.limit = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(MessageOf(FromWire(ToWire(request)).status()), HasSubstr("limit"));

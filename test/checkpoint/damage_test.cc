@@ -1,5 +1,5 @@
-// Two thousand damaged checkpoints: each starts within two seconds, nothing is deleted, and nothing
-// is lost in silence.
+// Two thousand damaged checkpoints: each starts within two seconds, nothing is deleted, and no loss
+// is silent.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -134,8 +134,8 @@ std::size_t BytesIn(const std::string& directory) {
   return bytes;
 }
 
-/// A log whose end is damaged looks as after a crash within the last commits: that much may go
-/// unsaid, and only that.
+/// A log whose end is damaged looks as after a crash within the latest commits: only these may be
+/// lost silently.
 bool IsTornEnd(const std::string& damage) {
   return damage.find("log") != std::string::npos;
 }

@@ -1,4 +1,4 @@
-// What explains the past outlives the process, stays small, and costs nobody anything.
+// Recorded decisions outlive the process, stay few, and cost admissions nothing.
 #include "checkpoint/decision_log.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ DecisionTrace Sample(const std::string& name) {
           .json = R"({"result":"admitted"})"};
 }
 
-/// Waits for the disk before more are queued than the log keeps there.
+/// Waits for the disk before more entries are queued than the log keeps there.
 void Add(DecisionLog& log, const DecisionTrace& trace) {
   log.Add(trace, [json = trace.json] { return json; });
   if (log.added() % DecisionLog::kMostQueued == 0) {
@@ -109,7 +109,7 @@ TEST(DecisionLogTest, LeavesOutWhatItCannotReadAndGoesOn) {
   EXPECT_THAT(Names(log), ElementsAre("first", "second"));
 }
 
-TEST(DecisionLogTest, KeepsTheLatestInMemoryWhileTheDiskRefusesThem) {
+TEST(DecisionLogTest, KeepsTheLatestInMemoryWhileTheDiskRejectsThem) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path());
   fs::create_directory(dir / "decisions.jsonl");
@@ -161,8 +161,8 @@ struct Planted {
 
 class PlantedDecisionLogTest : public testing::TestWithParam<Planted> {};
 
-// Not in memory: the end of a directory is at 2^63 on a disk, and reading backwards from there took
-// all memory.
+// Not in memory: the end of a directory is at 2^63 on a disk, and reading backwards from there used
+// up all memory.
 TEST_P(PlantedDecisionLogTest, IsMovedAsideAndDecisionsAreKept) {
   for (const std::string name : {"decisions.jsonl", "decisions.older.jsonl"}) {
     const TempDir dir;
@@ -212,7 +212,7 @@ DecisionTrace Refused(const std::string& name, const std::string& why, int secon
   return trace;
 }
 
-/// Fills the log so often that nothing is left of what was in it.
+/// Fills the log so often that none of its former entries is left.
 void Flood(DecisionLog& log, const std::string& prefix) {
   for (std::size_t i = 0; i < 3 * DecisionLog::kKept; ++i) {
     Add(log, Sample(prefix + std::to_string(i)));
@@ -237,7 +237,7 @@ TEST(DecisionLogTest, KeepsWhyPodsOnTheNodeWereAdmittedWhateverComesAfter) {
               ElementsAre("db", "db"));
 }
 
-TEST(DecisionLogTest, KeepsThoseOfMorePodsOnTheNodeThanItKeepsOtherwise) {
+TEST(DecisionLogTest, KeepsDecisionsAboutAllPodsOnTheNode) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path(), [](const std::string& uid) { return uid.starts_with("uid-here"); });
   for (std::size_t i = 0; i < 2 * DecisionLog::kKept; ++i) {
@@ -249,7 +249,7 @@ TEST(DecisionLogTest, KeepsThoseOfMorePodsOnTheNodeThanItKeepsOtherwise) {
   EXPECT_EQ(names.front(), "here0");
 }
 
-TEST(DecisionLogTest, StaysWithinItsBytesWhoeverIsOnTheNode) {
+TEST(DecisionLogTest, StaysWithinItsBytesWithAnyPodsOnTheNode) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path(), [](const std::string& /*uid*/) { return true; });
   for (int i = 0; i < 40; ++i) {
@@ -262,8 +262,8 @@ TEST(DecisionLogTest, StaysWithinItsBytesWhoeverIsOnTheNode) {
   EXPECT_LE(fs::file_size(dir / "decisions.older.jsonl"), DecisionLog::kMostBytes);
 }
 
-// A pod that kubelet tries again, each minute for days.
-TEST(DecisionLogTest, RefusalsForOneReasonDriveNoOtherOut) {
+// A pod that kubelet tries again each minute for days.
+TEST(DecisionLogTest, RejectionsForOneReasonDriveNoOtherOut) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path());
   Add(log, Refused("other", "no memory", 1));
@@ -281,7 +281,7 @@ TEST(DecisionLogTest, RefusalsForOneReasonDriveNoOtherOut) {
             R"("first_unix_millis":2000})");
 }
 
-TEST(DecisionLogTest, AnAdmissionEndsARunOfRefusals) {
+TEST(DecisionLogTest, AnAdmissionEndsARunOfRejections) {
   DecisionTrace admitted = Sample("web");
   const std::vector<DecisionTrace> traces = {Refused("web", "no CPU", 1), admitted,
                                              Refused("web", "no CPU", 8)};
@@ -289,7 +289,7 @@ TEST(DecisionLogTest, AnAdmissionEndsARunOfRefusals) {
 }
 
 // Between the new older file and the end of the current one.
-TEST(DecisionLogTest, FoldThatEndedHalfWayTellsNothingTwice) {
+TEST(DecisionLogTest, FoldThatEndedHalfWayRepeatsNothing) {
   const TempDir dir = TempDir::InMemory();
   std::vector<std::string> before;
   {

@@ -1,4 +1,4 @@
-// What NodeState's transitions promise: whole records, shared with the states before, in order.
+// The guarantees of NodeState's transitions: whole records, shared with former states, in order.
 #include "checkpoint/node_state.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<std::string> Uids(const NodeState& state) {
   return uids;
 }
 
-TEST(NodeStateTest, FindsWhatWasPut) {
+TEST(NodeStateTest, FindsAddedEntries) {
   const NodeState state = NodeState().With(PutSample("a"));
 
   ASSERT_NE(state.Find({"a", "main"}), nullptr);
@@ -155,8 +155,8 @@ TEST(NodeStateTest, IsMadeAgainByItsOwnChange) {
   }
 }
 
-/// Every pod and what plugins must be told; not which of two pods of one name was
-/// admitted first.
+/// Every pod and the plugins' pending removals; not which of two pods of one name was admitted
+/// first.
 void ExpectSameContent(const NodeState& a, const NodeState& b) {
   ASSERT_EQ(Uids(a), Uids(b));
   a.ForEachPod([&](const PodRecord& pod) {
@@ -179,7 +179,7 @@ std::vector<std::string> CpuOwners(const NodeState& state) {
   return uids;
 }
 
-TEST(NodeStateTest, KnowsWithoutAWalkWhoOwnsCpusAndHowMuchMemoryIsBound) {
+TEST(NodeStateTest, KnowsOwnersOfCpusAndBoundMemoryWithoutAWalk) {
   RandomChanges random(17);
   NodeState state;
   for (int i = 0; i < 300; ++i) {
@@ -201,7 +201,7 @@ TEST(NodeStateTest, KnowsWithoutAWalkWhoOwnsCpusAndHowMuchMemoryIsBound) {
   EXPECT_FALSE(state.bound_memory().empty());
 }
 
-/// How many of the pod's containers have the class at once, as they start one after the other.
+/// The number of the pod's containers with the class at once, as they start one after the other.
 uint64_t HoldersOf(const PodRecord& pod, const ClassName& name) {
   uint64_t beside = 0;
   uint64_t in_turn = 0;
@@ -262,7 +262,7 @@ TEST(NodeStateTest, KnowsWithoutAWalkWhereContainersMayRun) {
   EXPECT_GT(state.cpu_lists().size(), 1u);
 }
 
-TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
+TEST(CpuListsTest, AreTheAllocationsAndTheValuesThatTheRuntimeTook) {
   const auto pinned = [](const std::string& cpus) {
     return ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = cpus};
   };
@@ -273,7 +273,7 @@ TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
   EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"0-3", "2-5"}));
 }
 
-TEST(NodeStateTest, NobodyRunsWhereTheLastContainerHasGone) {
+TEST(NodeStateTest, NoContainerRunsWhereTheLastOneHasEnded) {
   Change put;
   put.put_containers.push_back({{.uid = "u"}, "c", {.applied = {{"CpusetCpus", "0-3"}}}});
   Change removal;

@@ -52,7 +52,7 @@ TEST(PeerJsonTest, WritesThePublishedVectorByteForByte) {
   EXPECT_EQ(*ToPeerCheckpoint(ParsePeerCheckpoint(kPublished)->allocations), kPublished);
 }
 
-TEST(PeerJsonTest, ImportsCpusThatOneContainerHasForItselfAsItsOwn) {
+TEST(PeerJsonTest, ImportsCpusOfOneContainerAsExclusiveCpus) {
   const Change change = ImportChange(NodeState(), ParsePeerCheckpoint(kPublished)->allocations);
   const NodeState state = NodeState().With(change);
   ASSERT_NE(state.Find(kPublishedKey), nullptr);
@@ -75,7 +75,7 @@ TEST(PeerJsonTest, ImportsCpusOfAPoolAsShared) {
   EXPECT_FALSE(alone.Find({"c", "main"})->allocations.at("cpu")->exclusive);
 }
 
-TEST(PeerJsonTest, RefusesAWrongChecksumWithBothSums) {
+TEST(PeerJsonTest, RejectsAWrongChecksumWithBothSums) {
   std::string damaged = kPublished;
   damaged.replace(damaged.find("0-1"), 3, "0-7");
   const Status refused = ParsePeerCheckpoint(damaged).status();
@@ -112,7 +112,7 @@ TEST(PeerJsonTest, TakesAMissingAndAnEmptyList) {
   EXPECT_NE(right.find(sum), ToPeerCheckpoint({})->find(sum));
 }
 
-TEST(PeerJsonTest, RefusesWhatIsNoPeersFile) {
+TEST(PeerJsonTest, RejectsWhatIsNotAPeersFile) {
   for (const char* text :
        {"", "[]", "null", "{\"Checksum\":1}", R"({"Data":{},"Checksum":"1"})",
         R"({"Data":{"PodResourceEntries":3},"Checksum":1})",
@@ -122,7 +122,7 @@ TEST(PeerJsonTest, RefusesWhatIsNoPeersFile) {
   }
 }
 
-/// An entry that is well summed and says nothing usable.
+/// An entry with a right checksum and without a usable value.
 std::string FileWithInfo(const std::string& info) {
   std::string file = R"({"Data":{"PodResourceEntries":[{"PodUID":"a","ContainerName":"c",)"
                      R"("ResourceName":"cpu","AllocationInfo":")" +

@@ -33,7 +33,7 @@ Model Contents(const Map& map) {
   return contents;
 }
 
-/// A map, what it is to hold, and random edits of both.
+/// A map, its expected content, and random edits of both.
 struct Pair {
   Map map;
   Model model;
@@ -54,7 +54,7 @@ struct Pair {
   }
 };
 
-TEST(PersistentMapTest, HoldsWhatWasPutAndNotErasedAndSoDoItsFormerCopies) {
+TEST(PersistentMapTest, HoldsAddedEntriesUntilErasedAndSoDoFormerCopies) {
   std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same each time
   Pair now;
   std::vector<Pair> former;

@@ -1,4 +1,4 @@
-// Which records are a plugin's, and what stays without them.
+// The records of a plugin, and what remains without them.
 #include "checkpoint/plugin_records.h"
 
 #include <string>
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 constexpr char kExtra[] = "example.com/extra";
 
-// "db" holds CPUs, what accompanies them, and memory; "web" CPUs alone; "gone" is no more.
+// "db" has CPUs, accompanying resources, and memory; "web" only CPUs; "gone" has ended.
 NodeState Sample() {
   Change change = test::Admit(
       SamplePod("db"), "main",
@@ -31,7 +31,7 @@ NodeState Sample() {
       test::Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("3")}}));
 }
 
-TEST(PluginRecordsTest, AreWhatThePluginGaveAndWhatItHasYetToHear) {
+TEST(PluginRecordsTest, AreThePluginsAllocationsAndPendingRemovals) {
   const PluginRecords records = RecordsOf(Sample(), "cpu");
   std::vector<std::string> given;
   given.reserve(records.allocations.size());
@@ -44,7 +44,7 @@ TEST(PluginRecordsTest, AreWhatThePluginGaveAndWhatItHasYetToHear) {
   EXPECT_TRUE(RecordsOf(Sample(), kExtra).Empty());
 }
 
-TEST(PluginRecordsTest, LeaveThoseOfOtherPluginsWhenTheyAreDropped) {
+TEST(PluginRecordsTest, DropLeavesTheRecordsOfOtherPlugins) {
   const NodeState before = Sample();
   const NodeState after = before.With(ChangeWithout(before, RecordsOf(before, "cpu")));
   const ContainerRecord* db = after.Find({"uid-db", "main"});
@@ -52,7 +52,7 @@ TEST(PluginRecordsTest, LeaveThoseOfOtherPluginsWhenTheyAreDropped) {
   EXPECT_EQ(db->allocations.size(), 1U);
   EXPECT_EQ(db->allocations.count("memory"), 1U);
   EXPECT_THAT(db->origins, IsEmpty());
-  EXPECT_EQ(after.FindPod("uid-web"), nullptr) << "it held nothing else";
+  EXPECT_EQ(after.FindPod("uid-web"), nullptr) << "it had nothing else";
   EXPECT_THAT(after.pending_removals().at("uid-gone"), ElementsAre("memory"));
 }
 

@@ -1,4 +1,4 @@
-// What transactions that differ in what they survive leave behind when the power goes.
+// What is left of transactions of different durability after a power loss.
 #include <random>
 #include <string>
 
@@ -16,7 +16,7 @@ using Survives = SqliteDb::Survives;
 using test::LossyDisk;
 using test::TempDir;
 
-/// A database of numbers, which are written in their order.
+/// A database of numbers, which are written in order.
 class Numbers {
  public:
   explicit Numbers(const std::string& path, const SqliteOptions& options = {})
@@ -29,7 +29,7 @@ class Numbers {
         survives);
   }
 
-  /// How many there are; -1 when one is missing before the last one.
+  /// The number of entries; -1 when one is missing before the last one.
   int Count() {
     SqliteStatement all = *db_.Prepare("SELECT count(*), coalesce(max(n), 0) FROM numbers");
     EXPECT_TRUE(all.Step().value_or(false));

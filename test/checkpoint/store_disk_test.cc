@@ -126,7 +126,7 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   EXPECT_EQ(test::OpenStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
-TEST(SmallDiskTest, DiskThatRefusedIsFullUntilSpaceIsBack) {
+TEST(SmallDiskTest, DiskThatRejectedIsFullUntilSpaceIsBack) {
   const TempDir dir;
   const SmallDisk disk(dir.path());
   if (!disk.mounted()) {
@@ -219,7 +219,7 @@ struct LossCase {
 
 class LostStoreTest : public testing::TestWithParam<LossCase> {};
 
-TEST_P(LostStoreTest, IsWrittenAnewWithTheNextCommit) {
+TEST_P(LostStoreTest, IsWrittenAgainWithTheNextCommit) {
   const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = test::OpenStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
@@ -255,7 +255,7 @@ const LossCase kLosses[] = {
 INSTANTIATE_TEST_SUITE_P(Losses, LostStoreTest, testing::ValuesIn(kLosses),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
+TEST(StoreDiskTest, BeginsAgainWhenACommitFindsDamage) {
   const TempDir dir = TempDir::InMemory();
   NodeState expected = NodeState();
   {
@@ -268,7 +268,7 @@ TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
   const OpenedStore opened = test::OpenStore(dir.path());
   const auto size = fs::file_size(dir / "checkpoint.db");
   ASSERT_EQ(opened.state, expected);
-  // The cache of a connection does not outlive another's commit: the next one reads these.
+  // The cache of a connection does not survive another's commit: the next read sees it.
   std::fstream(dir / "checkpoint.db", std::ios::in | std::ios::out | std::ios::binary).seekp(4096)
       << std::string(size - 4096, 'x');
   sqlite3* other = nullptr;
@@ -299,13 +299,13 @@ TEST(StoreDiskTest, SyncsOncePerCommit) {
   EXPECT_EQ(disk.syncs(), before + 1);
 }
 
-/// Others with each `--gtest_shuffle --gtest_random_seed=N`, which scripts/crash.sh repeats.
+/// Other seeds with `--gtest_shuffle --gtest_random_seed=N`, which scripts/crash.sh repeats.
 uint32_t Seed(uint32_t seed) {
   return seed + 1000 * static_cast<uint32_t>(testing::UnitTest::GetInstance()->random_seed());
 }
 
-/// Cuts the power at every kind of instant: what was acknowledged is there, and of the commit that
-/// was under way all or nothing.
+/// Cuts the power at every kind of instant: acknowledged commits are there, and the pending one is
+/// there whole or not at all.
 TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
   const TempDir dir = TempDir::InMemory();
   std::mt19937 random(Seed(5));
@@ -339,7 +339,7 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
   EXPECT_LT(in_doubt_kept, 300);
 }
 
-/// Closing folds the log into the database: the power goes in the middle of that.
+/// Closing folds the log into the database: the power fails in the middle of that.
 TEST(StoreDiskTest, LosesNothingWhenThePowerGoesWhileTheLogIsFolded) {
   const TempDir dir = TempDir::InMemory();
   std::mt19937 random(Seed(6));
@@ -363,8 +363,8 @@ TEST(StoreDiskTest, LosesNothingWhenThePowerGoesWhileTheLogIsFolded) {
   }
 }
 
-/// Commits in a child, kills it after `kill_after` acknowledgements, at whatever instant of the
-/// next commit that is, and counts all that it gave.
+/// Commits in a child, kills it after `kill_after` acknowledgements, at any instant of the next
+/// commit, and counts the acknowledgements.
 int CommitUntilKilled(const std::string& directory, const std::vector<Change>& changes,
                       int kill_after) {
   int acknowledgements[2];

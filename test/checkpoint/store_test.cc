@@ -1,4 +1,4 @@
-// What the store promises about its disk: nothing acknowledged is lost, nothing odd stops a start.
+// The store's guarantees: nothing acknowledged is lost, and no damage stops a start.
 #include "checkpoint/store.h"
 
 #include <cmath>
@@ -48,7 +48,7 @@ TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
-TEST(StoreTest, GivesBackWhatWasCommitted) {
+TEST(StoreTest, GivesBackCommittedRecords) {
   const TempDir dir = TempDir::InMemory();
   {
     const OpenedStore opened = OpenStore(dir.path());
@@ -105,7 +105,7 @@ TEST(StoreTest, KnowsWhichOfTwoPodsOfOneNameCameLastWhateverIsWrittenLater) {
   EXPECT_EQ(OpenStore(dir.path()).state.FindPodByName("default", "web")->meta.uid, "new");
 }
 
-TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
+TEST(StoreTest, RejectsAChangeThatCannotBeStoredAndGoesOn) {
   const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = OpenStore(dir.path());
   Change not_text = PutSample("a");
@@ -152,7 +152,7 @@ void Overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
-/// What a person with a sqlite3 shell does to the file.
+/// An edit of the file with the sqlite3 shell.
 void RunSql(const std::string& sql, const std::string& path) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
@@ -165,14 +165,14 @@ std::string ContentOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// What a later release would leave: one more column, and its version in the header and in a row.
+/// A database of a later release: one more column, and its version in the header and in a row.
 void MakeNewer(const std::string& path) {
   RunSql("ALTER TABLE container ADD COLUMN colour TEXT", path);
   RunSql("UPDATE schema_version SET version=99", path);
   RunSql("PRAGMA user_version=99", path);
 }
 
-TEST(StoreTest, RefusesASoundDatabaseOfANewerSchemaAndTouchesNothing) {
+TEST(StoreTest, RejectsASoundDatabaseOfANewerSchemaAndTouchesNothing) {
   const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   MakeNewer(dir / "checkpoint.db");
@@ -201,7 +201,7 @@ TEST(StoreTest, DowngradeKeepsWhatThisReleaseKnowsAndTheNewerFile) {
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
-TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
+TEST(StoreTest, DowngradeRejectsWhatNeedsNone) {
   const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
 
@@ -209,7 +209,7 @@ TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
-TEST(StoreTest, TellsOfDamagedNamesInTextThatEveryAnswerCanCarry) {
+TEST(StoreTest, ReportsDamagedNamesInTextThatEveryAnswerCanCarry) {
   const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   RunSql("PRAGMA writable_schema=ON; UPDATE sqlite_schema SET name=CAST(x'70E7' AS TEXT), sql='no'",
@@ -229,7 +229,7 @@ struct DamageCase {
 
 class DamagedStoreTest : public testing::TestWithParam<DamageCase> {};
 
-TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
+TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAgain) {
   const TempDir dir = TempDir::InMemory();
   const std::string path = dir / "checkpoint.db";
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());

@@ -69,7 +69,7 @@ TEST_F(AccessTest, AKubeconfigHasTextsAndFilesBesideIt) {
   EXPECT_EQ(access->default_namespace, "default");
 }
 
-TEST_F(AccessTest, WhatIsNotSupportedIsNamedWithItsLine) {
+TEST_F(AccessTest, UnsupportedKeysAreNamedWithTheirLine) {
   const std::string server = "server: 'https://10.0.0.1:6443'";
   EXPECT_THAT(MessageOf(Read(server, "exec: {command: aws}").status()),
               HasSubstr(":2: users[0].user.exec is not supported"));

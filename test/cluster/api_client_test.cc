@@ -71,7 +71,7 @@ TEST_F(ApiClientTest, ErrorsHaveTheServersWords) {
   EXPECT_THAT(MessageOf(bound.status()), HasSubstr("already assigned to node \"n1\""));
 }
 
-TEST_F(ApiClientTest, WhoIsAskedForPatienceWaitsAsLongAsItIsTold) {
+TEST_F(ApiClientTest, WaitsAsLongAsTheServerAsks) {
   server_.Refuse(1, 429, 1);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(test::IsOk(Call(get_).status()));
@@ -85,7 +85,7 @@ TEST_F(ApiClientTest, PatienceEndsWithTheRequestsTime) {
   EXPECT_THAT(server_.requests(), SizeIs(1));
 }
 
-TEST_F(ApiClientTest, ATokenThatIsRefusedIsReadAgain) {
+TEST_F(ApiClientTest, ATokenThatIsRejectedIsReadAgain) {
   const test::TempDir dir;
   std::ofstream(dir / "token") << "old";
   ClusterAccess access = server_.access();

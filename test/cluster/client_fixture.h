@@ -1,4 +1,4 @@
-// A client of a fake API server, on a loop of its own.
+// A client of a fake API server, on its own loop.
 #pragma once
 
 #include <future>

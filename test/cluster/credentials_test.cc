@@ -30,7 +30,7 @@ TEST_F(CredentialsTest, ATokenIsReadAgainAfterAMinute) {
   EXPECT_EQ(credentials_.Token(now_ + seconds(60)).value_or(""), "two");
 }
 
-TEST_F(CredentialsTest, ATokenThatWasRefusedIsReadAgainAtOnce) {
+TEST_F(CredentialsTest, ATokenThatWasRejectedIsReadAgainAtOnce) {
   EXPECT_EQ(credentials_.Token(now_).value_or(""), "one");
   Write("two");
   credentials_.DropToken();

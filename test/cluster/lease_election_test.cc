@@ -78,7 +78,7 @@ TEST_F(LeaseElectionTest, TheFirstOneMakesTheLeaseAndLeads) {
   EXPECT_EQ(Spec()["leaseDurationSeconds"], 1);
   EXPECT_EQ(Spec()["leaseTransitions"], 0);
   EXPECT_EQ(begun_, 1);
-  EXPECT_FALSE(told_before_) << "what has to be done first is done first";
+  EXPECT_FALSE(told_before_) << "preparations come first";
 }
 
 TEST_F(LeaseElectionTest, AnotherWaitsWhileItIsRenewed) {
@@ -112,14 +112,14 @@ TEST_F(LeaseElectionTest, AReleasedLeaseIsTakenAtOnce) {
   EXPECT_TRUE(Await([&] { return second_->Leads(); }));
 }
 
-TEST_F(LeaseElectionTest, WhoSeesTheLeaseOfAnotherStopsLeadingAtOnce) {
+TEST_F(LeaseElectionTest, StopsLeadingAtOnceWhenAnotherHasTheLease) {
   first_ = Run("first", std::chrono::hours(1));
   ASSERT_TRUE(Await([&] { return first_->Leads(); }));
   PutLeaseOf("another");
   EXPECT_TRUE(Await([&] { return !first_->Leads(); }));
 }
 
-TEST_F(LeaseElectionTest, WhoLeadsMakesALeaseAnewThatIsMissing) {
+TEST_F(LeaseElectionTest, TheLeaderRecreatesAMissingLease) {
   first_ = Run("first", std::chrono::hours(1));
   ASSERT_TRUE(Await([&] { return first_->Leads(); }));
   server_.Delete(kLeases, kLease);
@@ -139,7 +139,7 @@ TEST_F(LeaseElectionTest, AMissingLeaseOfAnotherIsNotTakenBeforeItWouldHaveRunOu
   EXPECT_FALSE(first_->Leads());
 }
 
-TEST_F(LeaseElectionTest, WhoCannotRenewStopsLeading) {
+TEST_F(LeaseElectionTest, StopsLeadingWhenItCannotRenew) {
   first_ = Run("first");
   ASSERT_TRUE(Await([&] { return first_->Leads(); }));
   server_.Refuse(1'000'000, 503);

@@ -31,7 +31,7 @@ json Thing(const std::string& name, int value) {
   return {{"metadata", {{"name", name}}}, {"value", value}};
 }
 
-/// What the listener believes that there is.
+/// The objects that exist in the listener's view.
 class Mirror final : public ObjectListener {
  public:
   using Values = std::map<std::string, int>;
@@ -148,7 +148,7 @@ TEST_F(ListWatchTest, APageThatIsTooLargeIsHalvedUntilItFits) {
   EXPECT_THAT(server_.requests(), Contains(HasSubstr("limit=1&continue=2")));
 }
 
-TEST_F(ListWatchTest, AnObjectThatIsTooLargeForAPageIsTold) {
+TEST_F(ListWatchTest, AnObjectThatIsTooLargeForAPageIsReported) {
   Start({.most_page_bytes = 20});
   EXPECT_TRUE(Await([&] {
     return MessageOf(watch_->status().trouble).find("more than 20 bytes") != std::string::npos;
@@ -169,10 +169,10 @@ TEST_F(ListWatchTest, AWatchThatIsCutGoesOnWhereItWas) {
   server_.CutWatches();
   server_.Put(kThings, Thing("b", 6));
   EXPECT_TRUE(Shows({{"a", 5}, {"b", 6}}));
-  EXPECT_EQ(mirror_.lists(), 1) << "nothing was listed anew";
+  EXPECT_EQ(mirror_.lists(), 1) << "nothing was listed again";
 }
 
-TEST_F(ListWatchTest, WhatTheServerHasForgottenIsListedAnew) {
+TEST_F(ListWatchTest, WhatTheServerHasForgottenIsListedAgain) {
   StartAndWatch();
   server_.ForgetHistory();
   server_.CutWatches();
@@ -181,7 +181,7 @@ TEST_F(ListWatchTest, WhatTheServerHasForgottenIsListedAnew) {
   EXPECT_TRUE(Await([&] { return mirror_.lists() == 2; }));
 }
 
-TEST_F(ListWatchTest, OlderDataThanWasSeenIsListedAnew) {
+TEST_F(ListWatchTest, OlderDataThanWasSeenIsListedAgain) {
   StartAndWatch();
   const uint64_t before = server_.version();
   server_.Put(kThings, Thing("c", 3));
@@ -202,7 +202,7 @@ TEST_F(ListWatchTest, AServerThatIsSilentIsTakenForDead) {
   EXPECT_TRUE(Await([&] { return mirror_.lists() > 1 || Watches() > 1; }));
 }
 
-TEST_F(ListWatchTest, RefusalsAreOutlivedAndTold) {
+TEST_F(ListWatchTest, SurvivesRejectionsAndReportsThem) {
   server_.Refuse(3, 503);
   Start();
   ASSERT_TRUE(Shows({{"a", 1}, {"b", 2}}));
@@ -211,7 +211,7 @@ TEST_F(ListWatchTest, RefusalsAreOutlivedAndTold) {
   EXPECT_EQ(watch_->status().lists, 4U);
 }
 
-TEST_F(ListWatchTest, TroubleIsToldWhileItLasts) {
+TEST_F(ListWatchTest, ReportsTroubleWhileItLasts) {
   StartAndWatch();
   server_.Refuse(1'000'000, 403);
   server_.CutWatches();

@@ -30,9 +30,9 @@ namespace {
 constexpr std::size_t kPlugins = 2;
 constexpr std::chrono::milliseconds kReconcilePeriod{3000};
 constexpr int kMoreThanANodeHas = 40;  // CPUs
-/// Of the 76 CPUs that pods can have. The others are for a pod that starts while qrmd is away, and
-/// for one whose admission was cut short and that still holds its own: then a pod that runs without
-/// CPUs is an error, not a lack of room.
+/// Of the 76 CPUs that pods can have. The others are for a pod that starts while qrmd is not
+/// running, and for a pod whose admission was cut short and that still has its CPUs: then a pod
+/// that runs without CPUs is an error, not a lack of room.
 constexpr int kMostCpusTaken = 60;
 
 class CrashTest {
@@ -69,7 +69,8 @@ class CrashTest {
     return ExpectAgreement();
   }
 
-  /// The checkpoint is damaged while qrmd is away: it starts all the same and asks the plugins.
+  /// The checkpoint is damaged while qrmd is not running: it starts all the same and asks the
+  /// plugins.
   Status DamageRound() {
     node_.KillDaemon();
     const std::string database = dir_ / "node/state/qrmd/checkpoint.db";
@@ -105,7 +106,7 @@ class CrashTest {
 
   std::string Summary() const {
     return fmt::format(
-        "{} pods admitted, {} refused, {} removed, {} started while qrmd was away; {} operations "
+        "{} pods admitted, {} rejected, {} removed, {} started without qrmd; {} operations "
         "and {} starts cut short, {} with pods that only plugins knew, {} with pods that were "
         "committed but not answered; {} checkpoints damaged; the slowest agreement took {} ms",
         admitted_, refused_, removed_, unseen_, cut_short_, died_starting_, granted_uncommitted_,
@@ -137,7 +138,7 @@ class CrashTest {
     return OkStatus();
   }
 
-  /// Until it is gone, or has survived all it was to do: then it is killed at rest.
+  /// Runs until qrmd is gone, or has survived all its work: then it is killed at rest.
   void ChurnUntilItDies() {
     bool connected = true;
     for (int i = 0; i < 60 && connected; ++i) {
@@ -172,8 +173,8 @@ class CrashTest {
     return admitted;
   }
 
-  /// Where it died in an admission that nobody was told of: between the plugins and the commit, or
-  /// behind that.
+  /// Counts kills in an admission before its answer: between the plugins and the commit, or after
+  /// the commit.
   void CountWhatWasCutShort() {
     const auto knows_more = [this](const StatusOr<Pins>& pins) {
       return pins.ok() && std::any_of(pins->begin(), pins->end(), [this](const auto& entry) {
@@ -185,12 +186,13 @@ class CrashTest {
     granted_uncommitted_ += !committed && knows_more(GrantedPins(node_)) ? 1 : 0;
   }
 
-  /// A pod goes and another comes while qrmd is away: it has to forget the one and adopt the other.
+  /// A pod goes and another comes while qrmd is not running: it has to forget the first and adopt
+  /// the second.
   void ReplacePodUnseen() {
     if (pods_.empty()) {
       return;
     }
-    (void)RemovePod();  // nobody hears it
+    (void)RemovePod();  // no process notices it
     const PodSpec pod = MakePod(1, 1);
     pods_[pod.uid] = pod.name;
     ++unseen_;
@@ -215,7 +217,7 @@ class CrashTest {
   }
   StatusOr<Pins> Checkpointed() const { return CheckpointedPins(dir_ / "node/state/qrmd"); }
 
-  /// What the runtime was told is on disk at once, not only after a reconcile.
+  /// The runtime's answers are on disk at once, not only after a reconcile.
   Status ExpectAcknowledged() const {
     const Pins running = Running();  // before the checkpoint, which is ahead of it
     QRM_ASSIGN_OR_RETURN(const Pins restored, Checkpointed());

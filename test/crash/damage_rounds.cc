@@ -1,6 +1,6 @@
-// qrmd started again and again on a damaged database, its own or that of a plugin: it is ready
-// within two seconds, every file is still there, nobody loses CPUs to another, and new containers
-// are admitted, those with CPUs of their own and those without.
+// Starts qrmd again and again on a damaged database, qrmd's or a plugin's: it is ready within two
+// seconds, every file still exists, no container loses CPUs to another, and new containers with
+// exclusive and with shared CPUs are admitted.
 //   test_damage [--rounds=N] [--first=N] [--seed=N]
 #include <algorithm>
 #include <cstdlib>

@@ -63,7 +63,7 @@ Status DamagedNode::Start() {
 
 StatusOr<std::string> DamagedNode::DamageCheckpoint(int round) {
   QRM_RETURN_IF_ERROR(Replace());  // so that the log holds the latest commits
-  // An update under way is found by reading cgroups, of which this runtime has none.
+  // A pending update is found by reading cgroups, which this runtime does not have.
   QRM_RETURN_IF_ERROR(node_.Reconcile());
   const Pins before = OwnersRunning();
   node_.KillDaemon();
@@ -96,9 +96,9 @@ StatusOr<std::string> DamagedNode::DamagePlugin(int round) {
   std::string what = fmt::format("{} of the {} plugin", done.what, plugin);
   const auto held = [&]() -> Status {
     const Inodes files = FilesOfState();
-    QRM_RETURN_IF_ERROR(damage_.Undo());  // who may not read its database does not start
+    QRM_RETURN_IF_ERROR(damage_.Undo());  // qrmd does not start if it cannot read its database
     QRM_RETURN_IF_ERROR(node_.StartPlugin(plugin, plugin, configs_ + plugin + ".yaml"));
-    QRM_RETURN_IF_ERROR(node_.Reconcile());  // which teaches it what it lost
+    QRM_RETURN_IF_ERROR(node_.Reconcile());  // which restores its allocations
     QRM_RETURN_IF_ERROR(ExpectFiles(files));
     QRM_RETURN_IF_ERROR(ExpectAdmissions());
     return ExpectAgreement();
@@ -136,7 +136,7 @@ Status DamagedNode::AddPod(const std::string& role) {
   return OkStatus();
 }
 
-// Of either kind, as long as there are more than at the start.
+// Removes pods of either kind, as long as there are more than at the start.
 Status DamagedNode::RemoveOldest() {
   for (StringMap* pods : {&owners_, &sharers_}) {
     while (pods->size() > (pods == &owners_ ? kOwners : kSharers)) {
@@ -187,7 +187,7 @@ Status DamagedNode::ExpectFiles(const Inodes& before) const {
   return OkStatus();
 }
 
-// Where the disk is at fault nobody is admitted, which ExpectNothingAdmitted looks at.
+// While the disk fails no pod is admitted, which ExpectNothingAdmitted checks.
 bool DamagedNode::IsReadyButForTheDisk(const v1::GetStatusResponse& status) {
   return std::all_of(status.not_ready_reasons().begin(), status.not_ready_reasons().end(),
                      [](const std::string& reason) {
@@ -222,12 +222,12 @@ Status DamagedNode::ExpectNothingAdmitted() {
   return Running() == before
              ? OkStatus()
              : Errorf(StatusCode::kInternal,
-                      "containers were moved while nobody knew what is on record: {} ran, {} run",
+                      "containers were moved while the records were unknown: {} ran, {} run",
                       ToString(before), ToString(Running()));
 }
 
-// Whatever was lost, a pod that owns CPUs and one that shares them are admitted, and neither takes
-// what runs already; as on a node, others go.
+// Whatever was lost, a pod with exclusive CPUs and a pod that shares CPUs are admitted, and neither
+// takes CPUs of running pods; as on a node, others go.
 Status DamagedNode::ExpectAdmissions() {
   for (const char* role : {kOwning, kSharing}) {
     QRM_RETURN_IF_ERROR(AddPod(role));
@@ -243,7 +243,7 @@ Status DamagedNode::ExpectOwners() const {
   for (const auto& [uid, pinned] : owners) {
     QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(pinned.cpus));
     if (cpus.Count() != kOwnCpus) {
-      return Errorf(StatusCode::kInternal, "{} is to have {} CPUs of its own and has {}", uid,
+      return Errorf(StatusCode::kInternal, "{} is to have {} exclusive CPUs and has {}", uid,
                     kOwnCpus, pinned.cpus);
     }
     owned |= cpus;
@@ -268,7 +268,7 @@ Status DamagedNode::ExpectAgreement() {
   return ExpectOwners();
 }
 
-// What was moved aside would fill the disk in two thousand rounds.
+// Files that were moved aside would fill the disk in two thousand rounds.
 void DamagedNode::TidyUp() const {
   for (const auto& [inode, name] : FilesOfState()) {
     if (name.find(".aside-") != std::string::npos) {

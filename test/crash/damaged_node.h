@@ -1,4 +1,4 @@
-// A node whose databases are damaged while it does not look, and what it must still do then.
+// A node whose databases are damaged between two runs, and what it must still do then.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace qrm::test {
 
 enum class PluginsRun { kInside, kAsProcesses };
 
-/// Runs pods with CPUs of their own and pods that share the rest, all the time.
+/// Runs pods with exclusive CPUs and pods that share the rest, all the time.
 ///
 /// Threads: one.
 class DamagedNode {
@@ -29,7 +29,7 @@ class DamagedNode {
   Status Start();
   /// Both in the `round`-th way; return what was done. Errors: what does not hold.
   StatusOr<std::string> DamageCheckpoint(int round);
-  /// Of the cpu or the memory plugin, in turn: both must be processes.
+  /// Damages the cpu or the memory plugin, in turn: both must be processes.
   StatusOr<std::string> DamagePlugin(int round);
 
   /// What qrmd said last.
@@ -61,7 +61,7 @@ class DamagedNode {
   const TempDir dir_ = TempDir::InMemory();
   SimulatedRuntime runtime_;
   Node node_;
-  StringMap owners_;   // pods with CPUs of their own that run: UID -> name
+  StringMap owners_;   // running pods with exclusive CPUs: UID -> name
   StringMap sharers_;  // the others
   int next_pod_ = 100000;
   std::chrono::milliseconds slowest_{0};

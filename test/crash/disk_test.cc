@@ -1,5 +1,5 @@
-// qrmd and its plugins on a disk that is full or read-only: what runs goes on, nothing new is
-// admitted, and all is well again, without a restart, when the disk is.
+// qrmd and its plugins on a disk that is full or read-only: running containers continue, no
+// container is admitted, and all is well again, without a restart, when the disk is.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -30,10 +30,10 @@ constexpr int kEnoughPods = 300;
 
 enum class PluginsRun { kInside, kAsProcesses };
 
-/// Runs from the top of the tree. "alone" has CPUs of its own, "shared" runs on what is left.
+/// Runs from the top of the tree. "alone" has exclusive CPUs, "shared" runs on the rest.
 class DiskTest : public testing::TestWithParam<PluginsRun> {
  protected:
-  /// With the small disk on `directory` of the node.
+  /// The small disk is mounted on `directory` of the node.
   void Start(const std::string& directory = "state") {
     const bool inside = GetParam() == PluginsRun::kInside;
     programs_ = std::filesystem::canonical("/proc/self/exe").parent_path();
@@ -114,7 +114,7 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
     RemovePod("alone");
     EXPECT_TRUE(Await([&] {
       return Listed() == static_cast<int>(pods_.size()) && Running()["uid-shared"].cpus != before;
-    })) << "the containers on what is left get the CPUs of one that is gone";
+    })) << "shared containers get the CPUs of a removed one";
     EXPECT_THAT(node_->Qrmctl({"status"}).value(),
                 AllOf(HasSubstr("Not ready because"),
                       HasSubstr("new containers are rejected while the disk accepts no writes"),
@@ -127,7 +127,7 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
     EXPECT_TRUE(node_->DaemonRuns());
     EXPECT_TRUE(Await([&] {
       return ExpectOneOwner(Running()).ok() && Agree() && PendingRemovals() == 0;
-    })) << "the containers on what is left made room, and all is written at last";
+    })) << "shared containers made room, and all is written at last";
     EXPECT_EQ(Listed(), static_cast<int>(pods_.size()));
     EXPECT_TRUE(node_->GetStatus()->ready());
 
@@ -176,9 +176,9 @@ TEST_P(DiskTest, ReadOnlyDiskStopsAdmissionsOnly) {
   ExpectAllIsWellAgain();
 }
 
-/// More than it had, as after an in-place resize, is asked for when the container is made again,
-/// and once more when the disk takes it.
-TEST_P(DiskTest, ContainerIsMadeAnewWithWhatItHasWhenTheDiskRefusesMore) {
+/// A larger request, as after an in-place resize, is made when the container is recreated, and once
+/// more when the disk takes it.
+TEST_P(DiskTest, ContainerIsRecreatedWithWhatItHasWhenTheDiskRejectsMore) {
   Start();
   if (IsSkipped() || HasFatalFailure()) {
     return;
@@ -196,7 +196,7 @@ TEST_P(DiskTest, ContainerIsMadeAnewWithWhatItHasWhenTheDiskRefusesMore) {
                   ->IsSubsetOf(*CpuSet::Parse(Running().at("uid-alone").cpus)));
 }
 
-/// Only qrmd's own disk: plugin processes go on and hold files open to write.
+/// Only qrmd's own disk: plugin processes continue and keep files open for writing.
 TEST_P(DiskTest, StartsOnAReadOnlyDisk) {
   Start("state/qrmd");
   if (IsSkipped() || HasFatalFailure()) {

@@ -1,4 +1,4 @@
-// Damages a SQLite database and its log while nobody has it open.
+// Damages a SQLite database and its log while no process has it open.
 #pragma once
 
 #include <random>
@@ -8,7 +8,7 @@
 
 namespace qrm::test {
 
-/// What was done.
+/// The damage that was done.
 struct DamageReport {
   std::string what;
   bool forbidden = false;  ///< nothing can be committed until Undo

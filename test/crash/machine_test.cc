@@ -1,5 +1,5 @@
-// qrmd started again on a machine that has changed: it repairs what no longer fits, says so, and
-// goes on.
+// qrmd started again on a machine that has changed: it repairs what no longer fits, reports it, and
+// continues.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// What of the node changes.
+/// The change of the node.
 struct Hardware {
   std::string machine = "package:2 [numa] core:20 pu:2";
   std::string memory = "{0: 16Gi, 1: 16Gi}";

@@ -1,4 +1,4 @@
-// Who has which CPUs and memory nodes, as the runtime, the checkpoint and the plugins say.
+// The CPUs and memory nodes of each container, by the runtime, the checkpoint and the plugins.
 #pragma once
 
 #include <chrono>
@@ -22,20 +22,20 @@ using Pins = std::map<std::string, Pinned>;  // by pod UID
 
 std::string ToString(const Pins& pins);
 
-/// What the containers of these pods (UID -> name) run with: nothing may contradict it.
+/// The values of the containers of these pods (UID -> name): nothing may contradict them.
 Pins RunningPins(const SimulatedRuntime& runtime, const StringMap& name_by_uid);
 
-/// What the checkpoint in `state_dir` says, read beside a running qrmd.
+/// The records of the checkpoint in `state_dir`, read beside a running qrmd.
 StatusOr<Pins> CheckpointedPins(const std::string& state_dir);
 
-/// What the cpu and memory plugins of `node`, which are processes, say of all that either knows.
+/// The allocations in the cpu and memory plugins of `node`, which are processes.
 StatusOr<Pins> GrantedPins(const Node& node);
 
-/// Errors: kInternal when a CPU has two owners, or a pod none.
+/// Errors: kInternal when a CPU has two owners, or a pod has none.
 Status ExpectOneOwner(const Pins& pins);
 
-/// Waits until `others` say the same as `running`. Errors: how they differ after `limit`; the last
-/// error of one that cannot be asked.
+/// Waits until `others` say the same as `running`. Errors: how they differ after `limit`; the
+/// latest error of a peer that cannot be asked.
 Status AwaitAgreement(const std::function<Pins()>& running,
                       const std::map<std::string, std::function<StatusOr<Pins>()>>& others,
                       std::chrono::milliseconds limit);

@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 
 constexpr int kMorePods = 6;
 
-/// Runs from the top of the tree. Pods of role "database" get CPUs of their own.
+/// Runs from the top of the tree. Pods of role "database" get exclusive CPUs.
 class StartTest : public testing::Test {
  protected:
   Status Start() { return node_.Start(2); }
@@ -76,7 +76,7 @@ std::map<std::string, std::size_t> DatabasesIn(const std::string& directory) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
     if (name.ends_with("-wal") || name.ends_with("-shm") || name == "qrmd.lock") {
-      continue;  // empty, and made by whoever looks
+      continue;  // empty, and created by any reader
     }
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(file), {}};
@@ -85,7 +85,7 @@ std::map<std::string, std::size_t> DatabasesIn(const std::string& directory) {
   return files;
 }
 
-/// What a release after this one would leave: a column more, and its version twice.
+/// A database of a later release: one more column, and its version twice.
 void MakeNewer(const std::string& path) {
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
@@ -127,7 +127,7 @@ TEST_F(StartTest, CheckpointOfANewerReleaseStopsQrmdWithBothVersionsAndBothCures
   EXPECT_FALSE(Cpus("after").Intersects(alone));
 }
 
-/// From now on nobody whom this test starts may read what its owner may not.
+/// From now on no process that this test starts may read what its owner may not.
 bool DropRightToReadAll() {
   return ::geteuid() == 0 && ::prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE) == 0 &&
          ::prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH) == 0;

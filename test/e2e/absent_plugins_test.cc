@@ -1,5 +1,4 @@
-// What becomes of containers whose plugins are away, switched off or gone for good, on a simulated
-// runtime.
+// Containers whose plugins are not running, disabled or removed, on a simulated runtime.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -29,8 +28,8 @@ constexpr char kWidget[] = "example.com/widget";
 constexpr char kHolds[] = "\"resource_name\": \"example.com/widget\"";
 constexpr char kExtra[] = "example.com/extra";
 
-// Eight CPUs on two nodes; role "owner" gets CPUs of its own, "widget" and "extra" a resource that
-// runtimes do not tell of.
+// Eight CPUs on two nodes. Role "owner" gets exclusive CPUs, "widget" and "extra" a resource that
+// runtimes do not report.
 constexpr char kMachine[] = "machine: \"synthetic:package:2 [numa] core:4 pu:1\"\n";
 constexpr char kPlaces[] = "reserved-cpus: \"0\"\nroles: {owner: {numa: one}}\n";
 constexpr char kConfig[] =
@@ -54,7 +53,7 @@ class AbsentPluginsTest : public testing::Test {
     std::ofstream(dir_ / "cpu.yaml") << kMachine << kPlaces;
   }
 
-  /// qrmd, in place of one that ran, with `builtins` inside and so many plugins live.
+  /// Restarts qrmd with `builtins` built in and waits for `live` plugins.
   void Start(const std::string& builtins, std::size_t live, std::vector<std::string> flags = {}) {
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
@@ -104,7 +103,7 @@ class AbsentPluginsTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(AbsentPluginsTest, NobodyIsRefusedForABuiltInPluginThatWasSwitchedOff) {
+TEST_F(AbsentPluginsTest, NoPodIsRejectedForABuiltInPluginThatIsDisabled) {
   Start("cpu,memory", 2);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "owner"))));
   const std::string cpus = Cpus("before");
@@ -114,14 +113,14 @@ TEST_F(AbsentPluginsTest, NobodyIsRefusedForABuiltInPluginThatWasSwitchedOff) {
   Start("memory", 1);
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("after", "owner"))));
   EXPECT_FALSE(CpuSet::Parse(Cpus("after"))->Intersects(*CpuSet::Parse(cpus)))
-      << "nobody places CPUs, and those of others stay theirs";
+      << "no CPUs are placed, and exclusive CPUs stay so";
   EXPECT_EQ(Cpus("before"), cpus) << "it keeps what it has";
-  EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("away")) << "what it gave is on record";
+  EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("away")) << "its allocations are on record";
   EXPECT_THAT(*node_->Qrmctl({"status"}),
               AllOf(HasSubstr("yes, degraded"), HasSubstr("the plugin of cpu is not running: ")));
 }
 
-TEST_F(AbsentPluginsTest, OnlyWhoRequestsAnAbsentPluginIsRefusedWithItsNameAndTheCures) {
+TEST_F(AbsentPluginsTest, OnlyPodsThatRequestAnAbsentPluginAreRejectedWithItsNameAndTheCures) {
   Start("cpu,memory", 2);
   auto widget = StartWidget();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "widget"))));
@@ -187,7 +186,7 @@ TEST_F(AbsentPluginsTest, NoOrdinaryContainerIsPlacedWithoutARequiredPlugin) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("ordinary"))));
 }
 
-TEST_F(AbsentPluginsTest, NobodyIsPlacedBeforeARequiredCpuPluginRegisters) {
+TEST_F(AbsentPluginsTest, NoContainerIsPlacedBeforeARequiredCpuPluginRegisters) {
   Start("", 0, {"--required-plugins=cpu"});
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("one"))), HasSubstr("resource cpu"));
   EXPECT_THAT(
@@ -198,7 +197,7 @@ TEST_F(AbsentPluginsTest, NobodyIsPlacedBeforeARequiredCpuPluginRegisters) {
   EXPECT_THAT(*node_->Qrmctl({"status"}), Not(HasSubstr("new containers are rejected")));
 }
 
-TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
+TEST_F(AbsentPluginsTest, AForgottenPluginLeavesNoTraceAndNoPodIsRejected) {
   Start("cpu,memory", 2);
   auto widget = StartWidget();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "widget"))));
@@ -221,7 +220,7 @@ TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kWidget))) << "nor after a restart";
 }
 
-TEST_F(AbsentPluginsTest, RemovalsThatAForgottenPluginWasToHearOfAreForgotten) {
+TEST_F(AbsentPluginsTest, PendingRemovalsOfAForgottenPluginAreForgotten) {
   Start("memory", 1);
   ASSERT_TRUE(IsOk(StartCpu()));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("gone"))));

@@ -14,10 +14,10 @@
 namespace qrm::test {
 namespace {
 
-/// A pod's UID, or its namespace and name in one; and the container's name.
+/// A pod's UID, or its namespace and name in one text; and the container's name.
 using Key = std::pair<std::string, std::string>;
 
-/// What qrmd says about one container.
+/// qrmd's values for one container.
 struct Reported {
   std::string runtime_id;
   CpuSet cpus;
@@ -51,7 +51,7 @@ StatusOr<std::map<Key, Reported>> ReadAll(const Node& node) {
   return all;
 }
 
-/// The CPUs of their own that List reports, by container.
+/// The exclusive CPUs that List reports, by container.
 StatusOr<std::map<Key, CpuSet>> ReadList(const Node& node) {
   QRM_ASSIGN_OR_RETURN(const ::v1::ListPodResourcesResponse response, node.ListPodResources());
   std::map<Key, CpuSet> all;

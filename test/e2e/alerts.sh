@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Causes what each alert of charts/qrm is about on running nodes, and undoes it; plays to promtool, by the rules as they
-# are, what qrmd served before, meanwhile and after. Ends with 77 (skipped) where there is no promtool, or the disk of a
-# state cannot be filled.
+# Causes the condition of each alert of charts/qrm on running nodes, and ends it; plays qrmd's metrics of before,
+# meanwhile and after to promtool with the unchanged rules. Ends with 77 (skipped) where there is no promtool, or the
+# disk of a state cannot be filled.
 #   test/e2e/alerts.sh BUILD_DIR
 set -euo pipefail
 
@@ -29,7 +29,7 @@ finish() {
 trap finish EXIT
 . test/e2e/played_node.sh
 
-# What is served on the port that the log of the qrmd in $work tells last.
+# What the qrmd in $work serves on the port that its log reported last.
 scrape() {
   local port
   port=$(sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/log" | tail -1)
@@ -38,7 +38,7 @@ scrape() {
   sed '1,/^\r*$/d' <&4 | tr -d '\r'
   exec 4>&-
 }
-# Until a line of what is served matches each of the arguments; that is in $work/served then.
+# Until each of the arguments matches a line of the metrics, which are in $work/served then.
 until_served() {
   local line
   for line in "$@"; do
@@ -49,7 +49,7 @@ until_served() {
     fail "qrmd does not serve $line: $(cat "$work/served") $(tail -5 "$work/log")"
   done
 }
-# Keeps what is served now as one more minute of the act $2 (1 before, 2 meanwhile, 3 after) of the alert $1.
+# Keeps the present metrics as one more minute of the act $2 (1 before, 2 meanwhile, 3 after) of the alert $1.
 keep() {
   local minute
   minute=$(find "$frames" -name "$1.$2.*" | wc -l)
@@ -66,7 +66,7 @@ stop_qrmd() {
   kill "$qrmd"
   wait "$qrmd" || true
 }
-# The nic plugin, with its NIC on NUMA node $1 of a machine that has more of them than the node.
+# The nic plugin, with its NIC on NUMA node $1 of a machine with more nodes than this one.
 start_nic() {
   cat >"$work/nic.yaml" <<END
 machine: "synthetic:package:10 [numa] core:1 pu:1"
@@ -82,7 +82,7 @@ kill_nic() {
   kill -KILL "$nic"
   wait "$nic" || true
 }
-# A pod $1 of $2 thousandths of a CPU, with annotations $3; of which qrmd does not hear with $4 unseen.
+# A pod $1 of $2 thousandths of a CPU, with annotations $3; with $4 unseen, qrmd does not notice it.
 run() {
   order "$(printf '{"command": "run%s", "pod": {"name": "%s", "namespace": "shop", "annotations": {%s}, "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 1048576}]}}' "${4:+-$4}" "$1" "${3:-}" "$2")"
 }
@@ -123,8 +123,8 @@ $1
 END
 }
 
-# The state loop waits for a plugin that stands still, and the reconcile loop for both: takes more than a minute, beside
-# all the others.
+# The state loop waits for a plugin that hangs, and the reconcile loop for both: takes more than a minute, beside all
+# the others.
 stuck() (
   work=$top/stuck
   started=()
@@ -153,7 +153,7 @@ stuck >"$top/stuck.log" 2>&1 &
 stuck=$!
 started+=("$stuck")
 
-# qrmd without a runtime is not ready; with one that it only sees over CRI, it observes.
+# Without a runtime, qrmd is not ready; with one that it sees only over CRI, it observes.
 configure "reconcile-period: 100ms
 admission-deadline: 1s
 plugin-call-deadline: 1s"
@@ -172,7 +172,8 @@ until_served 'qrm_runtime_mode\{mode="nri"\} 1' 'qrm_ready 1'
 keep QrmObserverMode 3
 keep QrmNotReady 3
 
-# Those of the pod-resources API have kubelet's names, so that its rules hold for them; promtool objects to some.
+# Metrics of the pod-resources API have kubelet's names, so that rules for kubelet apply to them; promtool objects to
+# some.
 grep -v pod_resources_endpoint_ "$work/served" | promtool check metrics
 
 # kubelet's CPU manager.
@@ -192,7 +193,7 @@ for _ in $(seq 25); do
 done
 keep QrmRefusals 3
 
-# Somebody sets a pool.
+# An operator sets a pool.
 keep QrmPoolChanged 1
 "$build/bin/qrmctl" pool set online=5 --control-socket "$work/control.sock" >/dev/null
 until_served 'qrm_pool_changed\{resource="cpu",pool="online"\} 1'
@@ -216,7 +217,7 @@ until_served 'qrm_disk_failing 0' 'qrm_ready 1'
 keep QrmDiskFailing 3
 for ((j = 1; j <= i; ++j)); do remove "full$j"; done
 
-# A plugin that is killed, while a pod that has something of it goes.
+# A plugin that is killed, while a pod with its allocation ends.
 start_nic 0
 until_served 'qrm_plugin_live\{resource="NIC"\} 1'
 keep QrmPluginAway 1
@@ -233,7 +234,7 @@ until_served 'qrm_plugin_live\{resource="NIC"\} 1' 'qrm_pending_removals 0'
 keep QrmPluginAway 3
 keep QrmPendingRemovals 3
 
-# One that stands still: nothing that needs it is decided in time.
+# A plugin that hangs: nothing that needs it is decided in time.
 run before 500 "$with_nic"
 for alert in QrmAdmissionSlow QrmUndecided QrmReconcileFailing; do keep $alert 1; done
 kill -STOP "$nic"
@@ -250,7 +251,7 @@ for alert in QrmAdmissionSlow QrmUndecided QrmReconcileFailing; do keep $alert 3
 run again 500 "$with_nic" # it shall no longer be suspect for being late
 until_served 'qrm_plugin_suspect\{resource="NIC"\} 0'
 
-# One that tells of a NUMA node that the machine lacks.
+# A plugin that reports a NUMA node that the machine does not have.
 keep QrmPluginSuspect 1
 keep QrmPluginFaults 1
 kill_nic
@@ -269,7 +270,7 @@ until_served 'qrm_plugin_live\{resource="NIC"\} 1' 'qrm_plugin_suspect\{resource
 keep QrmPluginSuspect 3
 keep QrmPluginFaults 3
 
-# Somebody else writes into a container's cgroup.
+# Another process writes to a container's cgroup.
 keep QrmDrift 1
 cgroup=$work/cgroup/qrm-test/container-uid-placed-main
 mkdir -p "$cgroup"
@@ -284,7 +285,7 @@ for _ in $(seq 25); do
     [ "$now" -le "$repairs" ] || break
     sleep 0.02
   done
-  [ "$now" -gt "$repairs" ] || fail "nobody repairs the cpuset: $(tail -5 "$work/log")"
+  [ "$now" -gt "$repairs" ] || fail "the cpuset is not repaired: $(tail -5 "$work/log")"
   repairs=$now
   echo "$cpus" >"$cgroup/cpuset.cpus" # what a runtime would have written
   until_served 'qrm_reconcile_failing 0'
@@ -302,7 +303,7 @@ cp "$work/blockio.good" "$work/blockio.yaml"
 until_served 'qrm_class_unmet\{type="blockio"\} 0'
 keep QrmClassUnmet 3
 
-# Containers that came while qrmd was away: one that fits nowhere, and one without its NIC's variables.
+# Containers that came while qrmd was not running: one that fits nowhere, and one without its NIC's variables.
 keep QrmUnplacedContainers 1
 keep QrmIncompleteContainers 1
 stop_qrmd
@@ -373,7 +374,7 @@ series() {
     function add(name) { values[name] = values[name] " " (name in now ? now[name] "+0x" (times - 1) : "_x" times) }
     END { for (name in last) add(name); for (name in values) printf "      - {series: \x27%s\x27, values: \x27%s\x27}\n", name, values[name] }'
 }
-# How long one of $2 that were kept of act $1 lasts.
+# How long one of the $2 samples of act $1 lasts.
 minutes() {
   case $1 in
     1) echo 5 ;;
@@ -391,7 +392,7 @@ ends() {
   done
 }
 
-# What promtool plays.
+# promtool's input series.
 scenes() {
   echo "rule_files: [$rules]"
   echo "evaluation_interval: 1m"
@@ -422,7 +423,7 @@ END
 promtool check rules "$rules"
 mapfile -t alerts < <(sed -n 's/^ *- alert: //p' "$rules")
 for alert in "${alerts[@]}"; do
-  grep -q "^| \`$alert\` " docs/metrics.md || fail "docs/metrics.md does not tell of $alert"
+  grep -q "^| \`$alert\` " docs/metrics.md || fail "docs/metrics.md does not mention $alert"
 done
 diff <(printf '%s\n' "${alerts[@]}" | sort) <(find "$frames" -name '*.2.*' -printf '%f\n' | cut -d. -f1 | sort -u) ||
   fail "alerts that nothing here causes, or causes without an alert"

@@ -1,5 +1,5 @@
-// What qrmd tells of pods, on a simulated runtime: the order of explain and of List, and memory as
-// kubelet counts it.
+// What qrmd reports about pods, on a simulated runtime: the order of explain and of List, and
+// memory as kubelet counts it.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -57,7 +57,7 @@ class AnswersTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(AnswersTest, ExplainTellsOfTheLatestPodOfANameFirst) {
+TEST_F(AnswersTest, ExplainShowsTheLatestPodOfANameFirst) {
   Start(kSmallMachine);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "uid-1", {.milli_cpus = 100}))));
   ASSERT_TRUE(IsOk(runtime_.RemovePod("web")));
@@ -70,8 +70,8 @@ TEST_F(AnswersTest, ExplainTellsOfTheLatestPodOfANameFirst) {
   EXPECT_THAT(uids, ElementsAre("uid-2", "uid-1"));
 }
 
-/// A pod as kubelet tells of it: an init container, one that goes on running, and three app
-/// containers, of which the second is the main one.
+/// A pod as kubelet reports it: an init container, a sidecar, and three app containers, of which
+/// the second is the main one.
 std::string PodOfMany(const std::string& uid) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.ParseFromString(PodMessage(uid, "many", "0"));

@@ -1,4 +1,4 @@
-// Whether running containers have the values that they are promised, on a simulated runtime.
+// Whether running containers have their promised values, on a simulated runtime.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -33,7 +33,7 @@ using ::testing::Not;
 constexpr char kQuota[] = "example.com/quota";
 constexpr char kSlow[] = "example.com/slow";
 constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
-// Everybody runs in pool "online"; pods of role "limited" get a CPU quota too.
+// All pods run in pool "online"; pods of role "limited" get a CPU quota too.
 constexpr char kConfig[] =
     "machine: \"synthetic:package:1 [numa] core:8 pu:1\"\n"
     "plugins: {cpu: {default-pool: online, pools: {online: {cpus: \"0-3\"}}}}\n"
@@ -89,7 +89,7 @@ std::unique_ptr<ScriptedPlugin> QuotaPlugin(const std::string& socket) {
   return std::make_unique<ScriptedPlugin>(socket, script);
 }
 
-TEST_F(AppliedTest, ContainerThatIsMadeAnewWhileQrmdIsAwayGetsAllItsValuesAgain) {
+TEST_F(AppliedTest, ContainerRecreatedWhileQrmdIsNotRunningGetsAllItsValuesAgain) {
   Start();
   const auto plugin = QuotaPlugin(dir_ / "node/plugins/quota.sock");
   const PodSpec pod = {.name = "web",
@@ -122,7 +122,7 @@ TEST_F(AppliedTest, UpdateThatTimedOutAndWasTakenLateIsPutRightWhereCgroupsCanno
   EXPECT_TRUE(Await([&] { return Cpus("web") == "0-3"; }));
 }
 
-/// As kubelet tells of a pod of two containers.
+/// How kubelet reports a pod of two containers.
 std::string PodOfTwo(const PodSpec& spec) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.ParseFromString(PodMessage(spec.uid, spec.name, "0"));
@@ -135,7 +135,7 @@ std::string PodOfTwo(const PodSpec& spec) {
   return pod.SerializeAsString();
 }
 
-/// A plugin that keeps the state loop waiting: it answers no question for hints before it is let.
+/// A plugin that keeps the state loop waiting: it answers requests for hints only when released.
 class SlowPlugin {
  public:
   explicit SlowPlugin(const std::string& socket) {
@@ -164,7 +164,7 @@ class SlowPlugin {
   std::unique_ptr<ScriptedPlugin> plugin_;
 };
 
-TEST_F(AppliedTest, SidecarThatNobodyTouchedYetIsNoDrift) {
+TEST_F(AppliedTest, SidecarWithoutUpdatesIsNotDrift) {
   const std::string socket = dir_ / "pods-api.sock";
   ScriptedKubelet kubelet(socket);
   const PodSpec pod = {
@@ -177,20 +177,20 @@ TEST_F(AppliedTest, SidecarThatNobodyTouchedYetIsNoDrift) {
       Await([&] { return node_->HasFollowedKubelet() && node_->ListPlugins()->size() == 2; }));
   ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));  // places the helper, too
 
-  // A reconcile that began before qrmd hears of the helper ends after it.
+  // A reconcile that began before qrmd knows the helper ends after it.
   auto held = std::async(std::launch::async, [this] {
     return runtime_.RunPod(
         {.name = "slow", .uid = "slow", .labels = {{kRoleLabel, "slow"}}, .container = {}});
   });
   ASSERT_TRUE(Await([&] { return slow.waiting(); }));
-  // Either one begins now, or one was under way, which ends behind this admission as well.
+  // A reconcile begins now, or was under way and ends after this admission as well.
   Await([&] { return slow.reconciled(); }, std::chrono::seconds(2));
   PodSpec helper = pod;
   helper.container.name = "helper";
   const std::string cgroup = cgroups_ + MakeContainer(helper).linux().cgroups_path();
   fs::create_directories(cgroup);
   std::ofstream(cgroups_ + "/cgroup.controllers") << "cpuset";
-  std::ofstream(cgroup + "/cpuset.cpus") << "0-7";  // where a container starts that nobody places
+  std::ofstream(cgroup + "/cpuset.cpus") << "0-7";  // where an unpinned container starts
   std::ofstream(cgroup + "/cpuset.mems") << "0";
   ASSERT_TRUE(IsOk(runtime_.AddContainerUnseen("web", helper.container)));
   runtime_.Disconnect();
@@ -209,7 +209,7 @@ TEST_F(AppliedTest, SidecarThatNobodyTouchedYetIsNoDrift) {
   EXPECT_EQ(Reconcile().drift_repairs(), 0U);
   std::ostringstream log;
   log << std::ifstream(dir_ / "node/logs/qrmd.log").rdbuf();
-  EXPECT_THAT(log.str(), Not(HasSubstr("somebody else")));
+  EXPECT_THAT(log.str(), Not(HasSubstr("cpuset drift corrected")));
 }
 
 }  // namespace

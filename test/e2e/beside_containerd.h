@@ -1,5 +1,4 @@
-// A kubelet and a qrmd beside the containerd of scripts/containerd.sh, by what that tells its
-// tests.
+// A kubelet and a qrmd beside the containerd of scripts/containerd.sh.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 // kill -9 of qrmd, containerd and a plugin's process at random while pods come and go on a real
-// containerd: whenever all is up again, every container has what qrmd reports, nobody runs on
-// another's CPU, and pods are admitted. scripts/containerd.sh starts containerd and this program.
+// containerd. Whenever all is up again, every container has what qrmd reports, none runs on
+// another's exclusive CPU, and pods are admitted. scripts/containerd.sh starts containerd and this
+// program.
 //   qrm-chaos [--seconds=N] [--seed=N]
 #include <algorithm>
 #include <chrono>
@@ -42,7 +43,7 @@ constexpr std::size_t kPlugins = 2;  // memory inside qrmd, cpu in a process
 /// A pod whose removal the runtime kept to itself is found by the next list.
 constexpr std::chrono::seconds kSoonFree{15};
 
-/// The first CPU is for those who share; owners get the others, one each.
+/// The first CPU is for pods that share; owners get one exclusive CPU each.
 class Chaos {
  public:
   explicit Chaos(uint32_t seed)
@@ -53,14 +54,14 @@ class Chaos {
     QRM_RETURN_IF_ERROR(node_.Start(1));
     return StartPlugin();
   }
-  /// Faults, pods that come and go beside them, and what must hold when all is up again.
+  /// Faults, pods that come and go beside them, and the checks when all is up again.
   Status Round();
   Status Stop() {
     QRM_RETURN_IF_ERROR(kubelet_.RemovePodsBut({}));
     return node_.Stop();
   }
   std::string Summary() const;
-  /// What qrmd said last.
+  /// The end of qrmd's log.
   std::string LogEnd() const;
 
  private:
@@ -139,9 +140,9 @@ void Chaos::ArmKiller() {
   killers_.push_back(std::make_unique<Killer>(pid, after));
 }
 
-/// Starts what was killed, and has kubelet take away what it knows nothing of.
+/// Starts what was killed, and has kubelet remove pods that it does not know.
 Status Chaos::Repair() {
-  killers_.clear();  // those that did not strike yet are called off
+  killers_.clear();  // pending kills are called off
   if (!Await([this] { return kubelet_.ListContainers().ok(); }, std::chrono::seconds(30))) {
     return Errorf(StatusCode::kUnavailable, "containerd does not answer; see containerd.log");
   }
@@ -160,7 +161,7 @@ Status Chaos::Repair() {
   return kubelet_.RemovePodsBut(uids);
 }
 
-/// What fails is left as it is: kubelet would try again.
+/// Failures are ignored: kubelet would try again.
 void Chaos::Disturbed() {
   for (int acts = 4 + Draw(8); acts > 0; --acts) {
     const int what = Draw(10);
@@ -173,12 +174,12 @@ void Chaos::Disturbed() {
   }
 }
 
-/// A containerd that was killed finds parts of its own files, and is asked again as kubelet does.
+/// A containerd that was killed finds some of its former files, and is asked again as kubelet does.
 bool IsOfQrmd(const Status& refusal) {
   return MessageOf(refusal).find("cannot admit") != std::string::npos;
 }
 
-/// When all is up, who shares is admitted at once, and who is to own a CPU that is free soon.
+/// When all is up, a shared pod is admitted at once, and a pod with an exclusive CPU soon.
 Status Chaos::Undisturbed() {
   while (pods_.size() > kMostPods / 2) {
     QRM_RETURN_IF_ERROR(Remove());
@@ -190,7 +191,7 @@ Status Chaos::Undisturbed() {
         return shared.ok() || IsOfQrmd(shared);
       },
       kSoonFree);
-  QRM_RETURN_IF_ERROR(Annotate(shared, "asks nothing special and was refused"));
+  QRM_RETURN_IF_ERROR(Annotate(shared, "asks nothing special and was rejected"));
   Status admitted;
   Await(
       [&] {
@@ -198,7 +199,7 @@ Status Chaos::Undisturbed() {
         return admitted.ok();
       },
       kSoonFree);
-  return Annotate(admitted, "was refused although CPUs are free");
+  return Annotate(admitted, "was rejected although CPUs are free");
 }
 
 Status Chaos::Add(Wants wants) {
@@ -224,7 +225,7 @@ std::map<std::string, Chaos::Pod>::iterator Chaos::DrawPod() {
   return std::next(pods_.begin(), Draw(static_cast<int>(pods_.size())));
 }
 
-// Where the runtime does not do it now, kubelet does it when all is up again.
+// If the runtime does not do it now, kubelet does it when all is up again.
 Status Chaos::Remove() {
   if (pods_.empty()) {
     return OkStatus();
@@ -235,7 +236,7 @@ Status Chaos::Remove() {
   return kubelet_.RemovePod(removed);
 }
 
-// Its container is made anew, or its sandbox too. A pod of which half is made is given up.
+// Recreates its container, or its sandbox too. A pod that was created halfway is given up.
 Status Chaos::Replace() {
   if (pods_.empty()) {
     return OkStatus();
@@ -298,7 +299,7 @@ Status Chaos::ExpectOwners() {
   return OkStatus();
 }
 
-/// Nothing is on record but the pods that there are.
+/// Only existing pods are on record.
 Status Chaos::ExpectRecords() {
   QRM_ASSIGN_OR_RETURN(const v1::ListPodsResponse records, node_.ListPods());
   for (const v1::Pod& pod : records.pods()) {
@@ -374,7 +375,7 @@ int main(int argc, char** argv) {
   int seconds = 30;
   uint32_t seed = 1;
   app.add_option("--seconds", seconds, "how long");
-  app.add_option("--seed", seed, "whom, when, and which pods");
+  app.add_option("--seed", seed, "of the random pods, kills and times");
   CLI11_PARSE(app, argc, argv);
   if (std::getenv("QRM_CRI_SOCKET") == nullptr) {
     std::cerr << "qrm-chaos: no containerd; run this through scripts/chaos.sh\n";

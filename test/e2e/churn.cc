@@ -1,4 +1,4 @@
-// Runs the clients on threads of their own.
+// Runs the clients on separate threads.
 #include "test/e2e/churn.h"
 
 #include <chrono>

@@ -12,8 +12,8 @@
 
 namespace qrm::test {
 
-/// Each client makes one pod after the other and takes every second one away again; what fails, as
-/// while the runtime is restarted, is left as it is.
+/// Each client makes one pod after another and removes every second one again. Failures, as while
+/// the runtime restarts, are ignored.
 class Churn {
  public:
   /// `spec` makes the pod of a number that is never repeated.
@@ -23,7 +23,7 @@ class Churn {
   Churn(const Churn&) = delete;
   Churn& operator=(const Churn&) = delete;
 
-  /// Ends after what is under way.
+  /// Ends after the present step.
   void Stop();
   /// Pods that were made.
   int made() const { return made_; }

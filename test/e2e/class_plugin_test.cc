@@ -1,5 +1,5 @@
-// A type of classes that is a process of its own (plugins/examples/open_files), through a real
-// qrmd: with real processes as containers of a runtime that is played.
+// A type of classes in a separate process (plugins/examples/open_files), through a real qrmd: real
+// processes are the containers of a simulated runtime.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -101,7 +101,7 @@ TEST_F(ClassPluginTest, AContainerHasTheClassOfAPluginAndKeepsIt) {
   EXPECT_TRUE(Gets(exec, 4096));
 }
 
-TEST_F(ClassPluginTest, ATypeWhosePluginIsAwayRefusesWhoAsksUntilItIsThere) {
+TEST_F(ClassPluginTest, ATypeWhosePluginIsNotRunningRejectsPodsUntilItRegisters) {
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("few"))),
               AllOf(HasSubstr("asks for open-files.example.com class few"),
                     HasSubstr("no plugin has registered as open-files.example.com; start it")));
@@ -109,7 +109,7 @@ TEST_F(ClassPluginTest, ATypeWhosePluginIsAwayRefusesWhoAsksUntilItIsThere) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("few"))));
 }
 
-TEST_F(ClassPluginTest, WhoHasAClassKeepsItWhileThePluginIsAway) {
+TEST_F(ClassPluginTest, AContainerKeepsItsClassWhileThePluginIsNotRunning) {
   StartPlugin();
   const pid_t process = container_->Run(Idle);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("few"))));

@@ -1,5 +1,5 @@
-// How many have a class of limited capacity, whoever races for it and whenever qrmd dies, on a
-// simulated runtime.
+// How many containers have a class of limited capacity, while pods race for it and qrmd is killed,
+// on a simulated runtime.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -36,7 +36,7 @@ PodSpec Pod(int number) {
           .container = {.name = "main"}};
 }
 
-/// Runs each of `pods` once, in a thread of its own, as kubelet does. While qrmd is away they run
+/// Runs each of `pods` once, in its thread, as kubelet does. While qrmd is not running they run
 /// without its answer.
 class Race {
  public:
@@ -112,7 +112,7 @@ class ClassRaceTest : public testing::Test {
   void RemovePods(const std::set<std::string>& kept) {
     for (int pod = 0; pod < kPods; ++pod) {
       if (!kept.contains(Pod(pod).name)) {
-        runtime_.RemovePod(Pod(pod).name).IgnoreError();  // of those that run
+        runtime_.RemovePod(Pod(pod).name).IgnoreError();  // if it runs
       }
     }
   }
@@ -147,7 +147,7 @@ TEST_F(ClassRaceTest, NeverMoreHaveAClassThanItsCapacityThoughQrmdIsKilled) {
   }
 }
 
-TEST_F(ClassRaceTest, APlaceThatIsFreedIsTakenByExactlyOne) {
+TEST_F(ClassRaceTest, AFreedPlaceInAClassIsTakenByExactlyOneContainer) {
   EXPECT_EQ(Race(runtime_, {0, 1, 2, 3, 4}).Finish(), static_cast<int>(kCapacity));
   const std::set<std::string> before = Holders();
   ASSERT_EQ(before.size(), kCapacity);

@@ -188,7 +188,7 @@ TEST_F(ClassTest, AChangeOfClassReachesAWriterUnderWay) {
   std::cout << "24 MiB: " << Seconds(writes.back()) << " s with a change after 2 s; at most "
             << MostInOneSecond(writes) << " MiB in a second\n";
   EXPECT_NEAR(Seconds(writes.back()), 4.0, 0.5);
-  // The kernel lets 8.75 MiB through in some second of a writer that has 8 MiB/s from its start.
+  // In some seconds the kernel lets 8.75 MiB through for a writer with 8 MiB/s from its start.
   EXPECT_LE(MostInOneSecond(writes), 8.0 * 1.1);
 }
 
@@ -207,7 +207,7 @@ TEST_F(ClassTest, ALimitThatWasClearedWhileQrmdWasDeadIsBackAfterItsStart) {
   EXPECT_NEAR(Seconds(writes.back()), 2.0, 0.3);
 }
 
-TEST_F(ClassTest, ALimitThatSomebodyClearsIsPutBackAndCounted) {
+TEST_F(ClassTest, ALimitThatAnotherProcessClearsIsPutBackAndCounted) {
   const auto pod = Run("web", "slow");
   ASSERT_TRUE(IsOk(pod.status()));
   std::ofstream(DirectoryOf(*pod) + "/" + kWriteBps) << disk_->id() << " 0";
@@ -218,7 +218,7 @@ TEST_F(ClassTest, ALimitThatSomebodyClearsIsPutBackAndCounted) {
   }));
 }
 
-TEST_F(ClassTest, RefusesAClassWithTheOnesThatTheNamespaceMayUse) {
+TEST_F(ClassTest, RejectsAClassWithTheOnesThatTheNamespaceMayUse) {
   const Status refused = Run("web", "gold").status();
   EXPECT_THAT(MessageOf(refused),
               AllOf(HasSubstr("asks for blockio class gold"), HasSubstr("it may use slow")));
@@ -271,13 +271,13 @@ TEST_F(ClassTest, BurstIsAPartOfTheQuotaAndFollowsIt) {
       << CpuFile(*pod, "cpu.cfs_burst_us");
 }
 
-TEST_F(ClassTest, AKnobOfTheOtherCgroupVersionRefusesWhoAsksForIt) {
+TEST_F(ClassTest, AKnobOfTheOtherCgroupVersionRejectsContainersThatAskForIt) {
   EXPECT_THAT(MessageOf(RunWith("web", {{"memory", "next"}}).status()),
               AllOf(HasSubstr("asks for memory class next"), HasSubstr("no memory.high"),
                     HasSubstr("it may use low")));
 }
 
-TEST_F(ClassTest, ATypeThatCannotChangeRefusesAChange) {
+TEST_F(ClassTest, ATypeThatCannotChangeRejectsAChange) {
   ASSERT_TRUE(IsOk(RunWith("web", {{"oom", "first"}}).status()));
   EXPECT_THAT(MessageOf(node_.Qrmctl({"class", "set", "web", "main", "oom="}).status()),
               HasSubstr("oom cannot change while a container runs"));

@@ -1,4 +1,4 @@
-// What a compute driver gives, in the kernel before a program's first instruction: beside a real
+// A compute driver's CPUs are in the kernel before a program's first instruction: beside a real
 // containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <csignal>
@@ -41,7 +41,7 @@ std::string AllowedCpus(pid_t pid) {
   return "";
 }
 
-// This machine's first two CPUs; the driver gives the last of those that it may.
+// This machine's first two CPUs; the driver gives the last CPU that it is offered.
 class ComputeContainerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -87,7 +87,7 @@ class ComputeContainerTest : public testing::Test {
                                                std::move(script));
     ASSERT_TRUE(IsOk(node_.WaitForPlugins(2)));
   }
-  /// What the program has said once it knows its CPUs.
+  /// The program's output once it knows its CPUs.
   std::vector<std::string> LogOf(const RunningPod& pod) {
     std::vector<std::string> lines;
     EXPECT_TRUE(Await([&] {
@@ -156,20 +156,20 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
   EXPECT_THAT(log, Contains("env GIVEN=by the driver"));
   EXPECT_THAT(log, Contains(StartsWith("cpus 1 mems 0 ")));
   const MutexLock lock(mutex_);
-  EXPECT_EQ(others_before_start_, "0") << "while the driver was told of the start";
+  EXPECT_EQ(others_before_start_, "0") << "while the driver was notified of the start";
   EXPECT_EQ(AllowedCpus(shared_pid_), "0");
   EXPECT_TRUE(std::filesystem::exists("/sys/fs/cgroup/cpuset" + cgroup_) ||
               std::filesystem::exists("/sys/fs/cgroup" + cgroup_))
       << cgroup_;
 }
 
-TEST_F(ComputeContainerTest, AContainerRunsInThePoolBesideTheCpuOfItsOwn) {
+TEST_F(ComputeContainerTest, AContainerRunsInThePoolBesideTheExclusiveCpu) {
   const auto web = RunOnDriver("web", "scripted", "shares");
   ASSERT_TRUE(IsOk(web.status()));
   EXPECT_THAT(LogOf(*web), Contains(StartsWith("cpus 0-1 mems 0 ")));
   const auto shared = RunShared();
   ASSERT_TRUE(IsOk(shared.status()));
-  EXPECT_EQ(AllowedCpus(PidOf(*shared)), "0") << "the other CPU is the first one's own";
+  EXPECT_EQ(AllowedCpus(PidOf(*shared)), "0") << "the other CPU is exclusive";
   EXPECT_THAT(node_.Qrmctl({"pods"}).value_or(""), testing::HasSubstr("1* +0"));
 }
 
@@ -218,7 +218,7 @@ TEST_F(ComputeContainerTest, OthersReturnWhenThePodIsGone) {
   EXPECT_THAT(driver_->calls(), Contains(StartsWith("remove main ")));
 }
 
-// A new instance runs before the old one is removed, as after a kubelet that was away.
+// A new instance runs before the old one is removed, as after a restart of kubelet.
 TEST_F(ComputeContainerTest, TwentyRestartsInPlaceKeepTheCpusAndAnOldInstancesEndChangesNothing) {
   auto web = RunOnDriver("restarted");
   ASSERT_TRUE(IsOk(web.status()));
@@ -250,7 +250,8 @@ TEST_F(ComputeContainerTest, ADriverInPythonPlacesAContainerBeforeItsFirstInstru
   EXPECT_THAT(log, Contains("env PYTHON_CPUS=0"));
   EXPECT_THAT(log, Contains(StartsWith("cpus 0 mems 0 ")));
   ASSERT_TRUE(IsOk(kubelet_.RemovePod(*web)));
-  EXPECT_TRUE(Await([&] { return AllowedCpus(PidOf(*shared)) == "0-1"; })) << "it was told";
+  EXPECT_TRUE(Await([&] { return AllowedCpus(PidOf(*shared)) == "0-1"; }))
+      << "the container was updated";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Compute drivers through a real qrmd, on a simulated runtime: one that answers as it should, one
-// that is away or dies.
+// Compute drivers through a real qrmd, on a simulated runtime: drivers that answer correctly, are
+// not running or die.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -40,7 +40,7 @@ TEST_F(ComputeDriverTest, AContainerGetsWhatItsDriverGivesAndOthersKeepOff) {
   EXPECT_THAT(driver->calls(), Contains(StartsWith("add container0 ")));
 }
 
-TEST_F(ComputeDriverTest, ADriverIsOfferedWhatNobodyHasAndToldOfThePod) {
+TEST_F(ComputeDriverTest, ADriverIsOfferedFreeCpusAndNotifiedOfThePod) {
   AdmitRequest asked;
   StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
     asked = request;
@@ -85,7 +85,8 @@ TEST_F(ComputeDriverTest, CpusStayWithheldUntilTheDriverTakesTheRemoval) {
   EXPECT_TRUE(Await([&] { return State().find("uid-web") == std::string::npos; }));
 }
 
-TEST_F(ComputeDriverTest, OnlyItsOwnPodsAreRefusedWhileADriverIsAwayAndTheyStartWhenItReturns) {
+TEST_F(ComputeDriverTest,
+       OnlyPodsOfADriverAreRejectedWhileItIsNotRunningAndTheyStartWhenItReturns) {
   EXPECT_THAT(Refusal(DriverPod("web", 1)),
               HasSubstr("compute driver scripted is not registered (annotation "
                         "cci.qrm.io/driver=scripted asks for it); start it"));
@@ -165,7 +166,7 @@ TEST_F(ComputeDriverTest, ADriverOnTheSdkKeepsItsGrantsThroughKills) {
 }
 
 // The node's machine has no thread siblings; the driver's own description of it has.
-TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndTellsWhatItCannot) {
+TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndReportsWhatItCannot) {
   std::ofstream(dir() / "cci.yaml") << "policies: {quiet: {cores: '*2', attributes: numa=1}}\n";
   auto process =
       Process::Start({bin() + "/qrm-cci-driver", "--plugins-registry-dir", dir() / "node/plugins",
@@ -233,7 +234,7 @@ TEST_F(ComputeDriverTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMea
   process->Kill();
   ASSERT_TRUE(Await([&] { return !IsLive("cci.qrm.io/attributes"); }));
   ASSERT_TRUE(IsOk(runtime.RemovePod("quiet")));
-  EXPECT_EQ(read(latency), "n/a") << "nobody is there to restore it";
+  EXPECT_EQ(read(latency), "n/a") << "no process restores it";
   process = start();
   EXPECT_TRUE(Await([&] {
     return read(latency) + read(irq) + read("proc/irq/default_smp_affinity") == "00-7ff";

@@ -31,7 +31,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Pins every container to CPU 1, or refuses it when its role says so.
+/// Pins every container to CPU 1, or rejects it when its role says so.
 class PinToOne final : public RuntimeEvents {
  public:
   std::vector<std::string> log() const {
@@ -173,7 +173,7 @@ TEST_F(ContainerdTest, ContainerIsPinnedBeforeItsFirstInstruction) {
   EXPECT_THAT(events_.log(), Contains("stopped c-pinned"));
 }
 
-TEST_F(ContainerdTest, RefusalReachesTheCallerAndLeavesThePluginAttached) {
+TEST_F(ContainerdTest, RejectionReachesTheCallerAndLeavesThePluginAttached) {
   test::PodSpec spec = Pod("refused");
   spec.labels["refuse"] = "yes";
   const StatusOr<test::RunningPod> pod = kubelet_.RunPod(spec);

@@ -1,4 +1,5 @@
-// The main job on real containers: pods made through CRI, placed, placed anew and reported.
+// The main job on real containers: pods that are created through CRI, placed, placed again and
+// reported.
 #pragma once
 
 #include <chrono>

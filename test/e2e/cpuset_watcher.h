@@ -13,7 +13,7 @@
 
 namespace qrm::test {
 
-/// Below which directory the cgroups of containers are that run with the cgroup parent `parent`.
+/// The directory of cgroups of containers with the cgroup parent `parent`.
 std::filesystem::path CpusetsBelow(const std::string& parent);
 
 /// Reads the cpusets of containers below a directory, once a millisecond.
@@ -31,7 +31,7 @@ class CpusetWatcher {
   CpusetWatcher& operator=(const CpusetWatcher&) = delete;
   ~CpusetWatcher();
 
-  /// What was seen until now is complete then.
+  /// The result until now is complete after it.
   void Stop();
   // After Stop.
   int looks_at_owner() const { return looks_at_owner_; }

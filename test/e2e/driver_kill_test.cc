@@ -22,7 +22,7 @@ namespace {
 
 class DriverKillTest : public testing::Test, protected DriverNode {
  protected:
-  /// While it lives, programs that are started die at that write of their own; none at -1.
+  /// While it exists, programs that are started die at that write of their own; none at -1.
   class Death {
    public:
     Death(const std::string& bin, int write) {
@@ -44,7 +44,7 @@ class DriverKillTest : public testing::Test, protected DriverNode {
   bool NobodyHasAnything() {
     return Await([&] { return State().find("uid-") == std::string::npos; });
   }
-  /// The driver can give all CPUs but the one that the pool keeps, and then all are the pool's.
+  /// The driver can give all CPUs except the one that the pool keeps, and then all are the pool's.
   void ExpectAllFree(const std::string& driver_name) {
     ASSERT_TRUE(NobodyHasAnything()) << State();
     ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("four", 4, driver_name))));
@@ -68,7 +68,7 @@ class DriverKillTest : public testing::Test, protected DriverNode {
   }
 };
 
-TEST_F(DriverKillTest, ARunningContainerIsToldAgainWhenItsStartMayHaveBeenMissed) {
+TEST_F(DriverKillTest, ARunningContainerIsReportedAgainWhenItsStartMayHaveBeenMissed) {
   StartDriver(GiveLast);
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
   const std::string add = driver->calls().back();
@@ -78,10 +78,10 @@ TEST_F(DriverKillTest, ARunningContainerIsToldAgainWhenItsStartMayHaveBeenMissed
     return std::count(calls.begin(), calls.end(), add);
   };
   RestartDaemon();
-  EXPECT_TRUE(Await([&] { return times_told() >= 2; })) << "qrmd was away";
+  EXPECT_TRUE(Await([&] { return times_told() >= 2; })) << "qrmd was not running";
   StopDriver();
   StartDriver(GiveLast);
-  EXPECT_TRUE(Await([&] { return times_told() == 1; })) << "the driver was away";
+  EXPECT_TRUE(Await([&] { return times_told() == 1; })) << "the driver was not running";
 }
 
 class CallTest : public DriverKillTest, public testing::WithParamInterface<const char*> {};
@@ -130,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Each, CallTest, testing::Values("admit", "add", "remove
 
 TEST_F(DriverKillTest, OfTheDaemonAtAnyOfItsWritesGivesEachCpuToOneAndLosesNone) {
   constexpr int kWrites = 20;  // a start takes 8, an admission 6, a removal about as many
-  // A commit takes two, one after the other: one of them is met, however many the start took.
+  // A commit takes two writes, one after the other: the kill meets one of them, however many writes
+  // the start took.
   const int step = std::getenv("QRM_DRIVER_KILLS") != nullptr ? 1 : 2;
   StartDriver(GiveLast);
   int died_at_work = 0;
@@ -148,7 +149,7 @@ TEST_F(DriverKillTest, OfTheDaemonAtAnyOfItsWritesGivesEachCpuToOneAndLosesNone)
     }
     if (started && !runs) {
       ++died_at_work;
-      ASSERT_TRUE(Await([&] { return !node().DaemonRuns(); })) << "it refused";
+      ASSERT_TRUE(Await([&] { return !node().DaemonRuns(); })) << "it rejected the pod";
     }
     ASSERT_NO_FATAL_FAILURE(RestartDaemon());
     if (runs && !ends_before) {

@@ -31,8 +31,8 @@ using cci::v1alpha1::AdmitResponse;
 
 inline constexpr char kScriptedDriver[] = "cci.qrm.io/scripted";
 
-// Eight CPUs on two nodes, of which 0 is reserved; everybody may ask for the drivers, and pods in
-// namespace "soft" do without when theirs is missing.
+// Eight CPUs on two nodes, with CPU 0 reserved. Every pod may ask for the drivers, and pods in
+// namespace "soft" start without a driver that is missing.
 inline constexpr char kDriverConfig[] =
     "machine: \"synthetic:package:2 [numa] core:4 pu:1\"\n"
     "topology-policy: single-numa-node\n"
@@ -68,7 +68,7 @@ inline std::string Deterministic(const google::protobuf::Message& message) {
   return bytes;
 }
 
-/// A node whose driver answers what `admit` says.
+/// A node whose driver answers by `admit`.
 class DriverNode {
  public:
   using Admit = std::function<Status(const AdmitRequest&, AdmitResponse&)>;
@@ -119,7 +119,7 @@ class DriverNode {
            });
   }
   std::string Plugins() const { return node_->Qrmctl({"plugins"}).value_or(""); }
-  /// All that is recorded, and the pools, which tell what the cpu plugin withholds.
+  /// All records, and the pools, which show what the cpu plugin withholds.
   std::string State() const {
     const auto pods = node_->ListPods();
     return (pods.ok() ? Deterministic(*pods) : MessageOf(pods.status())) +

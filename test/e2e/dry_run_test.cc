@@ -1,4 +1,4 @@
-// A dry run beside the real admission: it says the same, and nobody notices that it was there.
+// A dry run beside the real admission: it says the same and leaves no trace.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -54,7 +54,7 @@ std::string Manifest(const PodSpec& pod, const std::vector<std::string>& sidecar
       .dump(2);
 }
 
-/// The same as kubelet tells it.
+/// The same as kubelet reports it.
 std::string KubeletsWord(const PodSpec& spec, const std::vector<std::string>& sidecars) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.ParseFromString(
@@ -91,7 +91,7 @@ class DryRunTest : public testing::Test {
     std::ofstream(manifest_) << manifest;
     return node_->Qrmctl({"admit", "--dry-run", "-f", manifest_, "-o", format});
   }
-  /// What was decided about the pod's container, by a dry run or by `explain`.
+  /// The decision about the pod's container, by a dry run or by `explain`.
   static Json DecisionIn(const StatusOr<std::string>& output) {
     EXPECT_TRUE(output.ok()) << output.status();
     const Json document = Json::parse(output.value_or("{}"), nullptr, false);
@@ -107,7 +107,7 @@ class DryRunTest : public testing::Test {
     const uint64_t before = runs();
     EXPECT_TRUE(Await([&] { return runs() >= before + 3; }));
   }
-  /// All that qrmd and the plugins have on disk, by file, and what they tell.
+  /// The files of qrmd and the plugins, and their answers.
   std::map<std::string, std::string> EverythingKept() {
     std::map<std::string, std::string> kept;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(work_dir_ + "/state")) {
@@ -149,14 +149,14 @@ TEST_F(DryRunTest, SaysWhatTheAdmissionThatFollowsDecides) {
   }
 }
 
-TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletTellsSpecs) {
+TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletReportsSpecs) {
   ScriptedKubelet kubelet(kubelet_socket_);
   const PodSpec pod = Pod("pod1", "storage-service", 20, 40);
   kubelet.Put(pod.uid, KubeletsWord(pod, {"logger"}));
   StatusOr<std::string> dry;
   ASSERT_TRUE(Await([&] {
     dry = DryRun(Manifest(pod, {"logger"}));
-    return dry.ok() && dry->find("kubelet does not tell") == std::string::npos;
+    return dry.ok() && dry->find("kubelet does not report pod specs") == std::string::npos;
   })) << dry.status();
   std::cout << *dry;
   EXPECT_THAT(*dry, AllOf(HasSubstr("container container0: would be admitted\n  Placed together "

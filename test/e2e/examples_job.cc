@@ -42,7 +42,7 @@ class Example {
   Node& node() { return *node_; }
   SimulatedRuntime& runtime() { return *runtime_; }
 
-  /// qrmd, and the three plugins as processes; both ways to register are to be seen.
+  /// qrmd, and the three plugins as processes; registered in both ways.
   Status Start() {
     QRM_RETURN_IF_ERROR(node_->Start(0));
     QRM_RETURN_IF_ERROR(StartPlugin("cpu", "cpu", RegisterBy::kDirectory));

@@ -15,7 +15,7 @@ struct ExamplesOptions {
   std::string reconcile_period = "3s";
 };
 
-/// Prints what every pod is run with. Errors: the first difference from what the proposal says.
+/// Prints the values of every pod. Errors: the first difference from the proposal.
 Status PlayExamples(const ExamplesOptions& options);
 
 }  // namespace qrm::test

@@ -1,4 +1,4 @@
-// What `qrmctl explain` tells of a pod whose containers were placed together.
+// What `qrmctl explain` shows of a pod whose containers were placed together.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -37,7 +37,7 @@ class PodOfTwo {
   const PodSpec& spec() const { return spec_; }
   const ContainerSpec& helper() const { return helper_; }
 
-  /// As kubelet tells of it.
+  /// How kubelet reports the pod.
   std::string KubeletsWord() const {
     ::k8s::io::api::core::v1::Pod pod;
     pod.ParseFromString(PodMessage(spec_.uid, spec_.name, "0"));
@@ -80,7 +80,7 @@ class ExplainWholePodTest : public testing::Test {
     ASSERT_TRUE(Await([&] { return node_->HasFollowedKubelet(); }));
   }
 
-  /// A refusal is remembered after it has been told.
+  /// A rejection is recorded after it has been answered.
   std::string Explain(const std::string& pod) {
     StatusOr<std::string> text = std::string();
     EXPECT_TRUE(Await([&] {
@@ -98,7 +98,7 @@ class ExplainWholePodTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(ExplainWholePodTest, AdmittedPodIsToldByContainerWithItsOneMerge) {
+TEST_F(ExplainWholePodTest, AdmittedPodIsReportedByContainerWithItsOneMerge) {
   const PodOfTwo pod("pod1", 12, 6);
   kubelet_.Put(pod.spec().uid, pod.KubeletsWord());
   ASSERT_TRUE(IsOk(runtime_.RunPod(pod.spec())));
@@ -114,7 +114,7 @@ TEST_F(ExplainWholePodTest, AdmittedPodIsToldByContainerWithItsOneMerge) {
   EXPECT_THAT(told.substr(0, helper), HasSubstr("  Applied last\n"));
 }
 
-TEST_F(ExplainWholePodTest, RejectedPodIsToldAsAWholeWithWhatItsContainersNeedTogether) {
+TEST_F(ExplainWholePodTest, RejectedPodIsReportedAsAWholeWithWhatItsContainersNeedTogether) {
   const PodOfTwo pod("pod2", 30, 20);  // each fits a NUMA node; both do not
   kubelet_.Put(pod.spec().uid, pod.KubeletsWord());
   ASSERT_FALSE(runtime_.RunPod(pod.spec()).ok());

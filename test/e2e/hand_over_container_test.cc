@@ -1,6 +1,6 @@
-// CPUs that change their owner, by what the kernel's cpusets say all the time: nobody else has them
-// from the moment on in which their new owner's cgroup is there.
-// Beside a real containerd; scripts/containerd.sh starts it and this test.
+// CPUs that change their owner, checked by the kernel's cpusets all the time: no other container
+// has them once their new owner's cgroup exists. Beside a real containerd; scripts/containerd.sh
+// starts it and this test.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -35,10 +35,10 @@ class HandOverContainerTest : public testing::Test {
   Node node_{QrmdBesideContainerd("hand-over", {.builtin_plugins = "cpu"})};
 };
 
-// So many that the runtime needs longer for their updates than for making the owner.
+// So many that the runtime needs longer for their updates than for creating the owner.
 constexpr int kShared = 32;
 
-TEST_F(HandOverContainerTest, NobodyElseHasTheCpusOfAContainerFromItsCreationOn) {
+TEST_F(HandOverContainerTest, AContainersCpusAreExclusiveFromItsCreationOn) {
   std::vector<std::string> shared;
   for (int i = 0; i < kShared; ++i) {
     const std::string name = fmt::format("shared{}", i);

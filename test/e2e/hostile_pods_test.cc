@@ -1,4 +1,5 @@
-// Pods whose labels and annotations attack the node: it goes on placing others, and does not grow.
+// Pods whose labels and annotations attack the node: it continues to place others, and does not
+// grow.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -42,7 +43,7 @@ constexpr char kCpu[] = "katalyst.kubewharf.io/cpu_enhancement";
 constexpr char kMemory[] = "katalyst.kubewharf.io/memory_enhancement";
 constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kExclusive[] = R"({"numa_binding": "true", "numa_exclusive": "true"})";
-/// As much as Kubernetes takes in annotations.
+/// The size that Kubernetes accepts in annotations.
 constexpr std::size_t kMuch = 250'000;
 constexpr milliseconds kSoon{100};
 
@@ -93,7 +94,7 @@ class HostilePodsTest : public testing::Test {
   std::string CpusOf(const std::string& pod) const {
     return runtime_.RunOptions(pod)["linux_container_resources"].value("cpusetCpus", "");
   }
-  /// A pod of somebody else comes, is placed and goes.
+  /// An ordinary pod of another tenant starts, is placed and ends.
   Status RunHonest() {
     const PodSpec pod = Pod("honest" + std::to_string(honest_++), {}, {.milli_cpus = 500});
     QRM_RETURN_IF_ERROR(runtime_.RunPod(pod));
@@ -104,14 +105,14 @@ class HostilePodsTest : public testing::Test {
     EXPECT_NE(CpusOf(pod.name), "");
     return runtime_.RemovePod(pod.name);
   }
-  /// From when to when each honest pod has waited for its place.
+  /// The times in which each honest pod waited for its admission.
   std::vector<std::pair<StallMeter::Time, StallMeter::Time>> TakeWaits() {
     const MutexLock lock(mutex_);
     return std::exchange(waits_, {});
   }
 
-  const TempDir dir_ = TempDir::InMemory();  // how long others sync their disks is not measured
-  // All are more patient than by default: how long pods wait is measured, also on a busy machine.
+  const TempDir dir_ = TempDir::InMemory();  // syncs of other disks are not measured
+  // All deadlines are longer than by default: the wait of pods is measured, also on a busy machine.
   SimulatedRuntime runtime_{dir_.path(), std::chrono::seconds(60)};
   Node node_;
   std::atomic<int> honest_ = 0;
@@ -121,7 +122,7 @@ class HostilePodsTest : public testing::Test {
   std::vector<std::pair<StallMeter::Time, StallMeter::Time>> waits_ QRM_GUARDED_BY(mutex_);
 };
 
-TEST_F(HostilePodsTest, AnAnnotationThatIsNestedDeeplyIsRefused) {
+TEST_F(HostilePodsTest, AnAnnotationThatIsNestedDeeplyIsRejected) {
   const std::string open(kMuch / 2, '[');
   const std::string nested = "{\"a\":" + open + std::string(kMuch / 2, ']') + "}";
   EXPECT_THAT(Refusal(Pod("nested", {{kCpu, nested}})),
@@ -164,7 +165,7 @@ TEST_F(HostilePodsTest, OnlyNamespacesThatMayTakeReservedCpusOrOptOut) {
               Not(HasSubstr("opt-out")));
 }
 
-TEST_F(HostilePodsTest, WhoOptedOutStaysOffTheCpusOfOthersAndTheReservedOnes) {
+TEST_F(HostilePodsTest, OptedOutPodsStayOffExclusiveAndReservedCpus) {
   PodSpec left_alone = Pod("agent", {{kSkip, "true"}}, {.milli_cpus = 100});
   left_alone.pod_namespace = "trusted";
   ASSERT_TRUE(IsOk(runtime_.RunPod(left_alone)));
@@ -221,12 +222,12 @@ TEST_F(HostilePodsTest, AnnotationsThatNoListNamesReachNoClientOfPodResources) {
   EXPECT_THAT(listed->DebugString(), Not(HasSubstr("secret\"")));
 }
 
-/// A node whose kubelet tells of owners and priority classes.
+/// A node whose kubelet reports owners and priority classes.
 class ForgedOwnerTest : public testing::Test {
  protected:
   ForgedOwnerTest() { std::ofstream(dir_ / "qrmd.yaml") << kConfig; }
 
-  /// A pod that says it is a DaemonSet's and critical, and asks for CPUs of its own.
+  /// A pod that claims to be a critical pod of a DaemonSet, and asks for exclusive CPUs.
   CpuSet CpusOfCritical(const std::string& pod_namespace) {
     const std::string name = "agent-of-" + pod_namespace;
     const PodSpec spec{.name = name,
@@ -318,10 +319,10 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
   static constexpr int kHonest = kAttackers * (kPods / kAttackers / kHonestEvery);
   static constexpr int kRounds = 3;
 
-  // In real time as those who attack it: what else the machine does is not measured.
+  // In real time as the attackers: other work of the machine is not measured.
   ManyHostilePodsTest() : HostilePodsTest("0") {}
 
-  /// How long each honest pod has waited, without the time in which the machine stood still.
+  /// The wait of each honest pod, without the time in which the machine was stalled.
   std::vector<milliseconds> Waited() {
     std::vector<milliseconds> waited;
     for (const auto& [begin, end] : TakeWaits()) {
@@ -331,8 +332,8 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
     return waited;
   }
 
-  /// Runs every fourth hostile pod from `first` on, as far as it is admitted, and beside the other
-  /// attackers now and then a pod of somebody else.
+  /// Runs every fourth hostile pod from `first` on, as far as it is admitted, and now and then an
+  /// honest pod.
   void Attack(int first) {
     std::deque<std::string> running;
     int made = 0;
@@ -353,7 +354,7 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
       EXPECT_TRUE(IsOk(runtime_.RemovePod(name)));
     }
   }
-  /// Runs all hostile pods, and what comes beside them.
+  /// Runs all hostile pods, and the honest pods beside them.
   void AttackAll() {
     std::vector<std::future<void>> attackers;
     attackers.reserve(kAttackers);
@@ -372,11 +373,10 @@ class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
   const StallMeter stalls_;
 };
 
-TEST_F(ManyHostilePodsTest, KeepNobodyWaitingAndFillNothing) {
+TEST_F(ManyHostilePodsTest, KeepNoPodWaitingAndFillNothing) {
   const Use before = Measure();
   std::vector<milliseconds> took;
-  // What an attack does to others it does each time; what the machine's other work does, it does
-  // not.
+  // An attack has its effect each time; the machine's other work does not.
   for (int round = 0; round < kRounds && (took.empty() || took.back() > kSoon); ++round) {
     AttackAll();
     took = Waited();

@@ -1,5 +1,5 @@
-// Probes, metrics and admissions beside those who hold connections to qrmd's ports and say nothing,
-// and those who begin a call on its sockets whose headers do not end.
+// Probes, metrics and admissions beside clients that hold connections to qrmd's ports without
+// sending, and clients whose headers on its sockets do not end.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -34,7 +34,7 @@ using testing::HasSubstr;
 constexpr int kIdle = 400;
 constexpr int kPods = 20;
 constexpr std::chrono::milliseconds kSoon{100};
-/// What kubelet gives a probe by default.
+/// Kubelet's default timeout of a probe.
 constexpr std::chrono::seconds kProbeTimeout{1};
 
 tcp::socket Connect(boost::asio::io_context& io, int port) {
@@ -45,8 +45,7 @@ tcp::socket Connect(boost::asio::io_context& io, int port) {
   return connection;
 }
 
-/// The status line and the rest of the answer to GET; nothing when it takes longer than a probe
-/// may.
+/// The status line and the rest of the answer to GET; empty when it takes longer than a probe may.
 std::string Get(int port, const std::string& path) {
   const auto begin = std::chrono::steady_clock::now();
   boost::asio::io_context io;
@@ -60,8 +59,8 @@ std::string Get(int port, const std::string& path) {
   return std::chrono::steady_clock::now() - begin < kProbeTimeout ? answer : std::string();
 }
 
-/// True when qrmd ends a connection to `socket` on which the headers of a call go on and on.
-/// Source: RFC 9113, 3.4 (preface), 4.1 (frames), 6.2 (HEADERS), 6.10 (CONTINUATION).
+/// True when qrmd ends a connection to `socket` on which the headers of a call do not end. Source:
+/// RFC 9113, 3.4 (preface), 4.1 (frames), 6.2 (HEADERS), 6.10 (CONTINUATION).
 bool CutsOffHeadersWithoutEnd(const std::string& socket) {
   using std::string_literals::operator""s;
   constexpr int kFrames = 4000;  // 64 MB
@@ -93,7 +92,7 @@ class IdleConnectionsTest : public testing::Test {
                               "\"0\"}}}}\n";
   }
 
-  /// Keeps `count` connections open to `port`, of which none says a word.
+  /// Keeps `count` idle connections open to `port`.
   void Hold(int port, int count) {
     held_.reserve(held_.size() + static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {

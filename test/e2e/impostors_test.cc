@@ -1,5 +1,5 @@
-// Those who play a plugin, kubelet or an administrator without being one: they get nothing, and
-// pods are placed as before.
+// Processes that pretend to be a plugin, kubelet or an administrator: they get nothing, and pods
+// are placed as before.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +45,7 @@ class ImpostorsTest : public testing::Test {
     kubelet_.SetToken(kToken);
   }
   void SetUp() override { ASSERT_TRUE(IsOk(node_.Start(1))); }
-  /// A plugin registers after those that came before it: then qrmd has seen these.
+  /// A plugin registers after the earlier sockets: then qrmd has seen these.
   void LetAnotherRegister() {
     honest_ = std::make_unique<ScriptedPlugin>(
         plugins_ + "/zz.sock", PluginScript{.identity = IdentityFor("example.com/honest")});
@@ -60,7 +60,7 @@ class ImpostorsTest : public testing::Test {
     }
     return names;
   }
-  /// The median of several, for others may keep the machine busy.
+  /// The median of several, since other work may keep the machine busy.
   void ExpectPodsAreAdmittedSoon() {
     int soon = 0;
     constexpr int kPods = 5;
@@ -73,7 +73,7 @@ class ImpostorsTest : public testing::Test {
     EXPECT_GT(soon, kPods / 2);
   }
 
-  /// A qrmctl that others can run, and the way to the socket.
+  /// A qrmctl that other users can run, and access to the socket's path.
   void LetOthersIn() const {
     ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
     ASSERT_EQ(::chmod((dir_ / "node").c_str(), 0755), 0);
@@ -82,7 +82,7 @@ class ImpostorsTest : public testing::Test {
         std::filesystem::canonical("/proc/self/exe").parent_path() / "qrmctl", qrmctl);
     ASSERT_EQ(::chmod(qrmctl.c_str(), 0755), 0);
   }
-  /// What it says when it fails for `user`; empty when it does not.
+  /// The error for `user`; empty when it succeeds.
   std::string QrmctlAs(int user, const std::vector<std::string>& words) const {
     const std::string id = std::to_string(user);
     std::vector<std::string> command = {"/usr/bin/setpriv", "--reuid=" + id, "--regid=" + id,
@@ -111,16 +111,16 @@ class ImpostorsTest : public testing::Test {
   std::unique_ptr<ScriptedPlugin> honest_;
 };
 
-TEST_F(ImpostorsTest, ALinkToASocketIsNoPlugin) {
+TEST_F(ImpostorsTest, ALinkToASocketIsNotAPlugin) {
   const ScriptedPlugin impostor(dir_ / "mine.sock", {.identity = IdentityFor("example.com/mine")});
   std::filesystem::create_symlink(dir_ / "mine.sock", plugins_ + "/mine.sock");
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
-  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "no client has asked it";
   ExpectPodsAreAdmittedSoon();
 }
 
-TEST_F(ImpostorsTest, ASocketInADirectoryThatEverybodyMayWriteIsNoPlugin) {
+TEST_F(ImpostorsTest, ASocketInAWorldWritableDirectoryIsNotAPlugin) {
   const std::string shared = plugins_ + "/shared";
   std::filesystem::create_directory(shared);
   ASSERT_EQ(::chmod(shared.c_str(), 0777), 0);
@@ -131,7 +131,7 @@ TEST_F(ImpostorsTest, ASocketInADirectoryThatEverybodyMayWriteIsNoPlugin) {
   ExpectPodsAreAdmittedSoon();
 }
 
-TEST_F(ImpostorsTest, ASocketInADirectoryThatAGroupMayWriteIsNoPlugin) {
+TEST_F(ImpostorsTest, ASocketInAGroupWritableDirectoryIsNotAPlugin) {
   const std::string shared = plugins_ + "/shared";
   std::filesystem::create_directory(shared);
   ASSERT_EQ(::chmod(shared.c_str(), 0770), 0);
@@ -139,11 +139,11 @@ TEST_F(ImpostorsTest, ASocketInADirectoryThatAGroupMayWriteIsNoPlugin) {
                                 {.identity = IdentityFor("example.com/mine")});
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
-  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "no client has asked it";
 }
 
-// Left there by who could write to the directory once.
-TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNoPlugin) {
+// Left by a user who could write to the directory once.
+TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNotAPlugin) {
   const std::string hidden = plugins_ + "/.mine.sock";
   const ScriptedPlugin impostor(hidden, {.identity = IdentityFor("example.com/mine")});
   if (::chown(hidden.c_str(), kAdministrator, static_cast<gid_t>(-1)) != 0) {
@@ -152,10 +152,10 @@ TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNoPlugin) {
   std::filesystem::rename(hidden, plugins_ + "/mine.sock");
   LetAnotherRegister();
   EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
-  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "no client has asked it";
 }
 
-TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNoPlugin) {
+TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNotAPlugin) {
   PluginScript script;
   script.identity = IdentityFor("example.com/mine");
   script.options = [](const auto&, auto&) { return Status(StatusCode::kUnimplemented, "what?"); };
@@ -167,7 +167,7 @@ TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNoPlugin) {
   ExpectPodsAreAdmittedSoon();
 }
 
-// Its certificate is its own, and nobody has told qrmd of it.
+// Its certificate is self-signed, and qrmd does not know it.
 TEST_F(ImpostorsTest, AnUnknownKubeletGetsNoToken) {
   ExpectPodsAreAdmittedSoon();
   EXPECT_TRUE(Await([this] {
@@ -180,7 +180,7 @@ TEST_F(ImpostorsTest, AnUnknownKubeletGetsNoToken) {
 
 TEST_F(ImpostorsTest, OnlyAdministratorsAreServedAtTheControlSocket) {
   if (::geteuid() != 0) {
-    GTEST_SKIP() << "only root can become somebody else";
+    GTEST_SKIP() << "only root can change the user";
   }
   ASSERT_NO_FATAL_FAILURE(LetOthersIn());
   EXPECT_EQ(QrmctlAs(kAdministrator, {"permissions"}), "");
@@ -190,7 +190,7 @@ TEST_F(ImpostorsTest, OnlyAdministratorsAreServedAtTheControlSocket) {
 
 TEST_F(ImpostorsTest, AdministratorsConfigureNothing) {
   if (::geteuid() != 0) {
-    GTEST_SKIP() << "only root can become somebody else";
+    GTEST_SKIP() << "only root can change the user";
   }
   ASSERT_NO_FATAL_FAILURE(LetOthersIn());
   std::ofstream(dir_ / "next.yaml") << "log-level: debug\n";

@@ -27,7 +27,7 @@ std::string LogName(const PodSpec& pod, const ContainerSpec& container, uint32_t
   return fmt::format("{}-{}-{}.log", pod.uid, container.name, attempt);
 }
 
-/// What kubelet calls a pod's cgroup where systemd makes it: "kubepods-burstable-poduid_1.slice".
+/// Kubelet's name of a pod's cgroup with the systemd driver: "kubepods-burstable-poduid_1.slice".
 std::string SliceOf(std::string path) {
   std::replace(path.begin(), path.end(), '-', '_');
   std::replace(path.begin(), path.end(), '/', '-');

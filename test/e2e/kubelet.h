@@ -1,5 +1,4 @@
-// kubelet's side of CRI: makes pods the way kubelet does, so that qrmd meets what it will meet on a
-// node.
+// kubelet's side of CRI: makes pods as kubelet does, so that qrmd gets the calls of a real node.
 #pragma once
 
 #include <chrono>
@@ -66,7 +65,7 @@ StringMap ContainerLabels(const PodSpec& pod);
 /// The pod's own labels and those that kubelet adds.
 StringMap SandboxLabels(const PodSpec& pod);
 
-/// Who makes the cgroups of containers: kubelet's and the runtime's must be the same.
+/// The driver of containers' cgroups: kubelet's and the runtime's must be the same.
 enum class CgroupDriver { kCgroupfs, kSystemd };
 
 /// Calls the runtime, and waits. Errors: the runtime's.
@@ -79,7 +78,7 @@ class Kubelet {
     CgroupDriver cgroup_driver = CgroupDriver::kCgroupfs;
     std::string log_directory;
     std::chrono::seconds timeout{20};
-    /// How long the runtime took for a call, such as "create container main of pod web".
+    /// The runtime's time for a call, such as "create container main of pod web".
     std::function<void(const std::string& call, std::chrono::nanoseconds took)> on_call =
         [](const std::string&, std::chrono::nanoseconds) {};
   };
@@ -89,25 +88,25 @@ class Kubelet {
   Kubelet(const Kubelet&) = delete;
   Kubelet& operator=(const Kubelet&) = delete;
 
-  /// Sandbox, container, start. A pod whose container is refused is taken away again.
+  /// Sandbox, container, start. A pod whose container is rejected is removed again.
   StatusOr<RunningPod> RunPod(const PodSpec& spec);
   Status RemovePod(const RunningPod& pod);
   /// Makes and starts one more container in the pod; returns its id.
   StatusOr<std::string> AddContainer(const RunningPod& pod, const ContainerSpec& container,
                                      uint32_t attempt = 0);
   Status RemoveContainer(const std::string& container_id);
-  /// A new container in place of the pod's own, as kubelet restarts one; here the new one runs
-  /// before the old one has ended.
+  /// A new container instead of the pod's present one, as kubelet restarts it; here the new one
+  /// runs before the old one has ended.
   Status RestartContainer(RunningPod& pod);
-  /// A new sandbox and container in place of the pod's, which are removed only then.
+  /// A new sandbox and container instead of the pod's present ones, which are removed only then.
   Status ReplaceSandbox(RunningPod& pod);
   /// Updates a container in place to `values`, and to `cpus` unless that is empty.
   Status Resize(const std::string& container_id, const CgroupValues& values,
                 const std::string& cpus = "");
   StatusOr<std::vector<ListedContainer>> ListContainers();
-  /// Takes away every pod that the runtime has. Errors: the last one.
+  /// Removes every pod that the runtime has. Errors: the latest one.
   Status RemoveAllPods() { return RemovePodsBut({}); }
-  /// But those of these UIDs.
+  /// Except pods of these UIDs.
   Status RemovePodsBut(const std::set<std::string>& uids);
   /// The runtime's verbose status of the container: "pid", "runtimeSpec" and more.
   StatusOr<nlohmann::json> Inspect(const std::string& container_id);

@@ -1,5 +1,5 @@
-// CPUs that a pool lends, by what containers get done: the owner's load has them within a second.
-// Beside a real containerd; scripts/containerd.sh starts it and this test.
+// CPUs that a pool lends, by the work of containers: the owner's load has them back within a
+// second. Beside a real containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -48,7 +48,7 @@ double CpuTimeOf(pid_t pid) {
   return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-/// What two processes got done in the same time, in CPUs.
+/// The work of two processes in the same time, in CPUs.
 struct Throughput {
   double batch = 0;
   double owner = 0;
@@ -81,7 +81,7 @@ class LendingContainerTest : public testing::Test {
     const auto info = kubelet_.Inspect(pod->container_id);
     return info.ok() ? (*info)["pid"].get<pid_t>() : 0;
   }
-  /// Gives BestEffort pods together the weight that kubelet gives them.
+  /// Gives all BestEffort pods together the weight that kubelet gives them.
   void WeighBestEffort() const {
     const std::string group = FromEnvironment("QRM_CGROUP_PARENT") + "/kubepods/besteffort/";
     for (const auto& [file, least] : {std::pair("/sys/fs/cgroup/cpu" + group + "cpu.shares", "2"),
@@ -110,7 +110,7 @@ class LendingContainerTest : public testing::Test {
   pid_t owner_ = 0;
 };
 
-TEST_F(LendingContainerTest, ABestEffortContainerGivesWayWithinASecondOfTheOwnersLoad) {
+TEST_F(LendingContainerTest, ABestEffortContainerYieldsWithinASecondOfTheOwnersLoad) {
   batch_ = Run("batch", 0);
   owner_ = Run("web", 1000);
   ASSERT_NE(batch_, 0);
@@ -129,11 +129,11 @@ TEST_F(LendingContainerTest, ABestEffortContainerGivesWayWithinASecondOfTheOwner
   RecordProperty("owner", fmt::format("{:.2f}", both.owner));
   EXPECT_GT(both.owner, 0.9) << "batch has " << both.batch;
   EXPECT_LT(both.batch, 1.1);
-  EXPECT_GT(both.batch, 0.8) << "its own CPU is its own";
+  EXPECT_GT(both.batch, 0.8) << "it keeps its CPU";
 
   ASSERT_EQ(::kill(owner_, SIGHUP), 0);
   EXPECT_TRUE(Await([&] { return Measure(std::chrono::milliseconds(300)).batch > 1.7; }))
-      << "what is idle again is not used";
+      << "idle CPUs are not used again";
 }
 
 }  // namespace

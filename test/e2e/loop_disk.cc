@@ -30,7 +30,7 @@ Status NoDisk(const std::string& what) {
                 std::generic_category().message(errno));
 }
 
-// Only what may run after a fork. Every write's time goes into `pipe`.
+// Only async-signal-safe calls, since it runs after a fork. Every write's time goes into `pipe`.
 [[noreturn]] void Write(const char* procs, const char* disk, std::size_t count, int pipe) {
   const int joined = ::open(procs, O_WRONLY);
   const int file = ::open(disk, O_WRONLY | O_DIRECT);
@@ -69,7 +69,7 @@ StatusOr<std::unique_ptr<LoopDisk>> LoopDisk::Make(const std::string& file, std:
   }
   const std::string path = fmt::format("/dev/loop{}", number);
   const auto id = gnu_dev_makedev(kLoopMajor, static_cast<unsigned>(number));
-  ::mknod(path.c_str(), S_IFBLK | 0600, id);  // where nobody else does
+  ::mknod(path.c_str(), S_IFBLK | 0600, id);  // where udev does not run
   const int disk = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   const int backing = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
   loop_config config{};

@@ -1,4 +1,4 @@
-// A block device of the test's own, and a writer whose speed can be measured.
+// A private block device, and a writer whose speed can be measured.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace qrm::test {
 /// A loop device over a file that is removed with it.
 class LoopDisk {
  public:
-  /// Errors: kFailedPrecondition where the machine gives none.
+  /// Errors: kFailedPrecondition where the machine has none.
   static StatusOr<std::unique_ptr<LoopDisk>> Make(const std::string& file, std::size_t mebibytes);
   ~LoopDisk();
   LoopDisk(const LoopDisk&) = delete;
@@ -38,17 +38,17 @@ class LoopDisk {
 /// A process in a cgroup of its own choice that writes to a disk past the page cache.
 class DiskWriter {
  public:
-  /// Begins to write so much from within the cgroup at `directory`.
+  /// Begins to write so many bytes from within the cgroup at `directory`.
   DiskWriter(const std::string& directory, const std::string& disk, std::size_t mebibytes);
   ~DiskWriter();
   DiskWriter(const DiskWriter&) = delete;
   DiskWriter& operator=(const DiskWriter&) = delete;
 
-  /// Waits until it has done so many of its writes. False when one failed before.
+  /// Waits until it has done so many of its writes. False when a write failed before.
   bool AwaitWrites(std::size_t count);
 
-  /// When each of its writes (kWriteBytes) was done, from its begin; waits for the last. Fewer than
-  /// asked for when one failed.
+  /// The time of each of its writes (kWriteBytes), from its start; waits for the last. Fewer than
+  /// requested when a write failed.
   std::vector<std::chrono::nanoseconds> Finish();
 
   static constexpr std::size_t kWriteBytes = 256 << 10;

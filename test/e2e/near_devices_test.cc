@@ -1,4 +1,4 @@
-// Instances of pools that are where the devices are which kubelet gave their pods.
+// Instances of pools near the devices that kubelet gave to their pods.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -33,7 +33,7 @@ plugins:
         place: {numa: one, near: ["nvidia.com/*"], threads: one-per-core, require: [near]}
 )";
 
-/// A pod that says of itself that its GPU is on node 0.
+/// A pod that claims in an annotation that its GPU is on node 0.
 PodSpec EnginePod(const std::string& name) {
   return {.name = name,
           .uid = "uid-" + name,

@@ -176,8 +176,8 @@ Status Node::Stop() {
   return first;
 }
 
-// Two runs end after it was asked for: one may have begun before, and triggers during a run are
-// served by the next.
+// Waits for the end of two runs: one may have begun before the request, and triggers during a run
+// are served by the next.
 Status Node::Reconcile() const {
   QRM_ASSIGN_OR_RETURN(const v1::GetStatusResponse before, GetStatus());
   for (uint64_t ended = 1; ended <= 2; ++ended) {

@@ -1,5 +1,4 @@
-// One node's qrm: the daemon, plugins in processes of their own, and the two sockets that others
-// ask.
+// The qrm of one node: the daemon, plugins in separate processes, and the two sockets for clients.
 #pragma once
 
 #include <chrono>
@@ -36,7 +35,7 @@ class Node {
     std::string reconcile_period = "3s";
     std::string metrics_address;     ///< empty: none; port 0: see metrics_port()
     std::string probe_address;       ///< empty: none; port 0: see probe_port()
-    std::string mode = "nri";        ///< how it comes to know of containers, or "observer"
+    std::string mode = "nri";        ///< how it learns of containers; or "observer"
     std::vector<std::string> flags;  ///< more of qrmd's, such as "--observer-grace=1s"
   };
 
@@ -45,9 +44,9 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Starts qrmd; what comes of it is not waited for.
+  /// Starts qrmd; its readiness is not waited for.
   Status Launch();
-  /// Starts qrmd and waits until it knows of the runtime's containers and has `plugins` live ones.
+  /// Starts qrmd and waits until it knows the runtime's containers and has `plugins` live ones.
   Status Start(std::size_t plugins);
   /// kill -9.
   void KillDaemon();
@@ -60,14 +59,15 @@ class Node {
                      const std::string& config, RegisterBy by = RegisterBy::kDirectory);
   void KillPlugin(const std::string& name);
   bool PluginRuns(const std::string& name) { return plugins_.at(name)->Running(); }
-  /// Until so many are live. Errors: kUnavailable.
+  /// Waits until so many are live. Errors: kUnavailable.
   Status WaitForPlugins(std::size_t count);
-  /// Where the daemon serves metrics now, as its log says; 0 when it does not.
+  /// The port of the daemon's metrics now, by its log; 0 when it serves none.
   int metrics_port() const { return PortOf("metrics_port="); }
   int probe_port() const { return PortOf("probe_port="); }
-  /// Whether it has told that it knows the specs of kubelet's pods, here or at an earlier start.
+  /// Whether qrmd has logged that it knows the specs of kubelet's pods, here or at an earlier
+  /// start.
   bool HasFollowedKubelet() const;
-  /// Ends everything by SIGTERM. Errors: the first program that does not end well.
+  /// Ends everything by SIGTERM. Errors: the first program that does not end cleanly.
   Status Stop();
 
   /// Asks for a reconcile of all plugins, and waits until one that began after that has ended.
@@ -76,15 +76,15 @@ class Node {
   StatusOr<std::vector<v1::Plugin>> ListPlugins() const;
   StatusOr<v1::ListPodsResponse> ListPods() const;
   StatusOr<::v1::ListPodResourcesResponse> ListPodResources() const;
-  /// The plugin's state in the proposal's form, asked of the plugin itself.
+  /// The plugin's state in the proposal's form, from the plugin itself.
   StatusOr<std::string> ExportState(const std::string& resource) const;
-  /// Sets pools of the plugin, asked of the plugin itself: qrmd hears of it from the plugin only.
+  /// Sets pools directly in the plugin: qrmd learns of it from the plugin only.
   Status SetPluginPools(const std::string& resource, const StringMap& cpus_by_pool) const;
   /// Runs qrmctl with `arguments` and returns what it printed.
   StatusOr<std::string> Qrmctl(std::vector<std::string> arguments) const;
 
  private:
-  /// The number behind `field` in the daemon's latest word of what it serves.
+  /// The number behind `field` in the daemon's latest log line about its servers.
   int PortOf(std::string_view field) const;
   std::string Path(const std::string& name) const { return options_.work_dir + "/" + name; }
   /// Not the process before it, whose death qrmd may not have noticed.

@@ -22,8 +22,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-// qrmd with a period that the test does not live to see, the cpu plugin as a process, and one pod
-// in the pool "online".
+// qrmd with a reconcile period longer than the test, the cpu plugin as a process, and one pod in
+// the pool "online".
 class NotifyTest : public testing::Test {
  protected:
   void SetUp() override {

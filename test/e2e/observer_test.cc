@@ -1,5 +1,4 @@
-// qrmd beside a real containerd whose NRI it does not find; scripts/containerd.sh starts it and
-// this test.
+// qrmd beside a real containerd without NRI; scripts/containerd.sh starts it and this test.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -59,7 +58,7 @@ class ObserverModeTest : public testing::Test {
     return info["pid"].get<uint32_t>();
   }
 
-  /// What qrmd knows the runtime took for the only container.
+  /// The values of the only container that the runtime took, in qrmd's view.
   std::string Applied() const {
     const StatusOr<v1::ListPodsResponse> pods = node_.ListPods();
     if (!pods.ok() || pods->pods_size() != 1 || pods->pods(0).containers_size() != 1) {

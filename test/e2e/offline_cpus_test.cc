@@ -82,7 +82,7 @@ TEST_F(OfflineCpusTest, NoContainerGetsOneForItself) {
   EXPECT_EQ(Cpus("owner"), "2");
 }
 
-TEST_F(OfflineCpusTest, ContainerOfAPoolThatIsOfflineIsRefusedInASentence) {
+TEST_F(OfflineCpusTest, ContainerOfAPoolThatIsOfflineIsRejectedWithASentence) {
   SetOffline({4, 5});
   EXPECT_THAT(MessageOf(Run("web", "online", 1)), HasSubstr("pool online has no online CPU"));
 }
@@ -92,7 +92,7 @@ TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
   ASSERT_TRUE(IsOk(Run("owner", "service", 2)));
   ASSERT_EQ(Cpus("owner"), "0-1");
   SetOffline({1, 5});
-  EXPECT_TRUE(Await([&] { return runtime_.updates() == 2; })) << "what they have is said anew";
+  EXPECT_TRUE(Await([&] { return runtime_.updates() == 2; })) << "their values are sent again";
   EXPECT_EQ(Cpus("web"), "4");
   EXPECT_EQ(Cpus("owner"), "0");
   EXPECT_TRUE(Await([&] {
@@ -104,7 +104,7 @@ TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
   EXPECT_TRUE(Await([&] { return LastProblem().empty(); })) << LastProblem();
 }
 
-TEST_F(OfflineCpusTest, OwnerIsMadeAnewOnThoseThatAreLeft) {
+TEST_F(OfflineCpusTest, OwnerOfExclusiveCpusIsRecreatedOnTheCpusThatAreOnline) {
   ASSERT_TRUE(IsOk(Run("owner", "service", 2)));
   SetOffline({1});
   ASSERT_TRUE(IsOk(runtime_.EndContainer("owner", "container0")));

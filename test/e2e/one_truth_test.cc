@@ -1,5 +1,5 @@
-// Who holds what is written once: whatever else is lost, nothing has two owners, and nobody is
-// refused for it.
+// Allocations are recorded once: whatever else is lost, no CPU has two owners, and no pod is
+// rejected because of it.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -53,7 +53,7 @@ PodSpec Pod(const std::string& name, int cpus, int64_t gib = 1,
 
 class OneTruthTest : public testing::Test {
  protected:
-  /// qrmd with its own cpu and memory plugins, unless `keys` says otherwise.
+  /// qrmd with built-in cpu and memory plugins, unless `keys` says otherwise.
   void Start(const std::string& builtin, const std::string& keys = "") {
     std::ofstream(config_) << kMachine << "plugins:\n  cpu: {roles: {database: {numa: one, "
                            << "share-numa-with: [database]}}}\n  memory: {roles: {database: "
@@ -77,7 +77,7 @@ class OneTruthTest : public testing::Test {
   static std::string ResourceOf(const std::string& plugin) {
     return plugin == "nic" ? "NIC" : plugin;
   }
-  /// As after a lost disk: the plugin begins with nothing.
+  /// As after a lost disk: the plugin starts without a state.
   void LoseStateOf(const std::string& plugin) {
     node_->KillPlugin(plugin);
     for (const auto& entry : fs::directory_iterator(dir_ / "node/state")) {
@@ -87,7 +87,7 @@ class OneTruthTest : public testing::Test {
     }
     ASSERT_TRUE(IsOk(StartPlugin(plugin)));
   }
-  /// Beside itself, as of now.
+  /// Copies the present state beside itself.
   void KeepStateOfCpuPlugin() {
     node_->KillPlugin("cpu");
     for (const std::string& end : kDatabase) {
@@ -95,7 +95,7 @@ class OneTruthTest : public testing::Test {
     }
     ASSERT_TRUE(IsOk(StartPlugin("cpu")));
   }
-  /// Of a machine that has been started anew since.
+  /// The state of before a restart of the machine.
   void BringBackStateOfCpuPlugin() {
     for (const std::string& end : kDatabase) {
       fs::copy_file(dir_ / ("kept" + end), cpu_state_ + end, fs::copy_options::overwrite_existing);
@@ -140,7 +140,7 @@ TEST_F(OneTruthTest, CpusOfImportedContainersBelongToThem) {
   EXPECT_FALSE(CpusOf("first").Intersects(CpuSet{0, 1, 2})) << ToString(CpusOf("first"));
 }
 
-TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
+TEST_F(OneTruthTest, ResyncRestoresExactlyTheAllocationsOfAPluginThatLostItsState) {
   Start("");
   ASSERT_TRUE(IsOk(StartPlugin("cpu")));
   ASSERT_TRUE(IsOk(StartPlugin("memory")));
@@ -163,9 +163,9 @@ TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
   EXPECT_FALSE(runtime_.RunPod(Pod("more", 1, 1)).ok()) << "one CPU is left, for the default pool";
 }
 
-// Its state is as it was before pods went and others came, as when the power takes back what waited
-// for no disk.
-TEST_F(OneTruthTest, PluginThatLostItsLatestGrantsWithThePowerIsTaughtThem) {
+// Its state is from before pods went and others came, as when a power loss takes writes that were
+// not synced.
+TEST_F(OneTruthTest, ResyncRestoresTheLatestGrantsThatAPluginLostWithThePower) {
   Start("");
   ASSERT_TRUE(IsOk(StartPlugin("cpu")));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));
@@ -196,7 +196,7 @@ TEST_F(OneTruthTest, BandwidthThatALostStateForgotIsNotGivenTwice) {
   EXPECT_FALSE(runtime_.RunPod(Pod("c", 1)).ok()) << "both Mbit/s are given";
 }
 
-TEST_F(OneTruthTest, BuiltInPluginsKnowWhatTheyGaveAfterKill9) {
+TEST_F(OneTruthTest, BuiltInPluginsKnowTheirAllocationsAfterKill9) {
   Start("cpu,memory");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 3, 3))));
   node_->KillDaemon();
@@ -286,7 +286,7 @@ TEST_F(OneTruthTest, RunningContainersKeepTheirCpusWhenTheCheckpointIsLost) {
   EXPECT_FALSE(CpusOf("c").Intersects(a | b));
 }
 
-// Of the whole process, counted by the kernel's tracer.
+// System calls of the whole process, counted by strace.
 TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
   constexpr char kStrace[] = "/usr/bin/strace";
   if (!fs::exists(kStrace)) {
@@ -317,7 +317,7 @@ TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
     return syncs() > 0;
   });
   if (!traced && tracer.Output().find("ptrace") != std::string::npos) {
-    GTEST_SKIP() << "nobody may trace here: " << tracer.Output();
+    GTEST_SKIP() << "tracing is not permitted: " << tracer.Output();
   }
   ASSERT_TRUE(traced) << tracer.Output();
   ASSERT_TRUE(run_and_remove("last"));  // the tracer has all threads by now
@@ -329,8 +329,8 @@ TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
   EXPECT_EQ(syncs() - before, kPods);
 }
 
-// A plugin without the SDK that says it holds something for sixty pods that nobody knows, and does
-// not answer when it is to let them go.
+// A plugin without the SDK that reports allocations of sixty unknown pods and does not answer when
+// it is to release them.
 TEST_F(OneTruthTest, AdmissionsGoOnWhileASlowPluginIsRelievedOfManyOrphans) {
   Start("cpu");
   std::promise<void> end;
@@ -356,7 +356,7 @@ TEST_F(OneTruthTest, AdmissionsGoOnWhileASlowPluginIsRelievedOfManyOrphans) {
   const ScriptedPlugin plugin(dir_ / "node/plugins/slow.sock", script);
   EXPECT_TRUE(Await([&] { return asked > 0; }));
   constexpr int kPods = 10;
-  int soon = 0;  // of most, for others may keep the machine busy
+  int soon = 0;  // for most pods, since other work may keep the machine busy
   for (int number = 0; number < kPods; ++number) {
     EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("pod" + std::to_string(number), 0, 0, ""))));
     soon += runtime_.last_creation() < milliseconds(150) ? 1 : 0;

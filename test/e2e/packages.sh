@@ -38,7 +38,7 @@ mmdebstrap --variant=apt --include=ca-certificates \
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 
-# What the page says is there.
+# What the page says about the packages' files.
 for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-cci-driver usr/sbin/qrm-scheduler etc/qrm/config.yaml \
   usr/lib/systemd/system/qrmd.service usr/lib/systemd/system/qrm-plugin@.service \
   usr/lib/systemd/system/qrm-cci-driver.service usr/share/man/man1/qrmctl-pool-set.1 \
@@ -49,7 +49,7 @@ for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-cc
 done
 inside qrmd --config=/etc/qrm/config.yaml --check-config
 
-# The unit's own command, beside a runtime that plays containers.
+# The unit's own command, beside a simulated runtime.
 mkdir -p "$root/run/play"
 play_runtime "$root/run/play"
 played_config /run/play >>"$root/etc/qrm/config.yaml"

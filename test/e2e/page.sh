@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Opens the live page of a running qrmd in headless Chromium, and watches it follow: a pod that comes and goes, a pool that
-# is resized, a plugin that dies, names that would be markup, and qrmd's own end. Ends with 77 (skipped) where there is no
+# Opens the live page of a running qrmd in headless Chromium, and checks that it follows: a pod that comes and goes, a
+# pool that is resized, a plugin that dies, names with markup, and qrmd's end. Ends with 77 (skipped) where there is no
 # Chromium.
 #   test/e2e/page.sh BUILD_DIR [PICTURE]
 #      with PICTURE writes there what the page looks like on a node with a few pods: docs/page.png is made so
@@ -57,7 +57,7 @@ start_plugin
 await "$build/bin/qrmctl plugins" "memory     live"
 port=$(sed -n 's/.*page_port=\([0-9]*\).*/\1/p' "$work/qrmd.log")
 
-# Gives the runtime an order; what comes of it shows on the page.
+# Sends the runtime a command; the result shows on the page.
 run() { echo "{\"command\": \"run\", \"pod\": $1}" >&3; }
 container() { printf '[{"name": "main", "milli_cpus": %s, "memory_bytes": %s}]' "$1" "$2"; }
 
@@ -70,7 +70,7 @@ browse() {
   echo "$*" >&5
   IFS= read -r reply <&6 || fail "the browser ended: $(tail -5 "$work/chromium.log")"
 }
-# Until the expression $1 is true in the page; $2 is said of the page where it never is.
+# Until the expression $1 is true in the page; $2 is the message otherwise.
 shows() {
   browse "await $1"
   [ "$reply" = ok ] || fail "$2; it shows $reply"
@@ -84,7 +84,7 @@ shows "document.querySelector('#state').innerText === 'ready'" "the page does no
 browse traffic
 bytes=$(sed 's/.*"bytes": \([0-9]*\).*/\1/' <<<"$reply")
 [ "$bytes" -gt 10000 ] && [ "$bytes" -lt 100000 ] || fail "the page does not come with less than 100 KB: $reply"
-browse "run window.opened = 'once'" # which a reload would take away
+browse "run window.opened = 'once'" # which a reload would remove
 
 # A pod that is admitted appears, with its CPUs in the map.
 run "{\"name\": \"db\", \"namespace\": \"shop\", \"containers\": $(container 4000 6442450944)}"
@@ -95,7 +95,7 @@ browse "run $(row shop/db/main).children[3].innerText.split(' ')[0]"
 shows "document.querySelectorAll('.cpu.owner').length === 4" "its CPUs are not in the map"
 shows "document.querySelector('.cpu.owner').title.includes('shop/db/main, exclusive')" "they do not name their owner"
 
-# It says why.
+# The page says why.
 browse "run $(row shop/db/main).querySelector('button').click()"
 shows "document.querySelector('#detail[open]').innerText.includes('Merged by policy best-effort')" "the page does not say why"
 browse "run document.querySelector('#close').click()"
@@ -106,7 +106,7 @@ shows "$(row shop/web/main).children[3].innerText === '8-11'" "a container of a 
 if [ -n "$picture" ]; then
   run "{\"name\": \"cache\", \"namespace\": \"shop\", \"containers\": $(container 2000 2147483648)}"
   run "{\"name\": \"huge\", \"namespace\": \"lab\", \"containers\": $(container 64000 2147483648)}"
-  shows "document.querySelector('#decisions').innerText.includes('lab/huge')" "a refusal is not shown"
+  shows "document.querySelector('#decisions').innerText.includes('lab/huge')" "a rejection is not shown"
   browse "picture $picture"
   [ "$reply" = ok ] || fail "no picture: $reply"
   exit 0
@@ -117,9 +117,9 @@ shows "document.querySelector('[data-cpu=\"10\"]').title.includes('pool batch')"
 shows "document.querySelector('[data-pool=online]').innerText.includes('configured: 8-11')" \
   "a pool that was resized does not name what is configured"
 
-# A refusal is told with its sentence.
+# A rejection is shown with its reason.
 run "{\"name\": \"huge\", \"namespace\": \"lab\", \"containers\": $(container 64000 1048576)}"
-shows "document.querySelector('#decisions li.bad').innerText.includes('lab/huge/main')" "a refusal is not shown"
+shows "document.querySelector('#decisions li.bad').innerText.includes('lab/huge/main')" "a rejection is not shown"
 
 # A plugin that dies turns red, with its sentence, and green again when it is back.
 browse "run $(state_of memory)"
@@ -138,7 +138,7 @@ shows "document.querySelector('#state').innerText !== 'ready'" "the node is show
 start_plugin
 shows "$(state_of memory) === $green" "a plugin that is back is not shown as live"
 
-# What tenants write is text.
+# Texts of tenants are shown as text.
 markup='<img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>'
 run "{\"name\": \"$markup\", \"namespace\": \"shop\", \"labels\": {\"katalyst.kubewharf.io/pod_role\": \"<b>web</b>\", \"app\": \"$markup\"}, \"annotations\": {\"note\": \"$markup\"}, \"containers\": $(container 100 1048576)}"
 shows "$(row '<script>').innerText.includes('<b>web</b>')" "names with markup are not shown as they are"
@@ -147,7 +147,7 @@ browse "run document.querySelectorAll('img, b, main script').length - document.q
 browse "run window.broken === undefined"
 [ "$reply" = true ] || fail "a name became a script"
 
-# A pod that goes disappears. All of it came without a reload, from qrmd alone.
+# A pod that goes disappears. All of this came without a reload, from qrmd only.
 echo '{"command": "remove", "pod": "db"}' >&3
 shows "!$(row shop/db/main)" "a pod that is gone stays"
 browse "run window.opened"
@@ -155,8 +155,8 @@ browse "run window.opened"
 browse traffic
 [[ $reply == *'"elsewhere": [], "errors": []'* ]] || fail "the page asks others, or complains: $reply"
 
-# It says when qrmd is away.
+# It says when qrmd is not running.
 kill "$qrmd"
 shows "!document.querySelector('#lost').hidden && document.querySelector('#lost').innerText.includes('does not answer')" \
-  "the page does not say that qrmd is away"
+  "the page does not say that qrmd is not running"
 echo "the page, which came with $bytes bytes, follows the node"

@@ -1,4 +1,4 @@
-// `qrmctl play`: a pod made over CRI, from its file to what it got.
+// `qrmctl play`: a pod that is created over CRI, from its file to its allocations.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -72,7 +72,7 @@ TEST_F(PlayTest, ShowsWhatThePodGotByItsFileAndWhyAndRemovesIt) {
   EXPECT_TRUE(Await([this] { return node_->ListPods()->pods().empty(); }));
 }
 
-TEST_F(PlayTest, FailsWithTheRefusalOfAPodAndLeavesNothingOfIt) {
+TEST_F(PlayTest, FailsWithTheRejectionOfAPodAndLeavesNothingOfIt) {
   const auto refused = Play("{requests: {cpu: 1000, memory: 40Gi}}");
   EXPECT_THAT(MessageOf(refused.status()), AllOf(HasSubstr("cannot create container main"),
                                                  HasSubstr("container main: rejected at")));

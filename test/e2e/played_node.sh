@@ -1,5 +1,5 @@
-# For the tests in shell, which source it: failing, waiting, and a node whose runtime plays containers. They have `build`,
-# `work`, a directory of theirs, and the array `started` of what they end themselves.
+# For the tests in shell, which source it: failing, waiting, and a node with a simulated runtime. They have `build`, a
+# directory `work`, and the array `started` of processes that they end themselves.
 # shellcheck shell=bash disable=SC2154
 
 fail() {
@@ -16,7 +16,7 @@ await() {
   fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
 }
 
-# The runtime, with its sockets in the directory $1, which are there when it returns: takes orders from descriptor 3 and
+# The runtime, with its sockets in the directory $1, which exist when it returns: reads commands from descriptor 3 and
 # answers in $work/answers.
 play_runtime() {
   mkfifo "$work/orders"
@@ -27,7 +27,7 @@ play_runtime() {
   await "cat $work/answers" "{}"
 }
 
-# What a qrmd that sees that directory as $1 is configured with, so that it asks nobody else.
+# The configuration of a qrmd that sees that directory as $1 and asks no other process.
 played_config() {
   cat <<END
 nri-socket: $1/nri.sock
@@ -41,7 +41,7 @@ probe-address: ""
 END
 }
 
-# Gives the runtime the order $1, and waits for its answer.
+# Sends the runtime the command $1, and waits for its answer.
 order() {
   local before
   before=$(wc -l <"$work/answers")

@@ -1,4 +1,5 @@
-// When the place of a pod or container is free again, and who gets it, on a simulated runtime.
+// When the allocations of a pod or container are free again, and which pod gets them, on a
+// simulated runtime.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -37,7 +38,7 @@ constexpr char kMachine[] =
     "machine: \"synthetic:package:1 [numa] core:5 pu:1\"\nnuma-memory: {0: 16Gi}\n";
 constexpr char kStatic[] = "reserved-cpus: \"0\"\nstatic: true\n";
 constexpr int kDeleted = 3;  // an event of kubelet's Pods API
-/// Of two containers with so many CPUs of their own, only one fits on the node.
+/// Only one pod of two containers with so many exclusive CPUs fits on the node.
 constexpr int kMost = 3;
 
 ContainerSpec Container(const std::string& name, int cpus) {
@@ -53,10 +54,10 @@ PodSpec Pod(const std::string& name, int cpus, const std::string& uid = "") {
       .name = name, .uid = uid.empty() ? "uid-" + name : uid, .container = Container("main", cpus)};
 }
 
-/// A node of five CPUs, of which containers get their own; CPU 0 is reserved.
+/// A node of five CPUs, which containers get exclusively; CPU 0 is reserved.
 class PodLifeTest : public testing::Test {
  protected:
-  /// The place of an ended pod is kept for `ended_after`.
+  /// The allocations of an ended pod are kept for `ended_after`.
   void Start(const std::string& ended_after, const std::string& builtin_plugins = "cpu") {
     std::ofstream(dir_ / "qrmd.yaml") << kMachine << "topology-policy: none\nplugins:\n  cpu:\n"
                                       << "    reserved-cpus: \"0\"\n    static: true\n";
@@ -126,7 +127,7 @@ TEST_F(PodLifeTest, PodOlderThanTheRuntimesRestartIsForgottenWhenItHasEnded) {
   EXPECT_TRUE(Await([&] { return OnRecord().empty(); }));
 }
 
-TEST_F(PodLifeTest, PodThatEndedWhileTheDaemonWasAwayIsForgottenAlthoughItsSandboxStays) {
+TEST_F(PodLifeTest, PodThatEndedWhileTheDaemonWasNotRunningIsForgottenAlthoughItsSandboxStays) {
   Start("1s");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("job", kMost))));
   node_->KillDaemon();
@@ -135,7 +136,7 @@ TEST_F(PodLifeTest, PodThatEndedWhileTheDaemonWasAwayIsForgottenAlthoughItsSandb
   EXPECT_TRUE(Await([&] { return OnRecord().empty(); }));
 }
 
-TEST_F(PodLifeTest, PodIsForgottenAlthoughASandboxOfItWasRefusedByAnotherPlugin) {
+TEST_F(PodLifeTest, PodIsForgottenAlthoughASandboxOfItWasRejectedByAnotherPlugin) {
   Start("10m");
   ASSERT_TRUE(IsOk(runtime_.RefuseSandbox(Pod("web", kMost))));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", kMost))));
@@ -151,7 +152,7 @@ TEST_F(PodLifeTest, RunsOfAJobFollowEachOtherAtOnceOnAFullNode) {
   }
 }
 
-TEST_F(PodLifeTest, PlaceOfAnEndedPodIsKeptForItsReturnWhileThereIsRoom) {
+TEST_F(PodLifeTest, AllocationsOfAnEndedPodAreKeptForItsReturnWhileThereIsRoom) {
   Start("10m");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("job", 1))));
   const CpuSet before = CpusOf("job");
@@ -161,7 +162,7 @@ TEST_F(PodLifeTest, PlaceOfAnEndedPodIsKeptForItsReturnWhileThereIsRoom) {
   EXPECT_THAT(OnRecord(), ElementsAre("uid-job/main", "uid-other/main"));
 }
 
-TEST_F(PodLifeTest, RecreatedPodTakesThePlaceOfItsPredecessor) {
+TEST_F(PodLifeTest, RecreatedPodTakesTheAllocationsOfItsPredecessor) {
   Start("10m");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web-0", 1, "uid-before"))));
   ASSERT_TRUE(IsOk(runtime_.FinishPod("web-0")));
@@ -170,7 +171,7 @@ TEST_F(PodLifeTest, RecreatedPodTakesThePlaceOfItsPredecessor) {
   EXPECT_THAT(OnRecord(), ElementsAre("uid-after/main"));
 }
 
-TEST_F(PodLifeTest, PlaceOfAnEndedPodIsFreeWhenKubeletSaysThatThePodIsGone) {
+TEST_F(PodLifeTest, AllocationsOfAnEndedPodAreFreedWhenKubeletSaysThatThePodIsGone) {
   ScriptedKubelet kubelet(kubelet_socket_);
   kubelet.Put("uid-job", PodMessage("uid-job", "job", "1"));
   Start("10m");
@@ -201,7 +202,7 @@ TEST_F(PodLifeTest, ContainerThatWasRestartedKeepsItsCpusWhenAnotherOfItsPodIsMa
   EXPECT_THAT(OnRecord(), ElementsAre("uid-web/main"));
 }
 
-TEST_F(PodLifeTest, ContainerWhoseStartWasNotToldIsUpdated) {
+TEST_F(PodLifeTest, ContainerWhoseStartWasNotReportedIsUpdated) {
   runtime_.CreatePodUnseen(Pod("web", 1));
   Start("10m");
   EXPECT_TRUE(Await([&] { return OnRecord().contains("uid-web/main"); }));
@@ -264,7 +265,7 @@ TEST_F(PodLifeTest, ContainerThatRanBeforeAPluginsFirstRegistrationIsPlacedWhenI
   EXPECT_TRUE(Await([&] { return CpusOf("web").Count() == 1; }));
 }
 
-TEST_F(PodLifeTest, ContainerThatCannotBePlacedLeavesTheCpusThatOthersOwn) {
+TEST_F(PodLifeTest, UnpinnedContainerLeavesExclusiveCpusOfOthers) {
   Start("10m", "");
   for (const char* name : {"a", "b"}) {
     ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(name, kMost))));

@@ -29,7 +29,7 @@ write_blocks() {
     inside { print >>file }' "$1"
 }
 
-# Types what the page says into a shell whose jobs go on, and keeps what is shown as it would stand there.
+# Types what the page says into a shell with running jobs, and keeps the output as a terminal would show it.
 type_commands() {
   local line pod
   while IFS= read -r line; do

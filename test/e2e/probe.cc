@@ -1,7 +1,7 @@
-// The first process of the main job's containers and of their sandboxes: says what it may use, at
-// once and whenever that changes, fills memory at each SIGUSR1, at SIGUSR2 watches its CPUs without
-// a pause until they change, and computes on two threads from one SIGHUP to the next. Statically
-// linked: it is all that the image has.
+// The first process of the main job's containers and of their sandboxes. It prints its CPUs and
+// memory nodes, at once and whenever they change. It fills memory at each SIGUSR1, at SIGUSR2
+// watches its CPUs without a pause until they change, and computes on two threads from one SIGHUP
+// to the next. Statically linked: the image has nothing else.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -36,7 +36,7 @@ std::string StatusField(const std::string& key) {
   return "?";
 }
 
-/// The container's own cgroup, as the runtime mounts it: version 1 or 2.
+/// The container's cgroup, as the runtime mounts it: version 1 or 2.
 std::string CgroupFile(const std::string& name) {
   for (const char* directory : {"/sys/fs/cgroup/cpuset/", "/sys/fs/cgroup/"}) {
     std::ifstream file(directory + name);
@@ -52,7 +52,7 @@ std::string Report() {
          " cgroup " + CgroupFile("cpuset.cpus");
 }
 
-/// Writes to memory that nobody has touched, and keeps it.
+/// Writes to fresh memory, and keeps it.
 bool Fill() {
   void* fresh =
       ::mmap(nullptr, kFillBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,7 +70,7 @@ int64_t Now() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Says when it still had the CPUs that it has now.
+/// Prints when it still had its present CPUs.
 void WatchCpus() {
   cpu_set_t before;
   ::sched_getaffinity(0, sizeof(before), &before);
@@ -96,7 +96,7 @@ void Work() {
   }
 }
 
-/// Threads that compute, while they are to.
+/// Threads that compute, while they should.
 class Workers {
  public:
   Workers() = default;

@@ -34,7 +34,7 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-/// The system call that each thread of a process is in, and the kernel's function that it waits in.
+/// The system call of each thread of a process, and the kernel's function that it waits in.
 std::string WaitsOf(pid_t pid) {
   std::string waits;
   std::error_code gone;

@@ -1,4 +1,4 @@
-// Child processes of the main job: they write to log files and end with it, whatever happens.
+// Child processes of the main job: they write to log files and always end with it.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class Process {
 
   pid_t pid() const { return pid_; }
   bool Running();
-  /// SIGKILL: the program gets no chance to tidy up.
+  /// SIGKILL: the program cannot clean up.
   void Kill();
   /// SIGTERM, and waits. Errors: kDeadlineExceeded when it does not end, kInternal when it ends
   /// with an error; both with its last lines of output.
@@ -42,7 +42,7 @@ class Process {
   pid_t pid_;
   std::string name_;
   std::string log_file_;
-  int exit_status_ = 0;  // as waitpid tells it, once pid_ is -1
+  int exit_status_ = 0;  // as waitpid reports it, once pid_ is -1
 };
 
 /// Runs `command` to its end and returns what it printed. Errors: kInternal with its output when it

@@ -1,4 +1,4 @@
-// What qrmd tells an API server of its node and of pods that it refuses.
+// What qrmd reports to an API server about its node and about pods that it rejects.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -26,7 +26,7 @@ constexpr char kNodes[] = "/api/v1/nodes";
 constexpr char kTopologies[] = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
 constexpr int64_t kBytes = 4096;
 
-/// A node of two NUMA nodes with 8 CPUs each, whose Guaranteed containers get CPUs of their own.
+/// A node of two NUMA nodes with 8 CPUs each, whose Guaranteed containers get exclusive CPUs.
 class PublishTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -82,7 +82,7 @@ TEST_F(PublishTest, PodsThatComeAndGoChangeWhatIsLeft) {
   EXPECT_TRUE(Await([&] { return CpusAvailable() == "8"; }));
 }
 
-TEST_F(PublishTest, ARefusedPodHasAnEvent) {
+TEST_F(PublishTest, ARejectedPodHasAnEvent) {
   ASSERT_FALSE(runtime_.RunPod(Pod("large", 12)).ok());
   EXPECT_TRUE(Await([&] {
     const auto requests = server_.requests();
@@ -90,7 +90,7 @@ TEST_F(PublishTest, ARefusedPodHasAnEvent) {
   }));
 }
 
-TEST_F(PublishTest, AnApiServerThatTakesNothingIsToldByStatusAndDelaysNoPod) {
+TEST_F(PublishTest, AFailingApiServerIsShownByStatusAndDelaysNoPod) {
   server_.Refuse(1000, 403);
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", 3))));
   EXPECT_TRUE(Await([&] {

@@ -77,14 +77,14 @@ class RdtTest : public testing::Test {
     ASSERT_TRUE(IsOk(node_->Start(0)));
   }
 
-  /// The cgroup of the container that `Pod` has, with nothing in it.
+  /// The empty cgroup of the container of `Pod`.
   void MakeCgroup() {
     auto made = ContainerCgroup::Create(MakeContainer(Pod("")).linux().cgroups_path());
     ASSERT_TRUE(IsOk(made.status()));
     container_ = *std::move(made);
     resctrl_->Watch(container_->directory());
   }
-  /// Of all threads of the container, as their own files say.
+  /// The groups of all threads of the container, by their own files.
   std::set<std::string> Groups() const {
     std::set<std::string> groups;
     for (const pid_t thread : container_->Threads()) {
@@ -136,7 +136,7 @@ TEST_F(RdtTest, AnExecIntoTheFormerGroupIsMovedByOneReconcile) {
   ASSERT_TRUE(IsOk(node_->Qrmctl({"class", "set", "web", "main", "rdt=gold"}).status()));
   const pid_t exec = container_->Run(Idle);
   ASSERT_TRUE(IsOk(rdt::Resctrl(resctrl_->paths()).Move({exec}, "qrm-silver")));
-  ::kill(node_->daemon_pid(), SIGHUP);  // one look at all who have a class, as each period has
+  ::kill(node_->daemon_pid(), SIGHUP);  // one look at all containers of a class, as each period has
   EXPECT_TRUE(Await([&] { return Groups() == std::set<std::string>{"qrm-gold"}; }));
 }
 
@@ -160,7 +160,7 @@ TEST_F(RdtTest, AThreadThatLeftWhileQrmdWasDeadIsBackAfterItsStart) {
   EXPECT_TRUE(Await([&] { return Groups() == std::set<std::string>{"qrm-gold"}; }));
 }
 
-TEST_F(RdtTest, MoreClassesThanTheProcessorKeepsApartRefuseWhoAsksForOne) {
+TEST_F(RdtTest, ContainersAreRejectedWhenThereAreMoreClassesThanTheProcessorSupports) {
   Start({.closids = 2});
   EXPECT_THAT(MessageOf(runtime_->RunPod(Pod("gold"))),
               AllOf(HasSubstr("asks for rdt class gold"), HasSubstr("resctrl supports 2 groups")));

@@ -1,4 +1,4 @@
-// SIGHUP, which operators send to daemons that have read their configuration; and without it.
+// Reload by SIGHUP and without it.
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -79,7 +79,7 @@ class JsonLogTest : public ReloadTest {
   void SetUp() override { Start("log-format: json\n"); }
 };
 
-/// With the type oom, of which everybody may have class first.
+/// With the type oom, whose class first is open to every pod.
 class ReloadClassesTest : public ReloadTest {
  protected:
   void SetUp() override {
@@ -102,7 +102,7 @@ class ReloadClassesTest : public ReloadTest {
   std::string Classes() const { return node_->Qrmctl({"classes"}).value_or(""); }
 };
 
-/// With the cpu plugin inside, and a pool of its keys.
+/// With the built-in cpu plugin, and a pool of its keys.
 class ReloadPluginsTest : public ReloadTest {
  protected:
   static constexpr char kWeb[] = "web: {cpus: \"3\", roles: [web]}";
@@ -125,7 +125,7 @@ class ReloadPluginsTest : public ReloadTest {
   }
 };
 
-/// Where a ConfigMap is mounted: the file is a link into a directory behind a link that is swapped.
+/// A mounted ConfigMap: the file is a link into a directory behind a link that is swapped.
 class ReloadMountTest : public ReloadPluginsTest {
  protected:
   void SetUp() override {
@@ -144,7 +144,7 @@ class ReloadMountTest : public ReloadPluginsTest {
   }
 };
 
-TEST_F(ReloadPluginsTest, RoleThatIsAddedCountsForTheNextContainerAndNobodyElseMoves) {
+TEST_F(ReloadPluginsTest, AnAddedRoleCountsForTheNextContainerAndNoOtherMoves) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   ASSERT_EQ(CpusOf("web"), "3");
   Write(Keys("db: {}"));
@@ -162,7 +162,7 @@ TEST_F(ReloadPluginsTest, PoolOfOtherCpusTakesItsContainersAlong) {
   EXPECT_TRUE(Await([&] { return CpusOf("web") == "1-2"; })) << Log("qrmd");
 }
 
-TEST_F(ReloadPluginsTest, PolicyDiffTellsWhoWouldMoveAndMovesNobody) {
+TEST_F(ReloadPluginsTest, PolicyDiffShowsContainersThatWouldMoveAndMovesNone) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("idle", ""))));
   const std::string next = dir_ / "next.yaml";
@@ -195,7 +195,7 @@ TEST_F(ReloadPluginsTest, TextThatIsTooLargeForAConfigurationIsNotRead) {
               HasSubstr("cannot try large.yaml: it has 300000 bytes"));
 }
 
-TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {
+TEST_F(ReloadPluginsTest, WhatAPluginRejectsChangesNothingAndStatusSaysSo) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   Write("log-level: debug\n" + Keys("db: {}", "web: {cpus: \"0-3\", roles: [web]}"));
   ::kill(node_->daemon_pid(), SIGHUP);
@@ -208,18 +208,18 @@ TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {
   EXPECT_EQ(CpusOf("web"), "3");
   Write(Keys(""));
   EXPECT_TRUE(Await([&] {
-    return node_->Qrmctl({"status"}).value_or("file is refused").find("file is refused") ==
+    return node_->Qrmctl({"status"}).value_or("file is rejected").find("file is rejected") ==
            std::string::npos;
   }));
 }
 
-TEST_F(ReloadMountTest, VersionThatTakesTheFormersPlaceIsReadWithoutASignal) {
+TEST_F(ReloadMountTest, ReplacedFileIsReadWithoutASignal) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   Mount("second", Keys("", "web: {cpus: \"2\", roles: [web]}"));
   EXPECT_TRUE(Await([&] { return CpusOf("web") == "2"; })) << Log("qrmd");
 }
 
-TEST_F(ReloadMountTest, HalfOfAFileIsRefusedAndTheWholeIsTaken) {
+TEST_F(ReloadMountTest, HalfOfAFileIsRejectedAndTheWholeIsTaken) {
   const std::string whole = Keys("", "web: {cpus: \"2\", roles: [web]}");
   Mount("second", whole.substr(0, whole.size() / 2));
   ASSERT_TRUE(Logs("configuration rejected; the previous one stays in force"));
@@ -243,7 +243,7 @@ TEST_F(ReloadTest, ChangedFileIsReadWithoutASignal) {
   EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=info to=debug"));
 }
 
-TEST_F(ReloadClassesTest, WhoMayHaveAClassFollowsTheFile) {
+TEST_F(ReloadClassesTest, PermissionForAClassFollowsTheFile) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
   Write(Types("{capacity: 1, namespaces: [\"*\"]}"));
   ::kill(node_->daemon_pid(), SIGHUP);
@@ -259,7 +259,7 @@ TEST_F(ReloadClassesTest, TypesThatComeOrGoWaitForAStartAndNothingChanges) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
 }
 
-TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceButForALackOfAClassInUse) {
+TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceUnlessAClassInUseIsMissing) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
   Define("{first: {oom_score_adj: 777}, next: {}}");
   ::kill(node_->daemon_pid(), SIGHUP);
@@ -286,7 +286,7 @@ TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(IsOk(node_->GetStatus().status()));
 }
 
-// A disk or a file that takes its time.
+// A slow disk or file.
 TEST_F(ReloadTest, FileThatIsSlowToReadHoldsNoContainerUp) {
   const std::string fifo = dir_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -294,7 +294,7 @@ TEST_F(ReloadTest, FileThatIsSlowToReadHoldsNoContainerUp) {
   std::filesystem::rename(dir_ / "fresh", dir_ / "qrmd.yaml");
   int writer = -1;
   ASSERT_TRUE(Await([&] { return (writer = ::open(fifo.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }))
-      << "nobody reads it";
+      << "no process reads it";
   EXPECT_TRUE(IsOk(runtime_.RunPod({.name = "web", .uid = "uid", .container = {.name = "main"}})));
   std::filesystem::remove(dir_ / "qrmd.yaml");
   Write("log-level: debug\n");

@@ -1,4 +1,4 @@
-// Containers whose requests change where no event tells of it, on a simulated runtime.
+// Pods whose requests change without an event, on a simulated runtime.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -30,7 +30,7 @@ class ResizeTest : public testing::Test {
                                       << "\"\n"
                                          "plugins: {cpu: {roles: {service: {}}}}\n";
   }
-  /// qrmd and its cpu plugin, which hears of containers by `mode`.
+  /// qrmd and its cpu plugin, which learns of containers by `mode`.
   void Start(const std::string& mode = "nri") {
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = fs::canonical("/proc/self/exe").parent_path(),
@@ -71,7 +71,7 @@ class ResizeTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(ResizeTest, AContainerThatGrewWhileQrmdWasAwayGetsMore) {
+TEST_F(ResizeTest, AContainerThatGrewWhileQrmdWasNotRunningGetsMore) {
   Start();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(2))));
   const CpuSet before = Cpus();
@@ -93,7 +93,7 @@ TEST_F(ResizeTest, AContainerThatGrowsInObserverModeGetsMore) {
   EXPECT_TRUE(Gets(3)) << ToString(Cpus());
 }
 
-TEST_F(ResizeTest, CpusThatWereGoneAtAStartAreReplacedAndTheNodeTellsWhatIsPending) {
+TEST_F(ResizeTest, CpusThatWereGoneAtAStartAreReplacedAndTheNodeReportsWhatIsPending) {
   Start();
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(4))));
   const CpuSet before = Cpus();

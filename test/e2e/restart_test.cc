@@ -1,4 +1,4 @@
-// What outlives the end of qrmd and of plugin processes, on a simulated runtime.
+// State that outlives the end of qrmd and of plugin processes, on a simulated runtime.
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -62,7 +62,7 @@ class RestartTest : public testing::TestWithParam<RegisterBy> {
     const auto list = node_->ListPodResources();
     return list.ok() ? list->ShortDebugString() : MessageOf(list.status());
   }
-  /// The pod is gone, for everyone who is there, although a plugin is not.
+  /// The pod is gone for all running peers, although a plugin is not running.
   void ExpectRemovedAtOnce(const std::string& pod) {
     const auto begin = std::chrono::steady_clock::now();
     ASSERT_TRUE(IsOk(runtime_->RemovePod(pod)));
@@ -120,7 +120,7 @@ TEST_P(RestartTest, AdmissionWithoutAPluginFailsSoonAndLeavesNothingBehind) {
   EXPECT_EQ(Cpus("pod2"), "2-11");
 }
 
-TEST_P(RestartTest, ExplainTellsOfAnAdmittedAndOfARefusedPodAlsoAfterARestart) {
+TEST_P(RestartTest, ExplainShowsAnAdmittedAndOfARejectedPodAlsoAfterARestart) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   ASSERT_FALSE(runtime_->RunPod(Pod("pod2", "storage-service", 200, 40)).ok());
@@ -164,12 +164,12 @@ TEST_P(RestartTest, DaemonThatWasKilledKnowsItsPodsAndPluginsAgain) {
   EXPECT_THAT(runtime_->unsolicited(), IsEmpty()) << "updates go over CRI";
 }
 
-TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {
+TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasNotRunningIsForgotten) {
   Start(1);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "online-micro_service", 4))));
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "ETL", 2))));
   node_->KillDaemon();
-  (void)runtime_->RemovePod("pod1");  // nobody hears it
+  (void)runtime_->RemovePod("pod1");  // no process notices it
   ASSERT_TRUE(IsOk(node_->Start(2)));
   EXPECT_TRUE(Await([&] {
     const auto list = node_->ListPodResources();
@@ -178,7 +178,7 @@ TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {
   EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1"); }));
 }
 
-TEST_P(RestartTest, PluginThatWasAwayIsToldOfRemovedPodsWhenItReturns) {
+TEST_P(RestartTest, PluginThatWasNotRunningIsNotifiedOfRemovedPodsWhenItReturns) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   node_->KillPlugin("cpu");
@@ -205,7 +205,7 @@ TEST_P(RestartTest, RemovalIsRememberedForAPluginAcrossARestart) {
   EXPECT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "storage-service", 20, 40))));
 }
 
-TEST_P(RestartTest, RemovalThatNobodyHeardReachesAPluginThatIsAway) {
+TEST_P(RestartTest, RemovalDuringARestartReachesAPluginThatWasNotRunning) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   node_->KillPlugin("cpu");
@@ -218,7 +218,7 @@ TEST_P(RestartTest, RemovalThatNobodyHeardReachesAPluginThatIsAway) {
   EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
 }
 
-TEST_P(RestartTest, PluginThatHangsBlocksNoRemovalAndIsToldWhenItGoesOn) {
+TEST_P(RestartTest, PluginThatHangsBlocksNoRemovalAndIsNotifiedWhenItResponds) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   StopChild(node_->plugin_pid("cpu"));

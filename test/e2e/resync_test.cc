@@ -1,6 +1,6 @@
-// Restarts, disconnections and updates on a real containerd: after each, all containers run with
-// what qrmd reports, and it knows all of them. scripts/containerd.sh starts containerd and this
-// test.
+// Restarts, disconnections and updates on a real containerd: after each, all containers have the
+// values that qrmd reports, and qrmd knows all of them. scripts/containerd.sh starts containerd and
+// this test.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kClients = 3;
 
-/// One CPU is the pool of "batch" pods, the rest is for "database" pods alone.
+/// One CPU is the pool of "batch" pods, the rest is only for "database" pods.
 class ResyncTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -71,7 +71,7 @@ class ResyncTest : public testing::Test {
             .labels = {{"katalyst.kubewharf.io/pod_role", "batch"}},
             .container = {.milli_cpus = 100, .memory_bytes = 16 << 20}};
   }
-  /// Owns a CPU.
+  /// Has an exclusive CPU.
   static PodSpec Database(const std::string& name) {
     return {.name = name,
             .uid = "uid-" + name,
@@ -91,7 +91,7 @@ class ResyncTest : public testing::Test {
   }
   void ExpectAgreement() { EXPECT_TRUE(IsOk(AwaitAgreement(kubelet_, *node_))); }
 
-  /// What the runtime's own record of the container says, by JSON pointer.
+  /// A value of the runtime's own record of the container, by JSON pointer.
   nlohmann::json Spec(const RunningPod& pod, const char* pointer) {
     return kubelet_.Inspect(pod.container_id)
         .value_or(nlohmann::json())
@@ -132,7 +132,7 @@ TEST_F(ResyncTest, CreatedContainersRunWithWhatListReports) {
   ExpectAgreement();
 }
 
-TEST_F(ResyncTest, RestartedContainerKeepsItsPlaceUnderItsNewId) {
+TEST_F(ResyncTest, RestartedContainerKeepsItsAllocationsUnderItsNewId) {
   RunningPod pod = Run(Database("d"));
   const std::string before = List();
   const std::string old_id = pod.container_id;
@@ -153,7 +153,7 @@ TEST_F(ResyncTest, ResizedContainerTakesItsSharesAndKeepsOurCpus) {
   }
 }
 
-TEST_F(ResyncTest, RecreatedSandboxKeepsThePodsPlace) {
+TEST_F(ResyncTest, RecreatedSandboxKeepsThePodsAllocations) {
   RunningPod pod = Run(Database("d"));
   const std::string before = List();
   const std::string old_id = pod.sandbox_id;
@@ -167,7 +167,7 @@ TEST_F(ResyncTest, PodThatIsOlderThanContainerdIsForgottenWhenItIsRemoved) {
   const RunningPod pod = Run(Database("d"));
   ASSERT_NO_FATAL_FAILURE(RestartContainerd(SIGTERM));
   EXPECT_FALSE(List().empty());
-  ASSERT_TRUE(IsOk(kubelet_.RemovePod(pod)));  // of which containerd tells nothing
+  ASSERT_TRUE(IsOk(kubelet_.RemovePod(pod)));  // which containerd does not report
   EXPECT_TRUE(Await([&] { return List().empty(); }));
 }
 
@@ -202,7 +202,7 @@ TEST_F(ResyncTest, NothingIsLostWhenTheNriSocketIsGoneForAWhile) {
   const uint64_t connects = NriConnects();
   std::filesystem::rename(socket, socket + ".away");
   StopChild(node_->daemon_pid());
-  Run(Batch("made-while-qrmd-hung"));  // which the runtime then cuts off
+  Run(Batch("made-while-qrmd-hung"));  // which the runtime then disconnects
   ::kill(node_->daemon_pid(), SIGCONT);
   EXPECT_TRUE(Await([&] { return NriConnects() == 0; })) << "it was cut off";
   Run(Batch("made-without-nri"));

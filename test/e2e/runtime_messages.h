@@ -15,7 +15,7 @@ namespace nri = ::nri::pkg::api::v1alpha1;
 nri::PodSandbox MakePod(const PodSpec& spec);
 /// `attempt` counts how often the container was made before.
 nri::Container MakeContainer(const PodSpec& spec, uint32_t attempt = 0);
-/// The container as the runtime tells of it when it was made with `adjustment`.
+/// The container as the runtime reports it when it was created with `adjustment`.
 void Adjust(const nri::ContainerAdjustment& adjustment, nri::Container& container);
 cri::PodSandbox CriPod(const nri::PodSandbox& from, cri::PodSandboxState state);
 /// In the same state.

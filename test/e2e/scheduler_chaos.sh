@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Kills qrm-scheduler fifty times while pods come and go, others bind three of ten of them, answers to bindings are lost or
-# late, watches are cut or too old, and the API server is started anew: no node may ever have more pods than it has room
-# for, and in the end the cache is what a new one is. Ends with 77 (skipped) where there is no Go or no module proxy.
+# Kills qrm-scheduler fifty times while pods come and go, others bind three of ten of them, answers to bindings are lost
+# or late, watches are cut or too old, and the API server is restarted. No node may ever have more pods than fit, and in
+# the end the cache equals a new one. Ends with 77 (skipped) where there is no Go or no module proxy.
 #   test/e2e/scheduler_chaos.sh BUILD_DIRECTORY
 set -euo pipefail
 

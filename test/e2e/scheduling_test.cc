@@ -97,7 +97,7 @@ class SchedulingTest : public testing::Test {
     ASSERT_TRUE(IsOk(node_->Start(1)));
   }
 
-  /// How many of the daemon's threads `value_of` tells which value of.
+  /// The number of the daemon's threads by the value that `value_of` reports.
   std::map<int, int> Threads(const std::function<int(pid_t)>& value_of) const {
     std::map<int, int> threads;
     const std::string tasks = "/proc/" + std::to_string(node_->daemon_pid()) + "/task";
@@ -107,13 +107,13 @@ class SchedulingTest : public testing::Test {
     return threads;
   }
 
-  /// Threads take their priority when they run for the first time, which is not yet when qrmd
-  /// serves.
+  /// Threads get their priority when they run for the first time, which may be after qrmd's
+  /// readiness.
   bool ComeToHave(const std::function<int(pid_t)>& value_of, int value) const {
     return Await([&] { return Threads(value_of)[value] == kOnTheWay; });
   }
 
-  /// How many heaps the daemon had, which its allocator tells when it ends.
+  /// The number of heaps of the daemon, which its allocator reports when it ends.
   int HeapsAfter(const std::vector<std::string>& flags) {
     EXPECT_EQ(::setenv("MALLOC_CONF", "stats_print:true", 1), 0);
     Start(flags);
@@ -164,7 +164,7 @@ TEST_F(SchedulingTest, ThreadsInRealTimeShareNoHeapWithOthers) {
   EXPECT_EQ(HeapsAfter({"--realtime-priority=2"}), 1 + kOnTheWay);
 }
 
-TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeapButForTheIoLoop) {
+TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeapExceptTheIoLoop) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers have heaps of their own";
   }

@@ -85,7 +85,7 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   Keep(sandbox);
   Status started = CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, 0));
   if (!started.ok()) {
-    // As kubelet and the runtime take a pod away whose container was refused.
+    // As kubelet and the runtime remove a pod whose container was rejected.
     Forget(sandbox);
     QRM_RETURN_IF_ERROR(Tell(nri::STOP_POD_SANDBOX, sandbox.pod));
     QRM_RETURN_IF_ERROR(Tell(nri::REMOVE_POD_SANDBOX, sandbox.pod));
@@ -210,7 +210,7 @@ Status SimulatedRuntime::Resize(const std::string& pod_name, const ContainerSpec
   return nri_.Call("UpdateContainer", request.SerializeAsString()).status();
 }
 
-// What fails is undone, as by the runtime.
+// A failure is undone, as by the runtime.
 Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSandbox& pod,
                                         Entry entry) {
   entry.asked = std::chrono::steady_clock::now();
@@ -242,8 +242,7 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
   return done;
 }
 
-// What it told before is at hand: a start of qrmd is measured, and not what the runtime itself
-// does.
+// What it sent before is at hand: a start of qrmd is measured, without the runtime's part.
 ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() {
   const auto bytes_of = [](const auto& message, std::string& serialized) -> const std::string& {
     if (serialized.empty()) {
@@ -261,7 +260,7 @@ ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() {
       }
       nri::Container now;
       *now.mutable_linux()->mutable_resources()->mutable_cpu() = CpusetsOf(entry);
-      // Messages one after another are one message, where the later one counts.
+      // Concatenated messages are one message, where the later value counts.
       inventory.containers.push_back(bytes_of(entry.container, entry.serialized) +
                                      now.SerializeAsString());
     }
@@ -314,7 +313,7 @@ nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
   return cpusets;
 }
 
-// A runtime only logs what becomes of these.
+// A runtime only logs the result of these.
 Status SimulatedRuntime::Tell(nri::Event event, const nri::PodSandbox& pod,
                               const nri::Container& container) {
   const Status told = nri_.StateChange(event, pod, container, patience_);

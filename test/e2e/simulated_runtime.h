@@ -22,9 +22,9 @@
 
 namespace qrm::test {
 
-/// Tells qrmd of pods as containerd would, and keeps what qrmd makes of their containers. A stopped
-/// sandbox and an ended container stay, in CRI's lists and the sandbox in synchronizations too,
-/// until the pod is removed. What nobody is attached to hear happens all the same.
+/// Reports pods to qrmd as containerd would, and keeps the values that qrmd sets for their
+/// containers. A stopped sandbox and an ended container stay in CRI's lists until the pod is
+/// removed, the sandbox in synchronizations too. All this happens also while no client is attached.
 ///
 /// A pod is named by its name: the latest one of several. Pods can also be made over CRI, without
 /// limits of CPUs.
@@ -32,40 +32,40 @@ namespace qrm::test {
 /// Threads: any; one for each pod.
 class SimulatedRuntime {
  public:
-  /// The two sockets are made in `directory`. Cuts qrmd off that has not answered within
-  /// `patience`, by default that of containerd.
+  /// The two sockets are made in `directory`. Disconnects qrmd if it has not answered within
+  /// `patience`, by default containerd's timeout.
   explicit SimulatedRuntime(const std::string& directory,
                             std::chrono::milliseconds patience = std::chrono::seconds(2));
 
   const std::string& nri_socket() const { return nri_socket_; }
   const std::string& cri_socket() const { return cri_socket_; }
 
-  /// Sandbox, container, start. Errors: qrmd's refusal; the pod is taken away again.
+  /// Sandbox, container, start. Errors: qrmd's rejection; the pod is removed again.
   Status RunPod(const PodSpec& spec);
-  /// The pod runs without qrmd hearing of it, as while that is away.
+  /// The pod runs without an event for qrmd, as while qrmd is not running.
   void RunPodUnseen(const PodSpec& spec);
   /// The same, but the pod's container has not started yet.
   void CreatePodUnseen(const PodSpec& spec);
-  /// Starts that container; no event tells of it.
+  /// Starts that container without an event.
   Status StartUnseen(const std::string& pod_name);
-  /// Starts one more container in a pod that runs, or a new one in place of the one of that name,
-  /// which has ended. Errors: qrmd's refusal.
+  /// Starts one more container in a pod that runs, or a new one instead of the container of that
+  /// name, which has ended. Errors: qrmd's rejection.
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
-  /// The same without qrmd hearing of it, as while that is away.
+  /// The same without an event for qrmd, as while qrmd is not running.
   Status AddContainerUnseen(const std::string& pod_name, const ContainerSpec& container);
-  /// Kubelet resizes the pod's latest container of that name in place. Errors: qrmd's refusal.
+  /// Kubelet resizes the pod's latest container of that name in place. Errors: qrmd's rejection.
   Status Resize(const std::string& pod_name, const ContainerSpec& container);
-  /// The same without qrmd hearing of it, as while that is away.
+  /// The same without an event for qrmd, as while qrmd is not running.
   Status ResizeUnseen(const std::string& pod_name, const ContainerSpec& container);
   /// The container runs to its end; the pod lives on.
   Status EndContainer(const std::string& pod_name, const std::string& container);
-  /// The pod's containers end for good, as those of a job; its stopped sandbox stays.
+  /// The pod's containers end for good, as in a job; its stopped sandbox stays.
   Status FinishPod(const std::string& name);
   Status RemovePod(const std::string& name);
-  /// The runtime tells of a sandbox for `spec`, which another plugin then refuses: no more is heard
-  /// of it.
+  /// The runtime reports a sandbox for `spec`, which another plugin then rejects: no further event
+  /// follows.
   Status RefuseSandbox(const PodSpec& spec);
-  /// From when to when qrmd answered the latest CreateContainer of the pod.
+  /// The begin and the end of qrmd's answer to the latest CreateContainer of the pod.
   std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>
   CreationOf(const std::string& pod_name) const;
   /// How long qrmd took to answer the latest CreateContainer of all pods.
@@ -75,7 +75,7 @@ class SimulatedRuntime {
   bool WaitForSynchronizations(int count) { return nri_.WaitForSynchronizations(count); }
   /// Disconnects qrmd, as a runtime does that has waited too long.
   void Disconnect() { nri_.Disconnect(); }
-  /// The runtime starts anew: it tells no more that a sandbox stops or is removed which is older.
+  /// The runtime restarts: it sends no more events about older sandboxes that stop or are removed.
   /// Source: containerd's restored NRI state, which knows containers only.
   void Restart();
 
@@ -83,18 +83,18 @@ class SimulatedRuntime {
   /// cpusets of containers, do not return to them by themselves, and none can be set that has one.
   void SetOffline(const CpuSet& cpus);
 
-  /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
+  /// The present values of the pod's first container, in the proposal's form: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}, "rdt_class": ...},
-  /// without what is empty.
+  /// without empty ones.
   nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
-  /// What qrmd called over NRI of its own accord: nothing, or old runtimes deadlock.
+  /// qrmd's unsolicited calls over NRI: none, since old runtimes deadlock.
   std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }
   /// UpdateContainerResources calls so far.
   std::size_t updates() const { return cri_.update_count(); }
-  /// The values that updates set on the pod's latest container of that name.
+  /// The values of updates of the pod's latest container of that name.
   ::runtime::v1::LinuxContainerResources Updated(const std::string& pod_name,
                                                  const std::string& container) const;
-  /// CRI calls are carried out at once, and answered that late from now on.
+  /// CRI calls are carried out at once, and answered so much later from now on.
   void DelayAnswers(std::chrono::milliseconds delay) { cri_.SetDelay(delay); }
   /// ListContainers calls so far.
   int lists() const { return cri_.lists(); }
@@ -103,7 +103,7 @@ class SimulatedRuntime {
   struct Entry {
     uint32_t attempt = 0;
     nri::Container container;
-    std::string serialized;  ///< the container, once it was told
+    std::string serialized;  ///< the container, once it was reported
     nri::ContainerAdjustment adjustment;
     std::chrono::steady_clock::time_point asked;  ///< to create it
     std::chrono::steady_clock::time_point answered;
@@ -116,13 +116,13 @@ class SimulatedRuntime {
   struct Sandbox {
     PodSpec spec;
     nri::PodSandbox pod;
-    std::string serialized;  ///< the pod, once it was told
+    std::string serialized;  ///< the pod, once it was reported
     bool ready = true;
     bool restored = false;       ///< older than the runtime's latest start
     std::vector<Entry> entries;  ///< its containers, also those that have ended, by age
   };
 
-  /// What is asked over CRI.
+  /// The requests over CRI.
   StatusOr<std::string> RunSandbox(const ::runtime::v1::PodSandboxConfig& config);
   StatusOr<std::string> MakeContainer(const std::string& sandbox_id,
                                       const ::runtime::v1::ContainerConfig& config);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The way of somebody who writes a plugin: from the installed SDK to a pod that got the plugin's variable, by the commands
-# of docs/plugins.md as they stand there; ends with 77 (skipped) where namespaces cannot be made.
+# The steps of a plugin's author: from the installed SDK to a pod that got the plugin's variable, by the commands of
+# docs/plugins.md; ends with 77 (skipped) where namespaces cannot be created.
 #   test/e2e/stranger.sh BUILD_DIR
 set -euo pipefail
 
@@ -10,7 +10,7 @@ if [ "${QRM_STRANGER:-}" != inside ]; then
   unshare --mount true 2>/dev/null || { echo "skipped: this user may not make namespaces; run as root"; exit 77; }
   exec env QRM_STRANGER=inside unshare --mount --propagation private "$0" "$build"
 fi
-# The directories that the page names, for this process only.
+# The directories that the page names, private to this process.
 mount -t tmpfs -o mode=755 tmpfs /opt
 mkdir -p /var/lib/qrm
 mount -t tmpfs -o mode=755 tmpfs /var/lib/qrm
@@ -42,7 +42,7 @@ command_of() {
   echo "$line"
 }
 
-# What links with a sanitized SDK is sanitized, too.
+# A program with a sanitized SDK is sanitized, too.
 sanitizers=$(sed -n 's/^QRM_SANITIZE:[A-Z]*=//p' "$build/CMakeCache.txt")
 export CXXFLAGS=${sanitizers:+-fsanitize=$sanitizers}
 
@@ -67,7 +67,7 @@ qrm-plugin-check near/sockets/memory.sock --machine live \
   --command "exec near/build/near_plugin --plugins-registry-dir near/sockets --state-dir near/state 2>>near.log" >checked ||
   fail "$(cat checked near.log)"
 
-# A node: a runtime that plays containers, and qrmd with the page's line in its configuration.
+# A node: a simulated runtime, and qrmd with the page's line in its configuration.
 play_runtime "$work"
 block yaml implicit-resources >qrmd.yaml
 echo 'machine: "synthetic:package:2 [numa] core:4 pu:2"' >>qrmd.yaml

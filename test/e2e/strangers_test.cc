@@ -1,5 +1,5 @@
-// Admissions beside those who keep qrmd waiting: a plugin that hangs, and a kubelet that does not
-// tell of a pod.
+// Admissions beside peers that keep qrmd waiting: a plugin that hangs, and a kubelet that does not
+// report a pod.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -42,11 +42,11 @@ bool IsReady(const std::future<T>& future) {
   return future.wait_for(milliseconds(0)) == std::future_status::ready;
 }
 
-// qrmd with its cpu plugin, a kubelet that knows all pods but "slow", and a plugin that nobody's
-// container requests and that answers no question for its pools.
-class StrangersTest : public testing::Test {
+// qrmd with its cpu plugin, a kubelet that knows all pods except "slow", and a plugin that no
+// container requests and that does not answer when it is asked for its pools.
+class SlowPeersTest : public testing::Test {
  protected:
-  StrangersTest() {
+  SlowPeersTest() {
     std::ofstream(config_) << "plugins: {cpu: {default-pool: online, pools: {online: {cpus: "
                               "\"0\"}}}}\n";
     for (int number = 0; number < kPods; ++number) {
@@ -73,10 +73,10 @@ class StrangersTest : public testing::Test {
       return plugins.ok() && std::count_if(plugins->begin(), plugins->end(),
                                            [](const auto& plugin) { return plugin.live(); }) == 2;
     }));
-    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod0"))));  // kubelet has told what it knows by then
+    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod0"))));  // kubelet has reported all its pods by then
   }
-  /// True when so many creations in a row were answered at once before `held` was. On a machine
-  /// that is busy with other things, the first ones may not do.
+  /// True when so many creations in a row were answered at once before `held` was. On a busy
+  /// machine, the first ones may not be.
   template <typename T>
   bool AdmitsOthersSoonBeside(const std::future<T>& held) {
     int in_a_row = 0;
@@ -91,7 +91,7 @@ class StrangersTest : public testing::Test {
     }
     return in_a_row == kAdmissions && !IsReady(held);
   }
-  /// How qrmd placed the slow pod; empty while it has not.
+  /// How qrmd placed the slow pod; empty until then.
   std::string PlaceOfSlow() const { return node_.Qrmctl({"explain", "slow"}).value_or(""); }
 
   const TempDir dir_;
@@ -111,10 +111,10 @@ class StrangersTest : public testing::Test {
   std::unique_ptr<ScriptedPlugin> plugin_;
 };
 
-TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangsAndARunningPodThatNobodyKnows) {
+TEST_F(SlowPeersTest, AdmissionsContinueBesideAPluginThatHangsAndAnUnknownRunningPod) {
   Start();
   runtime_.RunPodUnseen(Pod("slow"));
-  runtime_.Disconnect();  // to tell of it when qrmd is back
+  runtime_.Disconnect();  // so that qrmd learns of it later
   ASSERT_TRUE(Await([this] { return kubelet_.lookups() == 1; }));
   const auto begin = steady_clock::now();
   auto pools = std::async(std::launch::async,
@@ -123,7 +123,7 @@ TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangsAndARunningPodThatNobo
 
   EXPECT_THAT(MessageOf(pools.get().status()), HasSubstr(kHangingResource));
   EXPECT_GE(steady_clock::now() - begin, kHeld);
-  EXPECT_EQ(PlaceOfSlow(), "") << "kubelet has not told of it yet";
+  EXPECT_EQ(PlaceOfSlow(), "") << "kubelet has not reported it yet";
   kubelet_.Put("uid-slow", PodMessage("uid-slow", "slow", "250m"));
   kubelet_.ReleaseLookups();
   EXPECT_TRUE(Await([this] {
@@ -131,7 +131,7 @@ TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangsAndARunningPodThatNobo
   })) << PlaceOfSlow();
 }
 
-TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangs) {
+TEST_F(SlowPeersTest, AdmissionsGoOnBesideAPluginThatHangs) {
   Start();
   auto pools = std::async(std::launch::async,
                           [this] { return node_.Qrmctl({"pool", "get", kHangingResource}); });
@@ -140,7 +140,7 @@ TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangs) {
   EXPECT_FALSE(pools.get().ok());
 }
 
-TEST_F(StrangersTest, CreationsGoOnBesideOneOfAPodThatNobodyKnows) {
+TEST_F(SlowPeersTest, CreationsContinueBesideOneOfAnUnknownPod) {
   Start();
   auto slow = std::async(std::launch::async, [this] { return runtime_.RunPod(Pod("slow")); });
   ASSERT_TRUE(Await([this] { return kubelet_.lookups() == 1; }));

@@ -152,7 +152,7 @@ compare "man pool set | head -2" 0
 compare "admit --dry-run -f pod3.yaml" 1
 compare "play -f pod1.yaml" 0
 
-# A plugin that is gone.
+# A plugin that is not running.
 "$build/bin/qrm-plugin-nic" --config="$work/nic.yaml" --plugins-registry-dir="$work/node/plugins" \
   --state-dir="$work/other" --control-socket="$QRM_CONTROL_SOCKET" 2>"$work/nic.log" &
 nic=$!
@@ -178,7 +178,7 @@ compare "--cluster why shop/db" 0 \
   "--cluster why shop/db --url http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/scheduler.log" | head -1)"
 shown "qrmctl admit --dry-run -f pod1.yaml" 0 | grep -qx "default/pod1 would be admitted" || fail "$(screen)"
 
-# Whether the shell offers the option $2 where it is typed behind the command $1.
+# Whether the shell offers the option $2 after the command $1.
 qrmctl completion bash >"$work/complete.bash"
 qrmctl completion fish >"$work/complete.fish"
 for program in fish zsh; do
@@ -196,7 +196,7 @@ fish_completes() {
   fish -c 'source $argv[1]; complete -C $argv[2]' "$work/complete.fish" "$1 ${2%%[a-zA-Z]*}" | cut -f1 | grep -qxF -- "$2"
 }
 
-# Each command and verb, as the manual pages name them, was compared and has help; words that are none are answered.
+# Each command and verb of the manual pages was compared and has help; unknown words get an answer.
 qrmctl man --directory "$work/man"
 mapfile -t commands < <(sed -n '/^\.SH SYNOPSIS/{n;s/\\-/-/g;s/^\.B \(qrmctl .*\) \[OPTIONS\].*/\1/p}' "$work"/man/*.1)
 [ ${#commands[@]} -ge 20 ] || fail "the manual has ${#commands[@]} commands only"
@@ -204,7 +204,7 @@ for command in "${commands[@]}"; do
   printf '%s\n' "${!compared[@]}" | grep -qE "^${command#qrmctl }( |\$)" ||
     fail "$command is compared with no sample of docs/qrmctl.md"
   shown "$command --help" 0 | grep -q "$command" || fail "$command has no help: $(screen)"
-  # Each option that the help names stands on the page and is completed.
+  # Each option in the help is on the man page and is completed.
   page_of=$work/man/$(sed 's/--//; s/ /-/g' <<<"$command").1
   options=$(screen | sed -nE '/^Options:/,/^$/s/^ +(-[^ ]+).*/\1/p' | tr ',' ' ')
   for option in $options; do
@@ -215,7 +215,7 @@ for command in "${commands[@]}"; do
     fi
   done
 done
-# Each command of these pages is one, with options that it has.
+# Each command of these pages exists, with its options.
 pages=(README.md docs/quickstart.md docs/runbook.md docs/troubleshooting.md)
 while read -r line; do
   words=() options=()
@@ -233,7 +233,7 @@ while read -r line; do
   done
 done < <(grep -ohE '`qrmctl [^`]+`|^(\$ )?qrmctl .*' "${pages[@]}" | tr -d '\`' |
   sed -E 's/^(\$ )?qrmctl //; /^[a-z -]+: /d; s/ +#.*//; s/ *[0-9]?[|>&].*//' | sort -u)
-# Each message of the page of troubleshooting is one of the programs': its parts between values are in them.
+# Each message of the troubleshooting page is one of the programs': its parts between values are in them.
 while read -r message; do
   while read -r part; do
     [ ${#part} -lt 4 ] || grep -aqF -- "$part" "$build/bin/qrmd" "$build/bin/qrmctl" ||
@@ -243,7 +243,7 @@ done < <(sed -nE '/^\| `/s/^\| (`[^|]*`)[^`|]*\|.*/\1/p' docs/troubleshooting.md
 
 shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
 
-# Completion, and what follows changes in place.
+# Completion, and a view that changes in place.
 type_in "clear; source <(qrmctl completion bash)" Enter "qrmctl po" Tab Tab
 await_screen '^pods +policy +pool *$'
 type_in C-u "clear; qrmctl pods -w" Enter

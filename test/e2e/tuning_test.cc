@@ -103,7 +103,7 @@ TEST_F(TuningTest, ACrashLosesNothingAndAReloadWithoutClassesPutsAllBack) {
   EXPECT_THAT(*pools, HasSubstr("5 (class: slow)"));
 
   node_->KillDaemon();
-  EXPECT_EQ(Least(0), "2000000") << "nobody is there to put it back";
+  EXPECT_EQ(Least(0), "2000000") << "no process puts it back";
   Configure("plugins: {cpu: {}}\n");
   StartNode("cpu");
   EXPECT_TRUE(Await([&] { return Least(0) == "900000" && Most(5) == "2900000"; }));
@@ -127,7 +127,7 @@ TEST_F(TuningTest, AConfigurationThatIsOnlyTriedTunesNothing) {
   EXPECT_EQ(Most(5), "2900000");
 }
 
-TEST_F(TuningTest, APluginInAProcessOfItsOwnTunesToo) {
+TEST_F(TuningTest, APluginInASeparateProcessTunesToo) {
   Configure("");
   std::ofstream(dir_ / "cpu.yaml") << Machine() << kClasses;
   StartNode("");

@@ -7,7 +7,7 @@
 
 namespace qrm::test {
 
-/// Those that this process may use, so that tests also run where they are confined themselves.
+/// The CPUs that this process may use, so that tests also run in a restricted cpuset.
 inline CpuSet UsableCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -40,7 +40,7 @@ DriverNode::Admit Gives(const std::string& cpus) {
   };
 }
 
-/// Two CPUs that it may give, and something wrong with the rest.
+/// Two CPUs that it may give, and an error in the rest.
 DriverNode::Admit GivesAnd(std::function<void(AdmitResponse&)> spoil) {
   return [spoil = std::move(spoil)](const AdmitRequest& request, AdmitResponse& response) {
     const Status given = GiveLast(request, response);
@@ -75,7 +75,7 @@ std::string EveryOther(int count) {
   return list;
 }
 
-/// The node of them all: CPU 3 is another pod's, and CPUs 1 and 2 of the hinted node are offered.
+/// The node of all cases: CPU 3 is another pod's, and CPUs 1 and 2 of the hinted node are offered.
 class WrongAnswerTest : public testing::TestWithParam<WrongAnswer> {
  protected:
   static void SetUpTestSuite() {
@@ -103,7 +103,7 @@ class WrongAnswerTest : public testing::TestWithParam<WrongAnswer> {
   static inline DriverNode::Admit admit QRM_GUARDED_BY(mutex);
 };
 
-TEST_P(WrongAnswerTest, IsRefusedWithASentenceAndLeavesTheStateAsItWas) {
+TEST_P(WrongAnswerTest, IsRejectedWithASentenceAndLeavesTheStateAsItWas) {
   const std::string before = node->State();
   Set(GetParam().admit);
   const auto begin = std::chrono::steady_clock::now();
@@ -160,7 +160,7 @@ const WrongAnswer kWrongAnswers[] = {
      "give at most 65536"},
     {"SeventeenMegabytes",
      GivesAnd([](AdmitResponse& r) { (*r.mutable_envs())["A"] = std::string(17 << 20, 'a'); }),
-     "cannot get CPUs of plugin"},  // too large, or on a busy machine too late
+     "cannot get CPUs of plugin"},  // too large, or too late on a busy machine
     {"NoAnswer",
      [](const AdmitRequest&, AdmitResponse&) {
        may_answer.acquire();

@@ -1,4 +1,4 @@
-// qrmd's configuration, as its file or `qrmctl policy check` gives it: it is read, or refused in a
+// qrmd's configuration, from its file or `qrmctl policy check`: it is read, or rejected with a
 // sentence.
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// JSON of others: what is read is what the library reads, within the bounds, and safe to copy,
-// compare and print; a list gives the same items as the whole.
+// Foreign JSON: the result equals the library's, is within the bounds, and is safe to copy, compare
+// and print; a list gives the same items as the whole.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ void CheckBounded(const json& document, const qrm::JsonBounds& bounds) {
   QRM_CHECK(ValuesIn(document) <= bounds.values);
 }
 
-/// That taken items and the rest are the document.
+/// Checks that the taken items and the rest are the document.
 void CheckList(std::string_view text, const json& document) {
   json items = json::array();
   qrm::StatusOr<json> rest =
@@ -48,7 +48,7 @@ void CheckList(std::string_view text, const json& document) {
   QRM_CHECK(rest.ok());
   const bool is_list = rest->is_object() && rest->contains("items") && (*rest)["items"].is_array();
   QRM_CHECK(!is_list || (*rest)["items"].empty());
-  // Of a key that is there twice, the first list was taken, too.
+  // Of a duplicate key, the first list was taken, too.
   if (is_list && items.size() == document["items"].size()) {
     (*rest)["items"] = items;
     QRM_CHECK(*rest == document);

@@ -1,4 +1,4 @@
-// What a node publishes of itself, as qrm-scheduler reads it: its configuration and its classes.
+// A node's published annotations, as qrm-scheduler reads them: its configuration and its classes.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// The framing of NRI connections: whatever arrives, it is the same messages however it was cut.
+// The framing of NRI connections: the messages do not depend on how the bytes are cut.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// JSON of kubelet, the API server and peers' checkpoints: objects are read, or refused in a
-// sentence, and a placement counts no more than its pod requests.
+// JSON of kubelet, the API server and peers' checkpoints: objects are read, or rejected with a
+// sentence, and an allocation counts no more than its pod requests.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // Whole pods through admission: whatever their labels, annotations and requests are, they are
-// placed or refused in a short sentence, and leave the plugins' books as they were.
+// placed or rejected with a short sentence, and leave the plugins' books as they were.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -61,7 +61,7 @@ config::Section SectionOf(const std::string& text) {
   return config::Section::Parse(text, "fuzz").value();
 }
 
-/// The three plugins of qrmd, called where the caller stands.
+/// The three plugins of qrmd, called in the caller's thread.
 class PolicyPlugins final : public manager::Plugins {
  public:
   explicit PolicyPlugins(const Machine& machine) {
@@ -101,7 +101,7 @@ class PolicyPlugins final : public manager::Plugins {
   void MarkSuspect(const std::string&, const std::string&) override { QRM_CHECK(false); }
   void Forget(const std::string&) override {}
 
-  /// What each plugin would tell of its books.
+  /// What each plugin would report of its books.
   std::string Books() const {
     std::string books;
     for (const auto& [resource, plugin] : plugins_) {
@@ -156,7 +156,7 @@ class Input {
     rest_.remove_prefix(empty() ? 0 : 1);
     return number;
   }
-  /// Each byte is a character, and UTF-8 what they make, for messages have no other text.
+  /// Each byte is a character, and the result is UTF-8, since messages have no other text.
   std::string Text() {
     std::string text;
     for (std::size_t left = Number(); left > 0 && !empty(); --left) {
@@ -246,7 +246,7 @@ struct Node {
   const std::string books = plugins.Books();
 };
 
-/// Short, and nothing that moves a terminal's cursor.
+/// Checks that the text is short, and does not move a terminal's cursor.
 void CheckSentence(const std::string& sentence) {
   QRM_CHECK(!sentence.empty() && sentence.size() <= kLongestSentence);
   QRM_CHECK(Escaped(sentence) == sentence);
@@ -262,7 +262,7 @@ void AdmitAll(Node& node, const std::vector<placement::ContainerDemand>& demands
   }
 }
 
-/// What is kept of the decisions fits, and is a document.
+/// Checks that the recorded decisions fit, and are documents.
 void CheckDecisions(const std::vector<checkpoint::DecisionTrace>& decisions) {
   for (const checkpoint::DecisionTrace& decision : decisions) {
     const std::string& json = decision.json;
@@ -283,9 +283,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   if (!pod.ok()) {
     return 0;
   }
-  Node node;  // for each pod: to read one decision costs as much as to read all that there are
+  Node node;  // for each pod: reading one decision costs as much as reading all
   test::RunOn(node.state, [&] { AdmitAll(node, pod->admissions); });
-  test::Settle(node.state);  // traces of refusals are kept after the answer
+  test::Settle(node.state);  // traces of rejections are kept after the answer
   CheckDecisions(node.decisions.log.Read());
   test::RunOn(node.state, [&] { RemovePod(node); });
   QRM_CHECK(node.plugins.Books() == node.books);

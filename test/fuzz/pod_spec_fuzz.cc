@@ -1,5 +1,5 @@
-// The spec that a pod gives the driver of CPUs by attributes: it is read as at most as many lines
-// and CPUs as there may be, or refused in a sentence.
+// The spec that a pod gives the driver of CPUs by attributes: it is read as at most the allowed
+// number of lines and CPUs, or rejected with a sentence.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// What every error about foreign text is: one line that a terminal only shows.
+// Checks that errors about foreign text are one line that a terminal only shows.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ import (
 	"qrm.local/test/interop/node"
 )
 
-// placing gives pods of role database CPUs of their own and memory of the same NUMA node.
+// placing gives pods of role database exclusive CPUs and memory of the same NUMA node.
 const placing = node.Machine + `builtin-plugins: [cpu, memory]
 pod-ended-after: 100ms
 plugins:
@@ -90,7 +90,7 @@ func TestPodResources(t *testing.T) {
 			t.Errorf("shared CPUs are listed: %v", got)
 		}
 	})
-	t.Run("AppContainersStandInTheirOrder", func(t *testing.T) {
+	t.Run("AppContainersAreInTheirOrder", func(t *testing.T) {
 		var names []string
 		for _, container := range listedPod(t, n, "database").GetContainers() {
 			names = append(names, container.GetName())

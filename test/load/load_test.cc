@@ -112,7 +112,7 @@ LoadTest::LoadTest(const Options& options) : options_(options) {
   node_ = std::make_unique<Node>(std::move(node));
 }
 
-/// A shared pool for most, the other CPUs for databases alone, a NIC for all.
+/// A shared pool for most pods, the other CPUs only for databases, a NIC for all.
 void LoadTest::WriteConfigs() const {
   const std::string machine = options_.scripted()
                                   ? "machine: \"synthetic:package:2 [numa] core:20 pu:2\"\n"
@@ -149,7 +149,7 @@ Status LoadTest::Start() {
   return OkStatus();
 }
 
-/// Every twentieth pod's containers own a CPU each, on the machine that has so many.
+/// Every twentieth pod's containers have an exclusive CPU each, if the machine has so many.
 PodSpec LoadTest::Pod(int number) const {
   const bool database = options_.scripted() && number % 20 == 0;
   return {.name = fmt::format("pod{}", number),
@@ -244,7 +244,7 @@ Status LoadTest::ExpectAnswersInTime() const {
   return OkStatus();
 }
 
-/// Creations are refused in time, with the plugin's name, and go on once it is back.
+/// Creations are rejected in time, with the plugin's name, and continue once it is back.
 Status LoadTest::ExpectAnswersInTimeFromAHungPlugin() {
   const int first = options_.pods;
   StopChild(node_->plugin_pid("nic"));

@@ -8,7 +8,7 @@
 
 namespace qrm::test {
 
-/// A histogram as it is shown: how many observations were at most so many seconds.
+/// A histogram as it is served: how many observations were at most so many seconds.
 struct Histogram {
   double count = 0;
   double sum_seconds = 0;
@@ -16,13 +16,13 @@ struct Histogram {
 
   /// The share of observations that were at most `seconds`, which is one of the bounds.
   double ShareWithin(double seconds) const;
-  /// The least bound that `share` of the observations keep to; the truth is below.
+  /// The least bound that holds for `share` of the observations; the true value is below.
   double Quantile(double share) const;
 };
 
-/// The histogram `name` whose series have `label`, such as `call="CreateContainer"`.
-/// Errors: kUnavailable when nobody serves metrics on `port` of this machine, kNotFound for a
-/// histogram without observations.
+/// The histogram `name` whose series have `label`, such as `call="CreateContainer"`. Errors:
+/// kUnavailable when no server has metrics on `port` of this machine, kNotFound for a histogram
+/// without observations.
 StatusOr<Histogram> ReadHistogram(int port, const std::string& name, const std::string& label);
 
 }  // namespace qrm::test

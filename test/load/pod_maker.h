@@ -19,11 +19,11 @@ namespace qrm::test {
 class PodMaker {
  public:
   virtual ~PodMaker() = default;
-  /// The pod of `spec` with `containers` in place of its one. Errors: the first refusal.
+  /// The pod of `spec` with `containers` instead of its single one. Errors: the first rejection.
   virtual Status Make(const PodSpec& spec, const std::vector<ContainerSpec>& containers) = 0;
 };
 
-/// Tells qrmd of pods as containerd does: one hook at a time on the whole node.
+/// Reports pods to qrmd as containerd does: one hook at a time on the whole node.
 class ScriptedPodMaker final : public PodMaker {
  public:
   /// The two sockets are made in `directory`.

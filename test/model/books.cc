@@ -46,7 +46,7 @@ std::map<ContainerKey, const v1::Container*> ByKey(const v1::ListPodsResponse& r
   return by_key;
 }
 
-/// The CPUs of each node, and how much memory, that nobody holds.
+/// The CPUs and the memory of each node that are free.
 struct Free {
   CpuSet cpus;
   std::map<int, int64_t> bytes_by_node;
@@ -112,10 +112,10 @@ Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container,
     return OkStatus();
   }
   if (which == Which::kFirst && !container.own_cpus.contains(count)) {
-    return Broken("{}/{} was to have {} CPUs of its own and was created with {}", pod.plan.name,
+    return Broken("{}/{} was to have {} exclusive CPUs and was created with {}", pod.plan.name,
                   container.spec.name, *container.own_cpus.rbegin(), box.told);
   }
-  if (which == Which::kFirst) {  // later one that lost its CPUs may share as many
+  if (which == Which::kFirst) {  // a recreated container that lost its CPUs may share as many
     owners_.insert(box.key);
   }
   return OkStatus();
@@ -277,7 +277,7 @@ bool Books::HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const {
                      });
 }
 
-// A runtime that is listed says that a sandbox is there, not that it has stopped.
+// The runtime's lists show that a sandbox exists, not that it has stopped.
 void Books::NoteRestart(Time now) {
   for (auto& [uid, end] : ended_) {
     end = {.at = now, .heard = Heard::kNo};
@@ -296,7 +296,7 @@ Status Books::CheckRecords(const Look& look) {
   return OkStatus();
 }
 
-// Records are those of the pods that live, and each container that runs has one.
+// Only living pods are on record, and each running container is.
 Status Books::CheckKnown(const Look& look) {
   const auto records = ByKey(look.records);
   placed_.clear();
@@ -344,7 +344,7 @@ Status Books::CheckRecordedOwners(const Look& look) {
       const ContainerKey key{pod.uid(), container.name()};
       if (cpus == nullptr || !cpus->exclusive()) {
         if (before.contains(key) && !may_lose_) {
-          return Broken("{} had CPUs of its own and shares {} on record", NameOf(key),
+          return Broken("{} had exclusive CPUs and shares {} on record", NameOf(key),
                         cpus == nullptr ? "nothing" : cpus->value());
         }
         continue;
@@ -368,7 +368,7 @@ Status Books::CheckRecordedAmounts(const Look& look) const {
   std::map<std::string, double> mbps;
   for (const auto& [key, record] : ByKey(look.records)) {
     if (record->type() == "INIT") {
-      continue;  // lends what it holds to those that start after it
+      continue;  // lends its CPUs to containers that start later
     }
     for (const v1::Allocation& allocation : record->allocations()) {
       if (allocation.oci_property() == kCpusetMems) {
@@ -414,7 +414,7 @@ Status Books::CheckValues(const Look& look) const {
   return OkStatus();
 }
 
-// Nobody who shares runs on a CPU that has an owner, and nothing is lost to both.
+// No shared container runs on exclusive CPUs, and no CPU is lost to both.
 Status Books::CheckSharers(const Look& look) const {
   const CpuSet left = online_ - owned_on_record_;
   const auto records = ByKey(look.records);

@@ -1,4 +1,5 @@
-// The model: who holds what by the answers that the runtime got, and what must hold of it.
+// The model: the allocations of each container by the answers that the runtime got, and their
+// invariants.
 #pragma once
 
 #include <chrono>
@@ -22,12 +23,12 @@ struct ModelPod {
   std::string sandbox;
   StringMap boxes;        ///< container -> the id of its latest incarnation
   bool finished = false;  ///< its containers have ended for good
-  /// A former sandbox was removed without a word from the restarted runtime: to qrmd it may be
-  /// there until it lists.
+  /// A former sandbox was removed without an event from the restarted runtime: qrmd may still have
+  /// it until it lists.
   bool lost_sandbox = false;
 };
 
-/// Keeps its own account, from what the runtime was told alone, and compares.
+/// Keeps its account only from the answers to the runtime, and compares.
 ///
 /// Threads: one.
 class Books {
@@ -36,21 +37,20 @@ class Books {
 
   std::map<std::string, ModelPod>& pods() { return pods_; }  // by UID
   const std::map<std::string, ModelPod>& pods() const { return pods_; }
-  /// Containers may lose CPUs of their own with it, and then share others: whose those are that
-  /// they run on is not known until the next look.
+  /// Containers may lose exclusive CPUs with it, and then share others: the owners of the CPUs that
+  /// they run on are not known until the next look.
   void SetOnline(const CpuSet& cpus, const std::vector<Box>& boxes);
 
-  /// The pod has ended: soon nothing is recorded for it any more.
+  /// The pod has ended: soon it is not on record any more.
   enum class Heard { kYes, kNo };
   void NoteEnd(const std::string& uid, Time now, Heard heard) {
     ended_.emplace(uid, End{.at = now, .heard = heard});
   }
-  /// qrmd was started, or connected again: it may have to find out anew who has ended.
+  /// qrmd was started, or connected again: it may have to find again which containers have ended.
   void NoteRestart(Time now);
-  /// The container asks for other CPUs: whose those are that it runs on is not known until the next
-  /// look.
+  /// The container asks for other CPUs: the owners of its CPUs are not known until the next look.
   void NoteResize(const ContainerKey& key) { owners_.erase(key); }
-  /// qrmd answered the creation of the container. Errors: it did not get what it must.
+  /// qrmd answered the creation of the container. Errors: the allocation is wrong.
   enum class Which { kFirst, kLater };
   Status NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,
                     Which which);
@@ -58,13 +58,14 @@ class Books {
   /// What holds at every moment: no CPU has two owners, no node and no NIC is over its size.
   Status CheckBoxes(const std::vector<Box>& boxes) const;
 
-  /// What holds while qrmd runs undisturbed: nobody who shares runs on CPUs of an owner.
+  /// What holds while qrmd runs undisturbed: no shared container runs on exclusive CPUs.
   Status CheckApart(const std::vector<Box>& boxes) const;
-  /// What holds once qrmd and the runtime had time: that has written what is on record.
+  /// What holds once qrmd and the runtime had time: the runtime has the recorded values.
   static Status CheckTold(const v1::ListPodsResponse& records, const std::vector<Box>& boxes);
 
-  /// What holds once qrmd had time: records and runtime agree, what is gone is free, and shared
-  /// containers have all that nobody owns. Learns which containers own their CPUs.
+  /// What holds once qrmd had time: records and runtime agree, resources of removed pods are free,
+  /// and shared containers have all CPUs that are not exclusive. Learns which containers have
+  /// exclusive CPUs.
   struct Look {
     const v1::ListPodsResponse& records;
     const std::vector<Box>& boxes;
@@ -73,16 +74,16 @@ class Books {
   };
   Status CheckRecords(const Look& look);
 
-  /// Whether a container runs that is not known to have all that it asks for: it is tried again
-  /// and again, and may take the place of a pod that has ended, at any moment.
+  /// Whether a container runs that may lack a part of its request. It is tried again and again, and
+  /// may take the allocation of an ended pod at any moment.
   bool SomebodyWaits(const std::vector<Box>& boxes) const;
-  /// Whether the pod must be admitted: there is room, and nobody else waits for it or holds it
-  /// without qrmd having heard of the end. A sentence that says what is free; empty: it may be
-  /// refused.
+  /// Whether the pod must be admitted: there is room, and no other pod waits for it or keeps it
+  /// with an end that qrmd has not noticed. A sentence that says what is free; empty: it may be
+  /// rejected.
   std::string RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const;
-  /// Whether the pod, whose containers are among `boxes`, has all that it asks for, so that it must
-  /// be admitted again. It has not where a container has grown since, or was never placed, or was
-  /// made without its NIC, or is an init container, which has ended.
+  /// Whether the pod, whose containers are among `boxes`, has its whole request, so that it must be
+  /// admitted again. It has not if a container has grown since, or was never placed, or was created
+  /// without its NIC, or is an init container, which has ended.
   bool HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const;
 
  private:

@@ -1,4 +1,4 @@
-// What goes wrong on the node.
+// The faults of the node.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -32,7 +32,7 @@ Status Player::RuntimeRestarted(Random&) {
              : Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
 }
 
-// What the runtime writes is older than what qrmd has, where that has not told it yet.
+// What the runtime writes is older than qrmd's values, while an update is pending.
 Status Player::WrittenAgain(Random&) {
   constexpr std::chrono::seconds kCorrected{2};  // one, on a machine that others use too
   for (const Box& box : runtime_.Boxes()) {
@@ -137,7 +137,7 @@ Status Player::PluginReplaced(Random& random) {
   return StartPlugin(resource, ModelNode::Socket::kOther);
 }
 
-// From qrmd into a process, with its old database or none, and back.
+// Moves a plugin from qrmd to a process, with its old database or none, and back.
 Status Player::PluginMoved(Random& random) {
   QRM_RETURN_IF_ERROR(BringBack());
   const std::string resource = DrawResource(random, {"cpu", "memory", "NIC"});

@@ -12,7 +12,7 @@ namespace qrm::test {
 inline constexpr int kModelNodes = 2;
 inline constexpr int kCpusPerNode = 12;
 inline constexpr int64_t kBytesPerNode = int64_t{4} << 30;
-inline constexpr int kNicMbps = 1000;  ///< of each NIC; one stands at each NUMA node
+inline constexpr int kNicMbps = 1000;  ///< of each NIC; one at each NUMA node
 inline constexpr char kNicRequest[] = "qrm.io/nic";
 inline constexpr char kNicEnv[] = "AFFINITY_NIC_ADDR_IPV4";
 inline constexpr char kBoundRole[] = "database";
@@ -23,7 +23,7 @@ inline CpuSet AllCpus() {
 inline CpuSet CpusOfNode(int node) {
   return CpuSet::Range(node * kCpusPerNode, (node + 1) * kCpusPerNode - 1);
 }
-/// The first CPU of each node; containers share them, and none has one of them alone.
+/// The first CPU of each node; containers share them, and they are never exclusive.
 inline CpuSet ReservedCpus() {
   return {0, kCpusPerNode};
 }

@@ -1,4 +1,4 @@
-// Writes configurations, starts programs and damages what they keep.
+// Writes configurations, starts programs and damages their databases.
 #include "test/model/model_node.h"
 
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kResources = {"cpu", "memory", "NIC"};
 
-/// The plugin's program and section are named so.
+/// The name of the plugin's program and section.
 std::string ProgramOf(const std::string& resource) {
   return resource == "NIC" ? "nic" : resource;
 }

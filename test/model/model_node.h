@@ -1,4 +1,4 @@
-// qrmd and its plugins on the model's machine, as they are arranged at the moment.
+// qrmd and its plugins on the model's machine, in the present arrangement.
 #pragma once
 
 #include <map>
@@ -24,14 +24,14 @@ class ModelNode {
   /// `directory` is the node's own; `runtime` outlives it.
   ModelNode(std::string directory, ModelRuntime& runtime, std::string kubelet_socket);
 
-  /// Starts qrmd, and the plugins' processes that were not killed; waits until all are there. With
+  /// Starts qrmd, and the plugins' processes that were not killed; waits until all are live. With
   /// `die_at_write`, qrmd dies at that write of its own.
   Status Start(int die_at_write = -1);
   /// kill -9.
   void Kill();
   bool Runs();
   pid_t pid() const { return daemon_->daemon_pid(); }
-  /// Asks, and compares what only a node that runs can tell.
+  /// Asks, and compares what only a running node can report.
   const Node& daemon() const { return *daemon_; }
 
   Home home(const std::string& resource) const { return homes_.at(resource); }
@@ -41,21 +41,21 @@ class ModelNode {
   /// Likewise.
   void SetOffline(const CpuSet& cpus);
 
-  /// Of a plugin in a process of its own, which stays away until StartPlugin.
+  /// For a plugin in a separate process, which stays stopped until StartPlugin.
   void KillPlugin(const std::string& resource);
   bool PluginRuns(const std::string& resource) const { return running_.contains(resource); }
-  /// On the other socket than before, if `elsewhere`. Errors: it does not come to life.
+  /// On another socket than before, if `elsewhere`. Errors: it does not become live.
   enum class Socket { kSame, kOther };
   Status StartPlugin(const std::string& resource, Socket socket = Socket::kSame);
   /// Deletes the plugin's database; it must not run.
   void EraseStateOf(const std::string& resource) const;
 
-  /// While it is so, nothing can be written to qrmd's databases.
+  /// While true, nothing can be written to qrmd's databases.
   void SetReadOnly(bool read_only) const;
   /// qrmd's checkpoint as a peer's file, imported into an empty directory; qrmd must be stopped.
   Status ExportAndImport();
 
-  /// What is on record, and what each plugin process says that it gave, to explain a failure.
+  /// The records, and each plugin process's own allocations, to explain a failure.
   std::string Holdings() const;
   std::string LogEnd() const;
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kRestartCount[] = "io.kubernetes.container.restartCount";
 
-/// qrmd is not there, or went away while it was asked: it did not answer that.
+/// qrmd is not running, or ended during the call: it did not answer.
 bool IsAway(const Status& status) {
   return status.code() == StatusCode::kUnavailable &&
          (MessageOf(status).starts_with("no answer to") ||
@@ -82,7 +82,7 @@ void ModelRuntime::Merge(const nri::LinuxCPU& from, Box& box) const {
   }
 }
 
-// qrmd may be writing it: it is empty for an instant.
+// qrmd may be writing the file: it is empty for an instant.
 Box ModelRuntime::Seen(const Box& box) const {
   Box seen = box;
   if (box.state == Box::State::kExited) {
@@ -328,7 +328,7 @@ Status ModelRuntime::Update(const std::string& id, const cri::LinuxContainerReso
   const StatusOr<std::string> answer = nri_->Call("UpdateContainer", request.SerializeAsString());
   nri::UpdateContainerResponse response;
   if (answer.ok() && !response.ParseFromString(*answer)) {
-    return Errorf(StatusCode::kInternal, "qrmd's answer is no UpdateContainerResponse");
+    return Errorf(StatusCode::kInternal, "qrmd's answer is not an UpdateContainerResponse");
   }
   if (!answer.ok() && !IsAway(answer.status())) {
     return answer.status();

@@ -1,5 +1,5 @@
 // A container runtime without containers, which forgets nothing: stopped sandboxes stay in its
-// lists, and after a restart it no longer tells of the sandboxes from before, as containerd does.
+// lists. After a restart it no longer reports earlier sandboxes, as containerd does.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Box {
   ContainerKey key;
   State state = State::kCreated;
   nri::Container message;
-  std::string cpus;         ///< its cgroup has them; empty: nobody has set any
+  std::string cpus;         ///< its cgroup has them; empty: not set
   std::string told;         ///< by its adjustment and the updates since; empty: never set
   std::string mems;         ///< likewise
   std::string nic_address;  ///< from its environment
@@ -46,8 +46,8 @@ struct Sandbox {
   int era = 0;  ///< the runtime's, when it was made
 };
 
-/// What of a node's runtime qrmd can see and change, over real NRI and CRI sockets. Without qrmd
-/// containers come and go all the same, as they do on a node.
+/// The parts of a node's runtime that qrmd can see and change, over real NRI and CRI sockets.
+/// Without qrmd containers come and go all the same, as they do on a node.
 ///
 /// Threads: one makes changes; qrmd's calls come on others.
 class ModelRuntime {
@@ -58,13 +58,13 @@ class ModelRuntime {
 
   const std::string& nri_socket() const { return nri_socket_; }
   const std::string& cri_socket() const { return cri_socket_; }
-  /// A directory that stands for the cgroups of containers.
+  /// A directory that represents the cgroups of containers.
   const std::string& cgroup_root() const { return cgroup_root_; }
 
   /// Returns the sandbox's id.
   std::string RunSandbox(const PodSpec& spec);
-  /// Creates and starts a container; returns its id. Errors: qrmd's refusal, kDeadlineExceeded when
-  /// it answers too late.
+  /// Creates and starts a container; returns its id. Errors: qrmd's rejection, kDeadlineExceeded
+  /// when it answers too late.
   StatusOr<std::string> RunContainer(const std::string& sandbox_id, const PodSpec& spec,
                                      uint32_t attempt);
   void StopContainer(const std::string& id);
@@ -73,25 +73,25 @@ class ModelRuntime {
   void StopSandbox(const std::string& id);
   /// Stops it where it is not stopped.
   void RemoveSandbox(const std::string& id);
-  /// False for those from before its latest restart, whose end it keeps to itself.
+  /// False for sandboxes from before its latest restart, whose end it does not report.
   bool TellsOf(const std::string& sandbox_id) const;
   /// Kubelet resizes the container in place to `spec`. Errors: qrmd's.
   Status Resize(const std::string& id, const ContainerSpec& spec);
-  /// Writes what it was told of the container to its cgroup again, as systemd does at a reload.
+  /// Writes the container's latest values to its cgroup again, as systemd does at a reload.
   void WriteAgain(const std::string& id);
   /// The runtime restarts: its containers go on.
   void Restart();
 
-  /// Connections of qrmd's so far that were told of everything.
+  /// Connections of qrmd's so far that were fully synchronized.
   int synchronizations() const;
-  /// Waits until there was one more than `before`.
+  /// Waits until there are more than `before`.
   bool WaitForConnection(int before);
 
   std::vector<Box> Boxes() const;
   std::vector<Sandbox> Sandboxes() const;
   StatusOr<Box> FindBox(const std::string& id) const;
 
-  /// What becomes of updates from now on: they fail, or are applied and said to have failed.
+  /// The result of updates from now on: they fail, or are applied and reported as failed.
   enum class Updates { kWork, kFail, kFailLate };
   void SetUpdates(Updates updates) { updates_ = updates; }
   /// As CRI's UpdateContainerResources. Threads: any.

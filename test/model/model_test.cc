@@ -51,7 +51,7 @@ std::string Listed(const std::vector<Step>& steps) {
   return fmt::format("{}", fmt::join(words, ","));
 }
 
-/// Plays all; `played` is how many steps were, the one that failed among them.
+/// Plays all; `played` is the number of steps, including one that failed.
 Status PlayAll(Player& player, const std::vector<Step>& steps, std::size_t& played) {
   const auto begin = steady_clock::now();
   QRM_RETURN_IF_ERROR(player.Start());

@@ -16,11 +16,11 @@ namespace {
 
 constexpr int kStepsPerLook = 25;
 constexpr int kReconcilesToAgree = 2;
-/// The least between two reconciles that a node's own timer begins; here they follow each other.
+/// The least time between two reconciles of a node's own timer; here they follow each other.
 constexpr std::chrono::seconds kPeriod{1};
 constexpr std::size_t kTraced = 200;
 
-/// One step less of what lasts `steps` more; true after the last.
+/// Counts down a fault that lasts `steps` more steps; true after the last.
 bool RunsOut(int& steps) {
   if (steps == 0) {
     return false;
@@ -115,7 +115,7 @@ Status Player::EndFaults() {
   return OkStatus();
 }
 
-// Those of a fault that is not over would be its own.
+// Ends the present faults, so that the checks do not find their effects.
 Status Player::BringBack() {
   if (read_only_for_ > 0) {
     read_only_for_ = 0;
@@ -137,8 +137,8 @@ Status Player::RestartDaemon() {
   settled_ = false;
   QRM_RETURN_IF_ERROR(node_.Start());
   books_.NoteRestart(std::chrono::steady_clock::now());
-  // The first finds what plugins hold of an admission that was cut short, the second that they
-  // have released it.
+  // The first reconcile finds plugins' allocations of an admission that was cut short, the second
+  // finds them released.
   QRM_RETURN_IF_ERROR(node_.daemon().Reconcile());
   return node_.daemon().Reconcile();
 }

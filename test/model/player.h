@@ -1,4 +1,4 @@
-// Plays the steps of a run on a node of its own, and checks after each what must hold.
+// Plays the steps of a run on a private node, and checks the invariants after each.
 #pragma once
 
 #include <deque>
@@ -25,14 +25,14 @@ class Player {
   Player();
 
   Status Start();
-  /// Errors: what does not hold, in one sentence.
+  /// Errors: the broken invariant, in one sentence.
   Status Play(const Step& step);
   /// Ends all faults, and checks once more.
   Status Finish();
 
-  /// The latest steps and what became of them.
+  /// The latest steps and their results.
   std::string Trace() const;
-  /// How often each kind came, and what it made.
+  /// How often each kind came, and its results.
   std::string Summary() const;
   std::string Holdings() const { return node_.Holdings(); }
   std::string LogEnd() const { return node_.LogEnd(); }
@@ -44,7 +44,7 @@ class Player {
     return static_cast<int>(random() % static_cast<uint32_t>(below));
   }
 
-  // What kubelet and the runtime do: pod_steps.cc
+  // The steps of kubelet and the runtime: pod_steps.cc
   Status Admit(Random& random);
   Status AdmitPod(const PodPlan& plan);
   Status RunContainers(ModelPod& pod, Books::Which which);
@@ -66,7 +66,7 @@ class Player {
   ModelPod* DrawPod(Random& random);
   std::string FreshName(Random& random) const;
 
-  // What goes wrong: fault_steps.cc
+  // The faults: fault_steps.cc
   Status RuntimeRestarted(Random& random);
   Status WrittenAgain(Random& random);
   Status Kill(Random& random);
@@ -82,7 +82,7 @@ class Player {
   Status Import(Random& random);
   Status Cpus(Random& random);
   Status RestartDaemon();
-  /// And lets qrmd teach it what it lacks.
+  /// And lets qrmd restore its allocations.
   Status StartPlugin(const std::string& resource,
                      ModelNode::Socket socket = ModelNode::Socket::kSame);
   std::string DrawResource(Random& random, const std::vector<std::string>& among);
@@ -111,12 +111,12 @@ class Player {
   int away_for_ = 0;                 ///< steps until qrmd, which does not run, is started
   int read_only_for_ = 0;            ///< steps until its disk can be written to again
   int updates_fail_for_ = 0;         ///< steps until the runtime takes updates again
-  std::map<std::string, int> lost_;  ///< plugins' processes that were killed, and for how long yet
+  std::map<std::string, int> lost_;  ///< killed plugins' processes, and for how many steps
   struct Off {
     int steps = 0;
     Home home = Home::kInside;
   };
-  std::map<std::string, Off> off_;  ///< plugins that are switched off
+  std::map<std::string, Off> off_;  ///< plugins that are disabled
   std::unique_ptr<Killer> killer_;
   bool dying_ = false;   ///< qrmd may end at any moment
   bool settled_ = true;  ///< records were compared since the last fault

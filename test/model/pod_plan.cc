@@ -1,4 +1,4 @@
-// Draws pods of all kinds that are placed differently.
+// Draws pods of all kinds.
 #include "test/model/pod_plan.h"
 
 #include <algorithm>

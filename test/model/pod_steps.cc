@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostPods = 24;
 constexpr int kNames = 40;
 
-/// "main 2-3/0" for what the container runs with.
+/// "main 2-3/0" for the container's present values.
 std::string Describe(const Box& box) {
   return fmt::format("{} {}/{}{}", box.key.container, box.cpus, box.mems,
                      box.nic_address.empty() ? "" : "/" + box.nic_address);
@@ -44,7 +44,7 @@ void Player::Tell(const PodPlan& plan, int event) {
   kubelet_.Send(event, message);
 }
 
-// A name comes back under another UID, as those of a StatefulSet do.
+// A name comes back under another UID, as in a StatefulSet.
 std::string Player::FreshName(Random& random) const {
   for (;;) {
     const std::string name = fmt::format("pod{}", DrawBelow(random, kNames));
@@ -78,7 +78,7 @@ Status Player::Admit(Random& random) {
 Status Player::AdmitPod(const PodPlan& plan) {
   const std::string room = books_.RoomFor(plan, runtime_.Boxes());
   Note(fmt::format("{} ({} CPUs, {} MiB, {} Mbit/s{})", plan.name, plan.own_cpus(),
-                   plan.bound_bytes() >> 20, plan.nic_mbps(), plan.told ? ", told" : ""));
+                   plan.bound_bytes() >> 20, plan.nic_mbps(), plan.told ? ", spec known" : ""));
   Tell(plan, ::v1alpha1::EVENT_TYPE_ADDED);
   ModelPod& pod = books_.pods()[plan.uid];
   pod.plan = plan;
@@ -87,7 +87,7 @@ Status Player::AdmitPod(const PodPlan& plan) {
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
   }
-  Note(fmt::format("refused: {}", MessageOf(run)));
+  Note(fmt::format("rejected: {}", MessageOf(run)));
   ++counts_["(refused)"];
   const Status judged = JudgeRefusal(plan, run, room);
   RemovePod(plan.uid);
@@ -133,7 +133,7 @@ Status Player::RunOne(ModelPod& pod, const PlannedContainer& container, Books::W
   return books_.NoteAnswer(pod, container, box, which);
 }
 
-// Errors: the refusal, where nothing explains it.
+// Errors: the rejection, where nothing explains it.
 Status Player::JudgeRefusal(const PodPlan& plan, const Status& refusal, const std::string& room) {
   const bool is_hurt = dying_ || read_only_for_ > 0 || lost_.contains("cpu") ||
                        lost_.contains("memory") || (plan.nic_mbps() > 0 && !AllPluginsLive());
@@ -141,15 +141,14 @@ Status Player::JudgeRefusal(const PodPlan& plan, const Status& refusal, const st
     return OkStatus();
   }
   if (refusal.code() == StatusCode::kDeadlineExceeded) {
-    return Errorf(StatusCode::kInternal, "the runtime waited in vain for an answer about {}",
-                  plan.name);
+    return Errorf(StatusCode::kInternal, "the runtime got no answer in time about {}", plan.name);
   }
   if (plan.asks_nothing_special()) {
-    return Errorf(StatusCode::kInternal, "{} asks nothing special and was refused: {}", plan.name,
+    return Errorf(StatusCode::kInternal, "{} asks nothing special and was rejected: {}", plan.name,
                   MessageOf(refusal));
   }
   return !room.empty() && settled_ && AllPluginsLive()
-             ? Errorf(StatusCode::kInternal, "{} was refused although there is room ({}): {}",
+             ? Errorf(StatusCode::kInternal, "{} was rejected although there is room ({}): {}",
                       plan.name, room, MessageOf(refusal))
              : OkStatus();
 }
@@ -183,7 +182,7 @@ void Player::RemovePod(const std::string& uid) {
   books_.pods().erase(uid);
 }
 
-// As a job's: kubelet knows the pod, and keeps its stopped sandbox.
+// As for a job: kubelet knows the pod, and keeps its stopped sandbox.
 Status Player::FinishPod(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr) {
@@ -196,7 +195,7 @@ Status Player::FinishPod(Random& random) {
   return OkStatus();
 }
 
-// The new one is made before the old one is removed, or even before that has ended.
+// The new one is created before the old one is removed, or even before it has ended.
 Status Player::Restart(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr) {
@@ -220,7 +219,7 @@ Status Player::Restart(Random& random) {
     return run;
   }
   pod->boxes.erase(container.spec.name);
-  Note(fmt::format("refused: {}", MessageOf(run)));
+  Note(fmt::format("rejected: {}", MessageOf(run)));
   const bool holds_all = books_.HoldsAll(pod->plan, before);
   const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
@@ -250,7 +249,7 @@ Status Player::Recreate(Random& random) {
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
   }
-  Note(fmt::format("refused: {}", MessageOf(run)));
+  Note(fmt::format("rejected: {}", MessageOf(run)));
   const bool holds_all = !may_lose_place && books_.HoldsAll(pod->plan, before);
   const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
@@ -274,7 +273,7 @@ Status Player::Resize(Random& random) {
   settled_ = false;
   Tell(pod->plan, ::v1alpha1::EVENT_TYPE_MODIFIED);
   QRM_RETURN_IF_ERROR(runtime_.Resize(box->second, container.spec));
-  // Other CPUs follow by an update; until then it runs on those that it no longer owns.
+  // The other CPUs follow by an update; until then it runs on CPUs that it no longer owns.
   books_.NoteResize({pod->plan.uid, container.spec.name});
   return away_for_ > 0 || dying_ ? OkStatus() : node_.daemon().Reconcile();
 }
@@ -285,7 +284,7 @@ void Player::RemoveAll() {
   }
 }
 
-// Pods that the runtime did not tell of are found by the next lists.
+// Pods that the runtime did not report are found by the next lists.
 Status Player::AwaitNothingOnRecord() {
   Status held;
   const auto look = [&] {
@@ -300,7 +299,7 @@ Status Player::AwaitNothingOnRecord() {
   return held;
 }
 
-// It is told of each container when it does nothing else, or late.
+// It gets each pending update when it does nothing else, or late.
 Status Player::AwaitAllTold() {
   Status held;
   const auto look = [&] {

@@ -1,4 +1,4 @@
-// Tries the ends of a run first, then leaves out ever smaller parts.
+// Tries parts from the end of a run first, then leaves out ever smaller parts.
 #include "test/model/shrink.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace qrm::test {
 namespace {
 
-/// The words of letters alone, which are those of the sentence and not of its objects.
+/// The words of only letters, which belong to the sentence and not to its objects.
 std::vector<std::string> Skeleton(const std::string& message) {
   std::istringstream text(message);
   std::vector<std::string> words;

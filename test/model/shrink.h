@@ -1,4 +1,4 @@
-// Finds few steps that fail as many did.
+// Finds a short run that fails like a long one.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace qrm::test {
 bool IsLike(const std::string& a, const std::string& b);
 
 /// The fewest of `steps`, in their order, with which `fails` is still true, as far as it finds them
-/// by the moment `until`; all of them when it is not true again.
+/// by the moment `until`. All of them if `fails` does not become true again.
 std::vector<Step> ShrinkSteps(std::vector<Step> steps,
                               const std::function<bool(const std::vector<Step>&)>& fails,
                               std::chrono::steady_clock::time_point until);

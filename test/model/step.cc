@@ -19,7 +19,7 @@ struct Row {
   uint32_t weight;
 };
 
-// Those that start a program again take a hundred times as long as the others.
+// Steps that restart a program take a hundred times as long as the others.
 constexpr std::array<Row, kStepKinds> kRows = {{
     {StepKind::kAdmit, "admit", 3800},
     {StepKind::kRemove, "remove", 2400},
@@ -62,7 +62,8 @@ StatusOr<StepKind> ParseKind(std::string_view name) {
     for (const Row& one : kRows) {
       names += fmt::format(" {}", one.name);
     }
-    return Errorf(StatusCode::kInvalidArgument, "\"{}\" is no step; write one of{}", name, names);
+    return Errorf(StatusCode::kInvalidArgument, "\"{}\" is not a step; write one of{}", name,
+                  names);
   }
   return row->kind;
 }
@@ -96,8 +97,8 @@ StatusOr<std::vector<Step>> ParseSteps(std::string_view text) {
     const auto [stop, error] =
         std::from_chars(number.data(), number.data() + number.size(), step.word);
     if (error != std::errc() || stop != number.data() + number.size()) {
-      return Errorf(StatusCode::kInvalidArgument, "\"{}\" is no step; write one such as admit:17",
-                    word);
+      return Errorf(StatusCode::kInvalidArgument,
+                    "\"{}\" is not a step; write one such as admit:17", word);
     }
     steps.push_back(step);
   }

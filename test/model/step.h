@@ -1,4 +1,4 @@
-// What a run of the model test is made of: steps that mean the same wherever they stand.
+// The steps of a run of the model test; a step means the same at any position.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ enum class StepKind {
 };
 inline constexpr int kStepKinds = 21;
 
-/// `word` decides everything about it that is drawn, so that a step of a run can be left out and
-/// the others stay what they were.
+/// `word` decides all random parts of the step, so that removing a step of a run does not change
+/// the others.
 struct Step {
   StepKind kind = StepKind::kAdmit;
   uint32_t word = 0;
@@ -47,7 +47,7 @@ struct Step {
 std::string_view ToString(StepKind kind);
 /// "admit:17"
 std::string ToString(const Step& step);
-/// "admit:17,remove:3". Errors: kInvalidArgument with what cannot be read.
+/// "admit:17,remove:3". Errors: kInvalidArgument with the part that cannot be read.
 StatusOr<std::vector<Step>> ParseSteps(std::string_view text);
 /// "kill,import". Errors: likewise.
 StatusOr<std::set<StepKind>> ParseKinds(std::string_view text);

@@ -15,7 +15,7 @@
 
 namespace qrm::test {
 
-/// One plugin, its grants, and a manager that takes the first hint, of preferred ones if there are.
+/// One plugin, its grants, and a manager that takes the first preferred hint, else the first hint.
 class Drive {
  public:
   explicit Drive(std::unique_ptr<sdk::ResourcePlugin> plugin) : plugin_(std::move(plugin)) {}
@@ -38,7 +38,7 @@ class Drive {
     return allocation;
   }
 
-  /// Keeps what `plugin()` was asked for by the test itself.
+  /// Records a grant that the test got directly from `plugin()`.
   void Keep(const ContainerRequest& request, const StatusOr<ResourceAllocation>& given) {
     ASSERT_TRUE(given.ok()) << given.status();
     grants_[request.key] = {.request = request, .allocation = *given};
@@ -65,7 +65,7 @@ class Drive {
     }
   }
 
-  /// What container c0 of `pod` has.
+  /// The allocation of container c0 of `pod`.
   const ResourceAllocation& Of(const std::string& pod) const {
     return grants_.at({.pod_uid = pod + "-uid", .container = "c0"}).allocation;
   }

@@ -1,4 +1,4 @@
-// The plugins as processes of their own, over their sockets: the samples' examples, kill -9, flags.
+// The plugins as separate processes, over their sockets: the samples' examples, kill -9, flags.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -104,7 +104,7 @@ TEST_F(ProgramsTest, PrintStateOnDiskAndEnd) {
   EXPECT_THAT(print->Output(), HasSubstr(R"("allocated_cpuset": "2-21")"));
 }
 
-TEST_F(ProgramsTest, RefuseConfigurationThatIsNotTheirs) {
+TEST_F(ProgramsTest, RejectConfigurationThatIsNotTheirs) {
   ChildProcess memory(
       {std::string(kBin) + "/qrm-plugin-memory", "--config", "docs/samples/example3/nic.yaml"},
       dir_ / "memory");

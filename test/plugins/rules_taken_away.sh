@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-# What is there already keeps its time, so that nothing is compiled again.
+# Existing files keep their time, so that nothing is compiled again.
 copy_sources() {
   local file
   git ls-files --cached --others --exclude-standard | while IFS= read -r file; do
@@ -41,8 +41,8 @@ run() {
   GTEST_FAIL_FAST=1 "$copy/build/release/bin/$1" --gtest_filter="$2" >"$copy/test.log" 2>/dev/null
 }
 
-# without RULE WHAT FILE BINARY FILTER OLD NEW [OLD NEW...]: WHAT the rule says is in FILE each OLD, once there; without it
-# stands NEW.
+# without RULE WHAT FILE BINARY FILTER OLD NEW [OLD NEW...]: FILE implements WHAT of the rule by each OLD, which is
+# there once and is replaced by NEW.
 without() {
   local rule=$1 what=$2 file=$3 binary=$4 filter=$5 found
   shift 5
@@ -59,7 +59,7 @@ without() {
   done
   build || fail "$rule: without \"$what\" it does not compile"
   if run "$binary" "$filter"; then
-    echo "$rule: nobody misses that $what"
+    echo "$rule: no test checks that $what"
     missed+=("$rule")
   else
     echo "$rule: $(first_failure) misses that $what"
@@ -109,10 +109,10 @@ without P7 'a plan of what was planned moves nothing' plugins/cpu/sizing/pool_si
 without P8 'who has more than it needs is known' plugins/cpu/elastic.cc "$cpu" "$models" \
   $'      pools.insert(name);\n' \
   $'      (void)name;\n'
-without P9 'sizes follow from who is there, not from what was' plugins/cpu/sizing/pool_size.cc "$cpu" "$models" \
+without P9 'sizes follow from present containers, not from the past' plugins/cpu/sizing/pool_size.cc "$cpu" "$models" \
   'now->second.may_shrink ? surplus - step : surplus' \
   'now->second.may_shrink ? surplus - 0 * step : surplus'
-without P10 'a refused container keeps what it had' plugins/cpu/cpu_plugin.cc "$cpu" "$models" \
+without P10 'a rejected container keeps what it had' plugins/cpu/cpu_plugin.cc "$cpu" "$models" \
   'Own(request.key, *std::move(former_holding));' \
   'former_holding.reset();'
 without P11 'who goes asks for nothing more' plugins/cpu/cpu_plugin.cc "$cpu" "$models" \
@@ -139,7 +139,7 @@ without P15 'who grows in place keeps its CPUs' plugins/cpu/grow.cc "$cpu" "$mod
 without P15 'who shrinks keeps the CPUs of its first start' plugins/cpu/grow.cc "$cpu" 'GrowTest.*' \
   'DropCpus(machine, former.grown, former' \
   'DropCpus(machine, former.cpus, former'
-without P16 'what pools gave up is nobody'"'"'s own while other CPUs are idle' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
+without P16 'what pools gave up is not exclusive while other CPUs are idle' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
   '- view.offline - view.retiring -' \
   '- view.offline -'
 without P16 'pools yield what is beyond their requests' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \
@@ -153,7 +153,7 @@ without P17 'advice is clipped by what can be had' plugins/cpu/sizing/advice.cc 
 without P17 'advice leaves pools what is requested of them' plugins/cpu/sizing/advice.cc "$advisor" '*' \
   'std::max(cpus, LeastByAdvice(ask->second))' \
   'cpus'
-without P17 'advice that nobody renews is over' plugins/cpu/sizing/advice.cc "$advisor" '*' \
+without P17 'advice that is not renewed is over' plugins/cpu/sizing/advice.cc "$advisor" '*' \
   'return now >= said.second.counts_until;' \
   'return now < SteadyPoint() && now >= said.second.counts_until;'
 without P18 'a hint of an even split is of nodes that have their shares' plugins/cpu/policy.cc "$cpu" '*' \
@@ -162,7 +162,7 @@ without P18 'a hint of an even split is of nodes that have their shares' plugins
 without P18 'hints leave the default pool a CPU' plugins/cpu/policy.cc "$cpu" '*' \
   $'Room& room, const OwnRule& own) {\n  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));' \
   $'Room& room, const OwnRule& own) {'
-without P19 'what is told is what decided' plugins/cpu/policy.cc "$cpu" "$models" \
+without P19 'the reported reason is what decided' plugins/cpu/policy.cc "$cpu" "$models" \
   'decision->allocation.decided_by = placement.by;' \
   'decision->allocation.decided_by = placement.pool;'
 without P19 'the first rule that fits decides' plugins/cpu/config/classify.cc "$cpu" 'CpuRulesTest.*' \
@@ -180,7 +180,7 @@ without P21 'no union of NUMA nodes is promised more than it has' plugins/memory
 without P22 'whole cores are put together from parts' plugins/cpu/elastic.cc "$cpu" '*' \
   $'      CompleteCores(name, size);\n' \
   $'      (void)0;\n'
-without P22 'more CPUs refuse nobody' plugins/cpu/elastic.cc "$cpu" "$models" \
+without P22 'more CPUs cause no rejection' plugins/cpu/elastic.cc "$cpu" "$models" \
   'std::max(least, capacity)) {' \
   'std::max(least, capacity - capacity % 2)) {'
 

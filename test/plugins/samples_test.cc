@@ -1,4 +1,4 @@
-// The sample configurations make the proposal's examples come out as written there.
+// The sample configurations reproduce the proposal's examples.
 #include <string>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Pods come and go, each with labels and annotations that no other has: what they took is free when
-// the last one has gone. QRM_CHURN_PODS says how many.
+// Pods come and go, each with unique labels and annotations: their memory is free when the last one
+// has gone. QRM_CHURN_PODS is their number.
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr double kMostGrowthMib = 8;
 constexpr int kPodsByDefault = 20'000;
-/// So many have come and gone before it is measured: caches and histories are full then.
+/// So many pods come and go before the measurement: caches and histories are full then.
 constexpr int kWarmUp = 4000;
 constexpr int kClients = 4;
 constexpr int kLabels = 20;
@@ -57,7 +57,7 @@ class DaemonChurnTest : public testing::Test {
     ASSERT_TRUE(IsOk(node_.Start(2)));
   }
 
-  /// `count` pods from number `first` on, every other one with CPUs of its own.
+  /// `count` pods from number `first` on, every other one with exclusive CPUs.
   void Churn(int first, int count) {
     std::atomic<int> next = first;
     std::vector<std::thread> clients;

@@ -1,4 +1,4 @@
-// Tells whether a number that was read every minute has stopped growing.
+// Whether a number that was read every minute has stopped growing.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct Flatness {
   bool flat = false;
 };
 
-/// Compares the first third of `values` with their last third. Medians, so that one minute in which
-/// the machine did something else decides nothing. `values` are three at least.
+/// Compares the first third of `values` with their last third. Medians, so that a minute with other
+/// work of the machine does not count. `values` are three at least.
 Flatness Judge(const std::vector<double>& values, const Tolerance& tolerance);
 
 /// The value below which `fraction` of `values` lie, by nearest rank; 0 for none.

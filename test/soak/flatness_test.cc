@@ -14,7 +14,7 @@ TEST(FlatnessTest, TakesWhatStaysWithinTheTolerance) {
   EXPECT_TRUE(Judge({50, 40, 30, 20, 10, 5}, {.factor = 1}).flat);
 }
 
-TEST(FlatnessTest, RefusesSteadyGrowth) {
+TEST(FlatnessTest, RejectsSteadyGrowth) {
   std::vector<double> values;
   values.reserve(26);
   for (int minute = 0; minute < 26; ++minute) {

@@ -1,5 +1,5 @@
-// Pods that come and go for half an hour: what qrmd and its plugins take, and how soon they answer,
-// must stop growing.
+// Pods that come and go for half an hour: the resources and the answer times of qrmd and its
+// plugins must stop growing.
 //   test_soak [--minutes=N] [--minute-seconds=N] [--pods-per-second=N]
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ struct Options {
   std::string configs = "test/soak";
 };
 
-/// One column of the report: what it is called, and how much it may still grow.
+/// One column of the report: its name, and how much it may still grow.
 struct Column {
   const char* name;
   Tolerance tolerance;
@@ -114,7 +114,7 @@ class Soak {
     return OkStatus();
   }
 
-  /// Half of them in a pool, four in ten with CPUs of their own, the others on what is left.
+  /// Half of them in a pool, four in ten with exclusive CPUs, the others on the rest.
   PodSpec NextPod() {
     const auto draw = random_() % 10;
     const std::string name = "pod" + std::to_string(next_pod_++);
@@ -192,7 +192,7 @@ class Soak {
   int refused_ = 0;
 };
 
-/// Prints what each column did once things had settled; true when all are flat.
+/// Prints the growth of each column once things had settled; true when all are flat.
 bool Report(const Options& options, const std::vector<Row>& rows) {
   const int first = std::min(options.settled_from, options.minutes);
   std::cout << fmt::format(
@@ -224,7 +224,7 @@ StatusOr<bool> Run(const Options& options) {
   QRM_ASSIGN_OR_RETURN(const std::vector<Row> rows, soak.Run());
   const bool flat = Report(options, rows);
   const double rate = soak.started() / (1.0 * options.minutes * options.minute_seconds);
-  std::cout << fmt::format("{} pods started, {:.1f} a second; {} refused\n{}\n", soak.started(),
+  std::cout << fmt::format("{} pods started, {:.1f} a second; {} rejected\n{}\n", soak.started(),
                            rate, soak.refused(), flat ? "PASS" : "FAIL");
   return flat;
 }

@@ -1,5 +1,5 @@
-// Plugins that answer, fail and go away as a test says, and that remember in which order they were
-// called.
+// Plugins that answer, fail and disconnect as a test says, and that remember the order of their
+// calls.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace qrm::test {
 
-/// How one plugin behaves; the default gives what `gives` says, on any node, and lets it go.
+/// The behaviour of one plugin; by default it gives `gives`, on any node, and releases it.
 struct PluginScript {
   PluginOptions options{.with_topology_alignment = true, .need_reconcile = true};
   manager::RegisteredBy registered_by = manager::RegisteredBy::kBuiltIn;
@@ -34,9 +34,9 @@ struct PluginScript {
       std::vector<sdk::Pool>{{.name = "default", .cpus = CpuSet::Range(1, 7)}};
   AllocatableResource offers{.allocatable_cpus = CpuSet::Range(1, 7)};
   StatusOr<sdk::ComputeGrant> computes = sdk::ComputeGrant{};  ///< of a compute driver
-  Status ends;                                                 ///< of one that is told of an end
+  Status ends;                                                 ///< of a notification of an end
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
-  /// What it says it changed; by default it cannot tell.
+  /// The changes that it reports; by default it cannot report any.
   StatusOr<sdk::ChangedAllocations> changes = Status(StatusCode::kUnimplemented, "no such service");
 };
 

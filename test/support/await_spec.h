@@ -1,4 +1,4 @@
-// Waiting for a source of specs to have looked.
+// Waiting for the lookup of a source of specs.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace qrm::test {
 
-/// What `source` knows of the pod once it has looked for it, or after `limit`.
+/// The spec of the pod in `source` after its lookup, or after `limit`.
 inline manager::PodSpecPtr AwaitSpec(manager::SpecSource& source, const std::string& uid,
                                      std::chrono::milliseconds limit = std::chrono::seconds(20)) {
   const auto looked = std::make_shared<std::promise<void>>();

@@ -1,4 +1,4 @@
-// Keeps what else the machine does out of a measurement.
+// Keeps other work of the machine out of a measurement.
 #pragma once
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// A program under test as a process of its own.
+// A program under test in a separate process.
 #pragma once
 
 #include <fstream>
@@ -16,8 +16,8 @@
 
 namespace qrm::test {
 
-/// Stops a child of this process, and returns once it stands still: the signal wakes one of its
-/// threads, and until that runs the others go on.
+/// Stops a child of this process, and returns once it is stopped: the signal wakes one of its
+/// threads, and until that runs the others continue.
 inline void StopChild(pid_t child) {
   ::kill(child, SIGSTOP);
   siginfo_t how = {};

@@ -1,4 +1,4 @@
-// A directory that stands for a tree of cpuset cgroups.
+// A directory that represents a tree of cpuset cgroups.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ class CpusetDir {
     std::filesystem::create_directory(dir_ / path);
     std::ofstream(FileOf(path)) << cpus;
   }
-  /// As where the file system is mounted read-only: nobody may open that file of the kernel to
-  /// write.
+  /// As where the file system is mounted read-only: that file of the kernel cannot be opened for
+  /// writing.
   void MakeReadOnly(const std::string& path) {
     std::filesystem::create_directory(dir_ / path);
     std::filesystem::remove(FileOf(path));

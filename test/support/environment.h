@@ -1,4 +1,4 @@
-// What a script tells the test that it starts.
+// What a script passes to the test that it starts.
 #pragma once
 
 #include <cstdlib>

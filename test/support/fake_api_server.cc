@@ -112,7 +112,7 @@ struct FakeApiServer::Impl {
         answer = FailedAnswer(401, "Unauthorized");
       } else if (refusals > 0) {
         --refusals;
-        answer = FailedAnswer(refusal_status, "refused by the test");
+        answer = FailedAnswer(refusal_status, "rejected by the test");
         answer.retry_after = refusal_retry_after;
       } else if (target.query.contains("watch")) {
         // What a test does once it has seen the request counts for this watch.
@@ -146,7 +146,7 @@ struct FakeApiServer::Impl {
     return !error;
   }
 
-  /// Until somebody cuts the watches after `cut` times; tells of bookmarks after the `marked`-th.
+  /// Until the watches are cut after `cut` times; sends bookmarks after the `marked`-th.
   void Watch(Stream& stream, const ApiTarget& target, uint64_t cut, uint64_t marked) {
     error_code error;
     std::string text =

@@ -1,4 +1,4 @@
-// An API server that is as nasty as a real one, in memory, over TLS.
+// An API server with the faults of a real one, in memory, over TLS.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace qrm::test {
 /// patches and deletes them, and binds pods, with versions and answers as the real one has them.
 /// A collection is named by its path without a namespace, such as "/api/v1/pods".
 ///
-/// Threads: any; each connection has one of its own.
+/// Threads: any; each connection has its own.
 class FakeApiServer {
  public:
   FakeApiServer();
@@ -26,22 +26,23 @@ class FakeApiServer {
   FakeApiServer& operator=(const FakeApiServer&) = delete;
 
   cluster::ClusterAccess access() const;
-  /// Requests with another one get 401. Empty: none is asked for.
+  /// Requests with another token get 401. Empty: no token is needed.
   void SetToken(const std::string& token);
 
-  /// Creates or changes an object, which needs no more than its metadata.name, and tells watches.
+  /// Creates or changes an object, which needs no more than its metadata.name, and notifies
+  /// watches.
   void Put(const std::string& collection, nlohmann::json object);
   void Delete(const std::string& collection, const std::string& key);
-  /// The object "NAME" or "NAMESPACE/NAME"; null when there is none.
+  /// The object "NAME" or "NAMESPACE/NAME"; null when it does not exist.
   nlohmann::json Find(const std::string& collection, const std::string& key) const;
 
   /// Watches end in the middle of a line.
   void CutWatches();
   /// Versions up to now are too old for watches.
   void ForgetHistory();
-  /// Watches are told the version that is reached, and nothing else.
+  /// Sends watches the current version, and nothing else.
   void SendBookmarks();
-  /// All as it was at that version, as after a restore of etcd; watches are cut.
+  /// Restores the state of that version, as after a restore of etcd; watches are cut.
   void RestoreTo(uint64_t version);
   uint64_t version() const;
   /// Streams come in pieces of a few bytes.
@@ -49,9 +50,9 @@ class FakeApiServer {
 
   /// The next `count` requests get this status and Retry-After (0: none).
   void Refuse(int count, unsigned status, int retry_after_seconds = 0);
-  /// The next `count` requests but GET are carried out, and get no answer.
+  /// The next `count` requests except GET are carried out, and get no answer.
   void LoseAnswers(int count);
-  /// Requests but GET wait, before they are carried out, until they may go on.
+  /// Requests except GET wait, before they are carried out, until they may continue.
   void HoldWrites();
   void LetWritesGo();
 

@@ -16,7 +16,7 @@ struct ApiAnswer {
   int retry_after = 0;
 };
 
-/// What a target names.
+/// The object or collection that a target names.
 struct ApiTarget {
   std::string collection;
   std::string space;
@@ -46,12 +46,12 @@ class FakeApiStore {
     std::vector<Event> history;
   };
 
-  /// What a request does, and its answer.
+  /// The operation of a request, and its answer.
   ApiAnswer Carry(const std::string& method, const ApiTarget& target, const std::string& body);
-  /// `type` is that of the event: "ADDED", "MODIFIED" or "DELETED".
+  /// `type` is the event's type: "ADDED", "MODIFIED" or "DELETED".
   ApiAnswer Store(const std::string& path, nlohmann::json object, const std::string& type);
   Collection& Of(const std::string& path) { return collections_[path]; }
-  /// All as it was at that version.
+  /// Restores the state of that version.
   void RestoreTo(uint64_t version);
 
   uint64_t reached() const { return reached_; }

@@ -1,4 +1,4 @@
-// A type of classes that a test sets, and that remembers what it was asked.
+// A type of classes that a test sets, and that remembers its calls.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class FakeClassProvider final : public sdk::ClassProvider {
     Note(fmt::format("release {}/{}", target.key.container, target.runtime_id));
   }
 
-  /// Somebody else gives the container of that id `name`.
+  /// Another process gives the container of that id `name`.
   void Meddle(const std::string& runtime_id, const std::string& name) {
     const MutexLock lock(mutex_);
     has_[runtime_id] = name;
@@ -67,7 +67,7 @@ class FakeClassProvider final : public sdk::ClassProvider {
     const MutexLock lock(mutex_);
     return has_[runtime_id];
   }
-  /// What was asked that may change something, in order.
+  /// The calls that may change something, in order.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;

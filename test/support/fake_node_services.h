@@ -24,20 +24,20 @@ class FakeNodeServices final : public manager::NodeServices {
   std::vector<checkpoint::DecisionTrace> decisions;
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
-  /// What was asked to be forgotten; read it when the answer is there.
+  /// The plugin to forget; read it when the answer has come.
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
-  qrm::Status kept;  ///< what comes of keeping plugins' values
+  qrm::Status kept;  ///< the result of keeping plugins' values
   std::vector<std::string> stalled_loops;
   placement::Permissions permissions;
   std::vector<manager::ClassTypeStatus> classes;
-  std::vector<manager::ClassChange> class_changes;      ///< read it when the answer is there
-  StatusOr<std::string> class_changed = std::string();  ///< what comes of a change
+  std::vector<manager::ClassChange> class_changes;      ///< read it when the answer has come
+  StatusOr<std::string> class_changed = std::string();  ///< the result of a change
   std::string announced_pod;                            ///< the latest, serialized
-  StatusOr<std::string> announced = std::string("default/pod0");  ///< what AnnouncePod answers
+  StatusOr<std::string> announced = std::string("default/pod0");  ///< AnnouncePod's answer
   std::vector<manager::PluginPolicy> policies;
   StatusOr<manager::ConfigTrial> config_trial = manager::ConfigTrial();
-  std::string tried_config;  ///< the latest text; read it when its answer is there
-  std::string tried_pod;     ///< the latest, serialized; read it when its answer is there
+  std::string tried_config;  ///< the latest text; read it when its answer has come
+  std::string tried_pod;     ///< the latest, serialized; read it when its answer has come
 
   manager::NodeStatus Status() const override {
     const MutexLock lock(mutex_);
@@ -97,7 +97,7 @@ class FakeNodeServices final : public manager::NodeServices {
     const MutexLock lock(mutex_);
     status_ = status;
   }
-  /// Who asked for a reconcile, in order.
+  /// The resources of requests for a reconcile, in order.
   std::vector<std::string> reconciles() const {
     const MutexLock lock(mutex_);
     return reconciles_;

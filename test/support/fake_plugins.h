@@ -1,4 +1,4 @@
-// Plugins that answer what a test has put in, without processes or sockets.
+// Plugins with a test's answers, without processes or sockets.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class FakePlugins final : public manager::Plugins {
   std::vector<manager::PluginInfo> infos;
   std::map<std::string, StatusOr<Pools>> pools;
 
-  /// What the plugins named there answer to GetAllocatable; others offer nothing.
+  /// The plugins' answers to GetAllocatable, by name; others offer nothing.
   void SetAllocatable(Allocatable allocatable) {
     const MutexLock lock(mutex_);
     allocatable_ = std::move(allocatable);
@@ -52,12 +52,12 @@ class FakePlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     hanging_placements_.insert(resource);
   }
-  /// From now on nobody gets an answer to GetPools and SetPools, until ReleasePools.
+  /// From now on GetPools and SetPools are not answered, until ReleasePools.
   void HangPools() {
     const MutexLock lock(mutex_);
     pools_hang_ = true;
   }
-  /// Answers those who wait, with `answer`.
+  /// Answers the waiting calls with `answer`.
   void ReleasePools(const StatusOr<Pools>& answer) {
     for (const std::shared_ptr<calls::Call>& call : TakeWaitingPools()) {
       const auto answer_it = [&answer](const auto&) { return answer; };
@@ -140,7 +140,7 @@ class FakePlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     const auto found = placements_.find(resource);
     if (found == placements_.end()) {
-      return Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource);
+      return Errorf(StatusCode::kUnimplemented, "plugin {} reports no placements", resource);
     }
     QRM_ASSIGN_OR_RETURN(PlacedByResource placed, found->second);
     return ContainerPlacement{.resources = std::move(placed)};

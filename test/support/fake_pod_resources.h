@@ -1,4 +1,4 @@
-// Kubelet's own pod-resources socket, as a script fills it.
+// Kubelet's own pod-resources socket, with a test's content.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
   FakeKubelet(const FakeKubelet&) = delete;
   FakeKubelet& operator=(const FakeKubelet&) = delete;
 
-  /// Each device is an entry of its own, as kubelet lists those of different nodes.
+  /// Each device is a separate entry, as kubelet lists devices of different nodes.
   void AddDevice(const Container& container, const Device& device) {
     const MutexLock lock(mutex_);
     ::v1::ContainerDevices& devices = *ResourcesOf(container).add_devices();
@@ -52,7 +52,7 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
       devices.mutable_topology()->add_nodes()->set_id(node);
     }
   }
-  /// Calls are answered only when they are released, which is with an error.
+  /// Calls are answered only when they are released, with an error.
   void Hang() {
     const MutexLock lock(mutex_);
     hangs_ = true;

@@ -1,4 +1,4 @@
-// A container runtime that takes, refuses or holds back updates, as a test says.
+// A container runtime that takes, rejects or holds back updates, as a test says.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class FakeRuntime final : public manager::ContainerRuntime {
     return nullptr;
   }
 
-  /// What it lists; to be set before it is asked.
+  /// The containers that it lists; set them before the first call.
   void SetContainers(std::vector<manager::RuntimePod> pods,
                      std::vector<manager::RuntimeContainer> containers) {
     pods_ = std::move(pods);

@@ -41,7 +41,7 @@ std::string GoReader::Take(std::string_view frame) {
 }
 
 // Go reads a message's header through a buffer of 4096 bytes, and the rest of a large message
-// straight into its place: a frame must fit what is asked for at that moment.
+// straight into its target: a frame must fit what is asked for at that moment.
 std::size_t GoReader::LargestFrame() const {
   if (buffered_.size() < kHeader) {
     return kBuffer;

@@ -1,5 +1,5 @@
-// How the runtime's Go code reads what a plugin sends: which mux frames it can take, and what it
-// makes of them. Written apart from the code under test.
+// How the runtime's Go code reads a plugin's bytes: which mux frames it can take, and the resulting
+// messages. Written separately from the code under test.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct GoMessage {
 /// The bytes of one logical connection.
 class GoReader {
  public:
-  /// Takes one mux frame; returns what Go's reader would have choked on, empty when nothing.
+  /// Takes one mux frame; returns the error of Go's reader, empty when there is none.
   std::string Take(std::string_view frame);
   /// The next whole message.
   std::optional<GoMessage> Next();

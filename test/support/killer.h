@@ -1,4 +1,4 @@
-// Kills a process at a moment that the process does not choose.
+// Kills a process at a moment that does not depend on the process.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace qrm::test {
 
-/// Kills a process after a while, unless it is called off.
+/// Kills a process after a while, unless it is cancelled.
 class Killer {
  public:
   Killer(pid_t pid, std::chrono::microseconds after)

@@ -1,4 +1,4 @@
-// An I/O loop on a thread of its own, as the daemon has one.
+// An I/O loop on a separate thread, as the daemon has one.
 #pragma once
 
 #include <future>
@@ -11,7 +11,7 @@
 
 namespace qrm::test {
 
-/// Runs until it is destroyed; what is still posted then runs first.
+/// Runs until it is destroyed, after all posted work.
 class LoopThread {
  public:
   LoopThread() : guard_(boost::asio::make_work_guard(io_)), thread_([this] { io_.run(); }) {}

@@ -13,7 +13,7 @@
 
 namespace qrm::test {
 
-/// What SQLite holds of an open file: our head, then the real VFS's file.
+/// SQLite's data of an open file: our head, then the real VFS's file.
 struct LossyFile {
   sqlite3_file base;
   LossyDisk* disk;
@@ -84,7 +84,7 @@ struct LossyFile {
   static int SectorSize(sqlite3_file* file) {
     return Of(file).real->pMethods->xSectorSize(Of(file).real);
   }
-  /// No promise at all, whatever the real disk says.
+  /// No guarantee, whatever the real disk says.
   static int DeviceCharacteristics(sqlite3_file* /*file*/) { return 0; }
   static int ShmMap(sqlite3_file* file, int page, int size, int extend, void volatile** out) {
     return Of(file).real->pMethods->xShmMap(Of(file).real, page, size, extend, out);

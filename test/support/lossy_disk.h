@@ -29,8 +29,8 @@ class LossyDisk {
 
   /// The power goes after `operations` more writes, truncations and syncs; everything fails then.
   void CutPowerAfter(int operations) { operations_left_ = operations; }
-  /// Puts on the real disk what is left: all that was synced, and of each file's later writes a
-  /// random part, in 512-byte sectors, in any order. Every file must be closed.
+  /// Writes to the real disk all that was synced, and of each file's later writes a random part, in
+  /// 512-byte sectors, in any order. Every file must be closed.
   void PowerUp(std::mt19937& random);
 
   int syncs() const { return syncs_; }
@@ -51,7 +51,7 @@ class LossyDisk {
 
   static int Open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags, int* out);
   static int Delete(sqlite3_vfs* vfs, const char* path, int sync_directory);
-  /// What the next operation returns.
+  /// The result of the next operation.
   int Spend(int code);
   static void Apply(std::string& content, const Write& write);
   static std::vector<Write> Sectors(const Write& write);

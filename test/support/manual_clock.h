@@ -1,4 +1,4 @@
-// A clock that stands still until a test moves it.
+// A clock that moves only when a test moves it.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace qrm::test {
 
-/// Begins at the machine's time, so that deadlines made from that lie ahead. Threads: any.
+/// Begins at the machine's time, so that deadlines from that are in the future. Threads: any.
 class ManualClock final : public Clock {
  public:
   std::chrono::system_clock::time_point Now() const override {

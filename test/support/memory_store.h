@@ -14,7 +14,7 @@
 
 namespace qrm::test {
 
-/// What a MemoryStore was given and how it answers; shared with the test. Threads: any.
+/// The commits of a MemoryStore and its answers; shared with the test. Threads: any.
 class Journal {
  public:
   /// Runs for each commit, before it is answered.
@@ -24,7 +24,7 @@ class Journal {
     const MutexLock lock(mutex_);
     answer_ = std::move(status);
   }
-  /// What the store's Recall answers.
+  /// The answer of the store's Recall.
   void Hide(Status status) {
     const MutexLock lock(mutex_);
     recall_ = std::move(status);

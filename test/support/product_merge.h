@@ -1,4 +1,4 @@
-// Merges hints the plain way, by the product of all lists: what the fast merge is checked against.
+// Merges hints the plain way, by the product of all lists, to check the fast merge.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// A client of HTTP/2 that keeps no rule of it but its own.
+// A client of HTTP/2 that follows no rules.
 #pragma once
 
 #include <array>
@@ -43,17 +43,17 @@ inline std::string Http2Frame(uint8_t type, uint8_t flags, const std::string& pa
   return frame + payload;
 }
 
-/// What a client says first.
+/// The first bytes of a client.
 inline std::string BegunConnection() {
   return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(kSettingsFrame, 0, "", kConnectionStream);
 }
 
-/// What a client says that has begun a call whose headers are to be continued.
+/// The bytes of a client that has begun a call whose headers are to be continued.
 inline std::string BegunHeaders() {
   return BegunConnection() + Http2Frame(kHeadersFrame, 0, {"\0\1a\1b", 5});
 }
 
-/// What a client says that has begun a call of `method`, such as "/qrm.v1.Control/GetStatus".
+/// The bytes of a client that has begun a call of `method`, such as "/qrm.v1.Control/GetStatus".
 inline std::string BegunCall(const std::string& method, char stream = kFirstStream) {
   std::string headers;
   for (const auto& [name, value] : {std::pair<std::string, std::string>{":method", "POST"},
@@ -87,7 +87,7 @@ inline std::string HalfCall(const std::string& method, std::size_t size) {
   return half;
 }
 
-/// A connection to a unix socket that says nothing; below 0 when nobody takes it.
+/// A connection to a unix socket that sends nothing; below 0 when no server accepts it.
 inline int ConnectRaw(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -1,4 +1,4 @@
-// How often tests repeat what a sanitizer makes slow.
+// How often tests repeat work that a sanitizer makes slow.
 #pragma once
 
 #include <cstdlib>
@@ -16,8 +16,8 @@ constexpr int Rounds(int full) {
 #endif
 }
 
-/// As many as the environment's `variable` says, where it is set; none when that is no number, so
-/// that a test that counts what it did fails.
+/// The number in the environment's `variable`, where it is set; 0 when that is not a number, so
+/// that a test that counts its rounds fails.
 inline int RoundsBy(const char* variable, int otherwise) {
   const char* const wanted = std::getenv(variable);
   return wanted == nullptr ? otherwise : ParseNumber<int>(wanted).value_or(0);

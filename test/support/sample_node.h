@@ -72,7 +72,7 @@ inline checkpoint::Change Admit(const checkpoint::PodMeta& pod, const std::strin
   return change;
 }
 
-/// Admits a sidecar of `pod` that stands at `index` among its init containers.
+/// Admits a sidecar of `pod` that is at `index` among its init containers.
 inline checkpoint::Change AdmitRestartableInit(const checkpoint::PodMeta& pod,
                                                const std::string& container, uint64_t index) {
   checkpoint::Change change = Admit(pod, container, {}, ContainerType::kSidecar, index);

@@ -185,7 +185,7 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   }
   grpc::ServerUnaryReactor* StartContainer(Context* context, const cri::StartContainerRequest*,
                                            cri::StartContainerResponse*) override {
-    return Finish(context, grpc::Status::OK);  // who made it has started it
+    return Finish(context, grpc::Status::OK);  // its maker has started it
   }
   grpc::ServerUnaryReactor* StopPodSandbox(Context* context,
                                            const cri::StopPodSandboxRequest* request,

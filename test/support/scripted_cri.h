@@ -1,4 +1,4 @@
-// A CRI runtime service on a real socket, as a script plays it.
+// A CRI runtime service on a real socket, with a script's behaviour.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace qrm::test {
 
-/// Who makes the pods that CRI calls ask for. Each may wait.
+/// Makes the pods that CRI calls ask for. Each call may wait.
 struct CriPodMaker {
   using Id = StatusOr<std::string>;
 
@@ -26,7 +26,7 @@ struct CriPodMaker {
 };
 
 /// Answers Version, the lists, ContainerStatus, GetContainerEvents and UpdateContainerResources,
-/// and notes the updates. It has no containers of its own: what it lists is what it was told.
+/// and notes the updates. It has no containers: it lists what a test has set.
 ///
 /// Threads: any.
 class ScriptedCri {
@@ -46,7 +46,7 @@ class ScriptedCri {
   void RemovePod(const std::string& id);
   void PutContainer(const ::runtime::v1::Container& container);
   void RemoveContainer(const std::string& id);
-  /// What ContainerStatus tells of the container beside what the list does: JSON under "info".
+  /// What ContainerStatus reports about the container beside what the list does: JSON under "info".
   void SetInfo(const std::string& id, const std::string& json);
   void SetResources(const std::string& id, const ::runtime::v1::LinuxContainerResources& values);
   /// The lists fail with this; an OK status ends that.
@@ -64,7 +64,7 @@ class ScriptedCri {
   /// Every update so far, in the order they came.
   std::vector<Update> updates() const;
   std::size_t update_count() const;
-  /// Those of one container, each with the number of all updates that came before it.
+  /// The updates of one container, each with the number of all updates before it.
   std::vector<std::pair<std::size_t, Update>> UpdatesOf(const std::string& container_id) const;
   /// The next updates fail with this; an OK status ends that.
   void FailUpdates(const Status& status);

@@ -1,4 +1,4 @@
-// A compute driver that says what a test tells it to, over real gRPC on a real socket.
+// A compute driver with answers from a test, over real gRPC on a real socket.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,7 @@
 
 namespace qrm::test {
 
-/// What the driver answers; set before it serves. A handler may block: each call has a thread of
-/// its own.
+/// The driver's answers; set before it serves. A handler may block: each call has its own thread.
 struct DriverScript {
   template <typename Request, typename Response>
   using Handler = std::function<Status(const Request&, Response&)>;

@@ -1,4 +1,4 @@
-// Serves kubelet's Pods API from what a test puts in.
+// Serves kubelet's Pods API from a test's pods.
 #include "test/support/scripted_kubelet.h"
 
 #include <chrono>

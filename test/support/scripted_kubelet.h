@@ -1,4 +1,4 @@
-// Kubelet's Pods API on a real socket, as a script plays it.
+// Kubelet's Pods API on a real socket, with a script's behaviour.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace qrm::test {
 /// A pod's message with one container `main`; edit it with its protobuf, or send other bytes.
 std::string PodMessage(const std::string& uid, const std::string& name, const std::string& cpus);
 
-/// Sends watchers what a test asks for, wrong messages included. A new watcher first gets all that
-/// was put, then INITIAL_SYNC_COMPLETE.
+/// Sends watchers what a test asks for, wrong messages included. A new watcher first gets all
+/// present pods, then INITIAL_SYNC_COMPLETE.
 ///
 /// Threads: any.
 class ScriptedKubelet {
@@ -24,9 +24,9 @@ class ScriptedKubelet {
   ScriptedKubelet(const ScriptedKubelet&) = delete;
   ScriptedKubelet& operator=(const ScriptedKubelet&) = delete;
 
-  /// What new watchers and GetPod are told; no event.
+  /// What new watchers and GetPod receive; no event.
   void Put(const std::string& uid, const std::string& pod);
-  /// Neither new watchers nor GetPod are told of it any more; no event.
+  /// New watchers and GetPod do not receive it any more; no event.
   void Forget(const std::string& uid);
   /// Watchers are not sent INITIAL_SYNC_COMPLETE, nor anything else, until Sync().
   void HoldSync();

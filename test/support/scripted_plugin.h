@@ -1,4 +1,4 @@
-// A resource plugin that says what a test tells it to, over real gRPC on a real socket.
+// A resource plugin with answers from a test, over real gRPC on a real socket.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,7 @@
 
 namespace qrm::test {
 
-/// What the plugin answers; set before it serves. A handler may block: each runs on a thread of its
-/// own call.
+/// The plugin's answers; set before it serves. A handler may block: each call has its own thread.
 struct PluginScript {
   template <typename Request, typename Response>
   using Handler = std::function<Status(const Request&, Response&)>;
@@ -39,11 +38,11 @@ struct PluginScript {
           resourceplugin::v1alpha1::GetResourcesAllocationResponse>
       reconcile;
   Handler<v1::GetPoolsRequest, v1::GetPoolsResponse> get_pools;
-  /// Who it says it is in the watched directory; the type is set already.
+  /// Its identity in the watched directory; the type is set already.
   pluginregistration::PluginInfo identity;
 };
 
-/// Calls without a handler are UNIMPLEMENTED, but for the options and the registration status.
+/// Calls without a handler are UNIMPLEMENTED, except the options and the registration status.
 ///
 /// Threads: any.
 class ScriptedPlugin {
@@ -55,7 +54,7 @@ class ScriptedPlugin {
   ScriptedPlugin(const ScriptedPlugin&) = delete;
   ScriptedPlugin& operator=(const ScriptedPlugin&) = delete;
 
-  /// The registration statuses that it was told, in order: "" for registered, else the error.
+  /// The registration statuses that it received, in order: "" for registered, else the error.
   std::vector<std::string> statuses() const;
 
  private:

@@ -23,7 +23,7 @@ using google::protobuf::internal::WireFormatLite;
 
 constexpr std::size_t kGoBuffer = 4096;
 
-/// Of pods or containers: a message of ttrpc has at most 4 MiB.
+/// Objects per message: a message of ttrpc has at most 4 MiB.
 constexpr std::size_t kMostInAChunk = 2000;
 constexpr uint32_t kPlugin = 1;
 constexpr uint32_t kRuntime = 2;
@@ -365,7 +365,7 @@ StatusOr<nri::CreateContainerResponse> ScriptedRuntime::CreateContainer(
                        Call("CreateContainer", request.SerializeAsString(), timeout));
   nri::CreateContainerResponse response;
   if (!response.ParseFromString(payload)) {
-    return Errorf(StatusCode::kInternal, "the plugin's answer is no CreateContainerResponse");
+    return Errorf(StatusCode::kInternal, "the plugin's answer is not a CreateContainerResponse");
   }
   return response;
 }

@@ -1,5 +1,5 @@
-// The container runtime's end of an NRI connection, as a script plays it: a peer written apart from
-// the code it tests.
+// The container runtime's end of an NRI connection, with a script's behaviour: a peer written
+// separately from the code under test.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ struct ScriptedRuntimeOptions {
   std::string name = "containerd";
   std::string version = "v1.7.24";
   std::string nri_version;
-  int64_t request_timeout_ms = 0;  ///< as Configure tells it; 0 as before NRI 0.8
-  int32_t known_events = 0x7ff;    ///< a plugin that asks for others is refused
+  int64_t request_timeout_ms = 0;  ///< as Configure sends it; 0 as before NRI 0.8
+  int32_t known_events = 0x7ff;    ///< a plugin that asks for others is rejected
   std::vector<nri::PodSandbox> pods;
   std::vector<nri::Container> containers;
   int synchronize_chunks = 1;
@@ -66,9 +66,9 @@ class ScriptedRuntime {
   nri::RegisterPluginRequest registration() const;
   int32_t subscribed_events() const;
   std::vector<nri::SynchronizeResponse> synchronize_responses() const;
-  /// What the plugin called but for its registration: no runtime wants that.
+  /// What the plugin called except its registration: no runtime wants that.
   std::vector<std::string> unsolicited() const;
-  /// What Go's reader would have choked on; empty when nothing.
+  /// The error of Go's reader; empty when there is none.
   std::string violation() const;
 
   /// Calls the plugin. Errors: the plugin's own; kDeadlineExceeded after `timeout`, and the plugin
@@ -86,20 +86,20 @@ class ScriptedRuntime {
   Status StateChange(nri::Event event, const nri::PodSandbox& pod,
                      const nri::Container& container = {},
                      std::chrono::milliseconds timeout = std::chrono::seconds(2));
-  /// What exists, as synchronizations tell it: PodSandbox and Container messages, serialized.
+  /// What exists, as synchronizations send it: PodSandbox and Container messages, serialized.
   struct Inventory {
     std::vector<std::string> pods;
     std::vector<std::string> containers;
   };
-  /// Every synchronization asks `take` in place of the options, on a thread of this object.
+  /// Every synchronization calls `take` instead of the options, on a thread of this object.
   void SetInventory(std::function<Inventory()> take);
   /// Sends bytes as they are.
   void SendRaw(std::string_view bytes);
-  /// Cuts the plugin off.
+  /// Disconnects the plugin.
   void Disconnect();
 
  private:
-  /// A call that waits for its answer, and is woken by no other's: many clients are to cost the
+  /// A call that waits for its answer, and is woken by no other answer: many clients must cost the
   /// node no more than one.
   struct Waiting {
     CondVar changed;

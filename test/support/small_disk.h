@@ -1,4 +1,4 @@
-// A small file system of a test's own, to be full or read-only.
+// A small file system for one test, to be full or read-only.
 #pragma once
 
 #include <string>
@@ -37,7 +37,7 @@ class SmallDisk {
   }
   void Clear() const { ::unlink(Ballast().c_str()); }
 
-  /// False while somebody has a file open to write.
+  /// False while a process has a file open to write.
   bool MakeReadOnly() const { return Remount(MS_RDONLY); }
   bool MakeWritable() const { return Remount(0); }
 

@@ -1,4 +1,4 @@
-// Tells what a test took from what the machine took.
+// Separates a test's time from the machine's stalls.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace qrm::test {
 
-/// Notes when a CPU ran nobody, as a virtual machine's does while its host runs others: a thread on
-/// each CPU, before all others as far as this process may have real-time priority, wakes every two
+/// Notes when a CPU did not run this machine, as while a host runs other virtual machines. A thread
+/// on each CPU, with the highest real-time priority that this process may have, wakes every two
 /// milliseconds and sees by how much it is late.
 class StallMeter {
  public:
@@ -34,7 +34,7 @@ class StallMeter {
   StallMeter(const StallMeter&) = delete;
   StallMeter& operator=(const StallMeter&) = delete;
 
-  /// How long any CPU stood still between `begin` and `end`; where several did at once, once.
+  /// How long any CPU was stalled between `begin` and `end`; stalls at the same time count once.
   std::chrono::nanoseconds Within(Time begin, Time end) const {
     std::vector<std::pair<Time, Time>> stalls;
     {

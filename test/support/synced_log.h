@@ -12,7 +12,7 @@ class SyncedLog {
   enum class Length {
     kGrows,  ///< with each record, and a sync keeps the new size too
     /// It has its full length from the beginning and is written round and round, as a database's
-    /// log is after its first round: the least that any sync can cost.
+    /// log is after its first round: the least cost of any sync.
     kStays,
   };
   SyncedLog(const std::string& path, std::size_t record_bytes, Length length);

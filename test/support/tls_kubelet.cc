@@ -1,4 +1,4 @@
-// Decides what kubelet answers.
+// Kubelet's answers.
 #include "test/support/tls_kubelet.h"
 
 #include "api/base/cond_var.h"

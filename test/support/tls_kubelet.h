@@ -1,4 +1,4 @@
-// Kubelet's HTTPS port, as a script plays it.
+// Kubelet's HTTPS port, with a script's behaviour.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@ namespace qrm::test {
 class TlsServer;
 
 /// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Requests
-/// without the token get 401, those for a container's log 403, and those for other paths 404, which
-/// kubelet says of a path that it does not have without asking who may.
+/// without the token get 401, requests for a container's log 403, and other paths 404, which
+/// kubelet sends for an unknown path without an authorization.
 ///
 /// Threads: any; it answers one connection after the other.
 class TlsKubelet {
@@ -25,7 +25,7 @@ class TlsKubelet {
   const std::string& certificate() const;
 
   void SetToken(const std::string& token);
-  /// The token may everything from now on, but no container has a log.
+  /// The token is allowed everything from now on, but no container has a log.
   void AllowAll();
   /// As with `enableDebuggingHandlers: false`: logs get 405 from now on.
   void DisableDebugging();

@@ -1,4 +1,4 @@
-// An HTTPS server, as a script plays it.
+// An HTTPS server, with a script's behaviour.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@ namespace qrm::test {
 
 /// Answers at 127.0.0.1 with a certificate that it made and signed itself.
 ///
-/// Threads: any; it answers one connection after the other, on a thread of its own.
+/// Threads: any; it answers one connection after the other, on its own thread.
 class TlsServer {
  public:
   struct Request {

@@ -60,7 +60,7 @@ TEST(TakeCpusTest, TakesWholeCoresOfUnlikeSizes) {
             StatusCode::kResourceExhausted);
 }
 
-TEST(TakeCpusTest, RefusesToSplitCoresWhenOnlyWholeOnesAreAsked) {
+TEST(TakeCpusTest, RejectsToSplitCoresWhenOnlyWholeOnesAreAsked) {
   const Machine machine = Regular(1, 4, 2);
   EXPECT_EQ(
       TakeCpus(machine, machine.cpu_set(), 3, {.full_physical_cpus_only = true}).status().code(),

@@ -1,4 +1,4 @@
-// What discovery makes of odd machines and of bad input.
+// Discovery of odd machines and of bad input.
 #include "topology/discovery.h"
 
 #include <cstddef>
@@ -56,7 +56,7 @@ TEST(DiscoveryTest, ReadsSyntheticMachines) {
   EXPECT_EQ(ToString(machine.CoresOf({3, 5})), "2-5");
 }
 
-TEST(DiscoveryTest, HidesCpusOutsideTheCpusetUnlessToldToKeepThem) {
+TEST(DiscoveryTest, HidesCpusOutsideTheCpusetUnlessAskedToKeepThem) {
   const StatusOr<Machine> hidden = MachineFromXml(SmallMachine("2.0", ""));
   ASSERT_TRUE(hidden.ok()) << MessageOf(hidden.status());
   EXPECT_EQ(ToString(hidden->cpu_set()), "0");
@@ -133,7 +133,7 @@ TEST(DiscoveryTest, ReadsFormat3WithItsNics) {
   EXPECT_EQ(machine->parts().nics[0].node, 0);
 }
 
-TEST(DiscoveryTest, TellsBadInputInASentence) {
+TEST(DiscoveryTest, ReportsBadInputInASentence) {
   const test::TempDir directory;
   std::ofstream(directory / "bad.xml") << "<topology version=\"2.0\"><object type=\"Machine\"";
   const struct {
@@ -181,7 +181,7 @@ TEST(DiscoveryTest, NamesWhatIsWrongInAnXmlAndWhere) {
   }
 }
 
-TEST(DiscoveryTest, RefusesXmlThatIsNestedTooDeep) {
+TEST(DiscoveryTest, RejectsXmlThatIsNestedTooDeep) {
   for (const std::size_t depth : {std::size_t{256}, std::size_t{1000000}}) {
     std::string xml = "<topology>";
     for (std::size_t i = 0; i < depth; ++i) {
@@ -195,7 +195,7 @@ TEST(DiscoveryTest, RefusesXmlThatIsNestedTooDeep) {
   }
 }
 
-TEST(DiscoveryTest, RefusesFilesThatAreTooLarge) {
+TEST(DiscoveryTest, RejectsFilesThatAreTooLarge) {
   const test::TempDir directory;
   std::ofstream(directory / "huge.xml") << SmallMachine("2.0", "");
   std::filesystem::resize_file(directory / "huge.xml", (std::size_t{64} << 20U) + 1);
@@ -205,7 +205,7 @@ TEST(DiscoveryTest, RefusesFilesThatAreTooLarge) {
   EXPECT_THAT(MessageOf(machine.status()), HasSubstr("not a regular file of up to 67108864 bytes"));
 }
 
-TEST(DiscoveryTest, RefusesSyntheticMachinesThatAreTooLarge) {
+TEST(DiscoveryTest, RejectsSyntheticMachinesThatAreTooLarge) {
   for (const char* description :
        {"package:100000 core:1 pu:1", "package:64 [numa(memory=1GiB)] l3:8 core:16 pu:2",
         "2 4096 2", "package:2 core:99999999999999999999 pu:1"}) {
@@ -233,7 +233,7 @@ TEST(DiscoveryTest, ReadsThisMachine) {
   EXPECT_GT(machine->nodes().size(), 0u);
 }
 
-TEST(DiscoveryTest, TellsWhichCpusWentOfflineSinceTheMachineWasRead) {
+TEST(DiscoveryTest, ReportsWhichCpusWentOfflineSinceTheMachineWasRead) {
   const test::TempDir dir;
   test::WriteSysfsMachine(dir.path(), {.cpus = 4});
   const auto machine =
@@ -243,10 +243,10 @@ TEST(DiscoveryTest, TellsWhichCpusWentOfflineSinceTheMachineWasRead) {
   test::SetOnline(dir.path(), {0, 2});
   EXPECT_EQ(machine->OfflineNow(), (CpuSet{1, 3}));
   test::WriteSysfsFile(std::filesystem::path(dir.path()) / "sys/devices/system/cpu/online", "?");
-  EXPECT_EQ(machine->OfflineNow(), CpuSet()) << "nobody knows";
+  EXPECT_EQ(machine->OfflineNow(), CpuSet()) << "it is unknown";
 }
 
-TEST(DiscoveryTest, TellsWhichCpusTheBootParameterIsolates) {
+TEST(DiscoveryTest, ReportsWhichCpusTheBootParameterIsolates) {
   const test::TempDir dir;
   const std::filesystem::path root(dir.path());
   test::WriteSysfsMachine(dir.path(), {.cpus = 4});

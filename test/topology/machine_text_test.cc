@@ -26,7 +26,7 @@ TEST(MachineTextTest, SaysWhatRepeatsOnce) {
             "nodes=0,1 node-packages=0,1 memory=8589934592*2");
 }
 
-TEST(MachineTextTest, TellsKindsOfMemoryAndWhatTheyAreNearTo) {
+TEST(MachineTextTest, ReportsKindsOfMemoryAndWhatTheyAreNearTo) {
   MachineParts parts;
   parts.cpus = {{.id = 0, .node = 0}, {.id = 1, .core = 1, .node = 1}};
   parts.nodes = {{.id = 0}, {.id = 1}, {.id = 2, .memory_kind = MemoryKind::kCxl, .homes = {0, 1}}};
@@ -37,7 +37,7 @@ TEST(MachineTextTest, TellsKindsOfMemoryAndWhatTheyAreNearTo) {
   EXPECT_EQ(read->FindNode(2)->homes, (NumaMask{0, 1}));
 }
 
-TEST(MachineTextTest, RefusesWhatMemoryCannotBe) {
+TEST(MachineTextTest, RejectsWhatMemoryCannotBe) {
   const std::string machine =
       "cpus=0 cores=0 l3s=0 packages=0 cpu-nodes=0 nodes=0,1 "
       "node-packages=0,0 memory=1,1";
@@ -100,7 +100,7 @@ struct BadText {
 
 class BadMachineTextTest : public testing::TestWithParam<BadText> {};
 
-TEST_P(BadMachineTextTest, IsRefusedByItsWord) {
+TEST_P(BadMachineTextTest, IsRejectedByName) {
   const auto read = ParseMachineText(GetParam().text);
   ASSERT_FALSE(read.ok());
   EXPECT_THAT(MessageOf(read.status()), HasSubstr("'" + GetParam().shown + "'"));

@@ -26,11 +26,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the captured machines lie: a few in the project, more of them beside the source tree.
+/// The directories of captured machines: a few in the project, more of them beside the source tree.
 const fs::path kMachines = QRM_MACHINES_DIR;
 
-/// What a program prints that is found as `env` finds it, after what is set in its environment;
-/// empty when it fails.
+/// The output of a program that `env` finds, with the settings of its environment; empty when it
+/// fails.
 std::string OutputOf(std::vector<std::string> words) {
   const test::TempDir dir = test::TempDir::InMemory();
   words.insert(words.begin(), "/usr/bin/env");
@@ -87,7 +87,7 @@ class MachinesTest : public testing::TestWithParam<std::string> {
                  "HWLOC_THISSYSTEM=0", "lstopo-no-graphics", "-s"};
       return;
     }
-    // hwloc 2's lstopo counts alike in format 3, but refuses its number.
+    // hwloc 2's lstopo counts alike in format 3, but rejects its number.
     std::string xml = ReadFile(file);
     if (const std::size_t format = xml.find("<topology version=\"3.");
         format != std::string::npos) {

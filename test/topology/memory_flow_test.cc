@@ -75,7 +75,7 @@ TEST(MemoryFlowPartsTest, FillsNodesInTurn) {
   EXPECT_EQ(flow.PartsOf(Taken(flow, {0, 1}, 10)), (NodeBytes{{0, 8}, {1, 2}}));
 }
 
-TEST(MemoryFlowPartsTest, LeavesPartsWhereTheyAreUnlessSomebodyNeedsThePlace) {
+TEST(MemoryFlowPartsTest, LeavesPartsWhereTheyAreUnlessAnotherContainerNeedsTheRoom) {
   MemoryFlow flow({{0, 8}, {1, 8}});
   const std::size_t wide = Taken(flow, {0, 1}, 6);
   ASSERT_TRUE(flow.Take({1}, 8).has_value());
@@ -84,14 +84,14 @@ TEST(MemoryFlowPartsTest, LeavesPartsWhereTheyAreUnlessSomebodyNeedsThePlace) {
   EXPECT_EQ(flow.PartsOf(wide), (NodeBytes{{0, 6}, {1, 0}}));
 }
 
-TEST(MemoryFlowPartsTest, MovesNoMoreThanTheNewcomerNeeds) {
+TEST(MemoryFlowPartsTest, MovesNoMoreThanTheNewContainerNeeds) {
   MemoryFlow flow({{0, 8}, {1, 8}});
   const std::size_t wide = Taken(flow, {0, 1}, 8);
   ASSERT_TRUE(flow.Take({0}, 3).has_value());
   EXPECT_EQ(flow.PartsOf(wide), (NodeBytes{{0, 5}, {1, 3}}));
 }
 
-TEST(MemoryFlowPartsTest, RefusalChangesNothing) {
+TEST(MemoryFlowPartsTest, RejectionChangesNothing) {
   MemoryFlow flow({{0, 8}, {1, 8}});
   const std::size_t wide = Taken(flow, {0, 1}, 10);
   EXPECT_FALSE(flow.Take({0}, 7).has_value());
@@ -106,7 +106,7 @@ TEST(MemoryFlowPartsTest, GrowsAsFarAsThereIsRoom) {
   EXPECT_EQ(flow.PartsOf(holder), (NodeBytes{{0, 8}}));
 }
 
-/// Hall's condition by its words: for each union of nodes, what must be there against what is.
+/// Hall's condition literally: for each union of nodes, the promised memory against the existing.
 class Unions {
  public:
   Unions(int nodes, NodeBytes capacity) : nodes_(nodes), capacity_(std::move(capacity)) {}

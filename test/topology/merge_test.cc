@@ -1,4 +1,4 @@
-// What a merge says about itself, and the numeric rule by example.
+// The reasons of a merge, and the numeric rule by example.
 #include "topology/merge.h"
 
 #include <string>
@@ -40,7 +40,7 @@ TEST(MergeReasonsTest, NameTheResourceWhoseHintsExcludedWhat) {
               ElementsAre("memory: prefers 1 or 2, which excludes 0 that cpu prefers"));
 }
 
-TEST(MergeReasonsTest, TellWhyNothingIsLeft) {
+TEST(MergeReasonsTest, ReportWhyNothingIsLeft) {
   const MergeResult result = MergeHints(Nodes(4),
                                         {{"cpu", Preferred({{0}, {1}})},
                                          {"memory", Preferred({{2}})},

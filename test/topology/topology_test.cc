@@ -1,4 +1,4 @@
-// What a Machine answers about the parts it was made of.
+// A Machine's answers about its parts.
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(MachineTest, SortsPartsWithTheirDistances) {
   EXPECT_EQ(machine.cpus()[1].id, 1);
 }
 
-TEST(MachineTest, AnswersNothingForWhatItDoesNotHave) {
+TEST(MachineTest, AnswersNothingForMissingParts) {
   const Machine machine(Parts());
   EXPECT_EQ(machine.FindCpu(2), nullptr);
   EXPECT_EQ(machine.FindNode(1), nullptr);

@@ -35,7 +35,7 @@ std::string StaticSection(const Json& row, int reserved_count) {
   return text + "}";
 }
 
-/// What kubelet's state says, and the plugin in the same state.
+/// The CPUs of kubelet's state, and the plugin in the same state.
 struct CpuCase {
   std::string config;
   CpuSet shared;
@@ -77,8 +77,8 @@ StatusOr<CpuSet> ReservedBy(PresetPlugin& plugin, const Machine& machine) {
   return machine.cpu_set() - offered.allocatable_cpus;
 }
 
-/// The same with the CPUs that are neither shared nor anyone's in the row, but for reserved ones,
-/// given to somebody else: the plugin shares what nobody owns.
+/// The same with the CPUs that are neither shared nor exclusive in the row, except reserved ones,
+/// given to another container: the plugin shares all CPUs that are not exclusive.
 StatusOr<std::unique_ptr<PresetPlugin>> StartBesideOthers(CpuCase test, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const auto probe, Start({.config = test.config}, machine));
   QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedBy(*probe, machine));
@@ -124,8 +124,8 @@ class CpuPluginRows {
   DeclaredMachines machines_;
 };
 
-/// Kubelet does not run its static policy without a reservation, so that something always stays
-/// shared; rows of its inner functions leave nothing, which the plugin refuses.
+/// Kubelet does not run its static policy without a reservation, so some CPUs always stay shared;
+/// rows of its inner functions leave nothing, which the plugin rejects.
 bool LeavesNothing(double asked, const CpuSet& shared) {
   return asked >= shared.Count();
 }
@@ -137,7 +137,7 @@ ContainerRequest Request(const std::string& container, double cpus, const NumaMa
   return request;
 }
 
-/// The CPUs that the container owns; none for one that shares.
+/// The container's exclusive CPUs; none for a container that shares.
 StatusOr<CpuSet> Own(PresetPlugin& plugin, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const ResourceAllocation given, plugin.driver().Allocate(request));
   return given.exclusive ? CpuSet::Parse(given.value) : CpuSet();
@@ -317,9 +317,9 @@ PluginOutcome CpuPluginRows::Hints(const Json& row) {
       Compare(hints.ok() ? HintsText(*hints) : "", HintsText(HintsOf(row.at("expected_hints"))))};
 }
 
-/// Kubelet keeps the shared CPUs beside the assignments and refuses to start when they contradict
-/// each other; the plugin derives them from what is assigned, so that a contradiction is a
-/// difference between the two.
+/// Kubelet keeps the shared CPUs beside the assignments and does not start when they contradict
+/// each other. The plugin derives them from the assignments, so a contradiction is a difference
+/// between the two.
 PluginOutcome CpuPluginRows::Validate(const Json& row) {
   const DeclaredMachine& on = machines_.Of(row);
   CpuCase test{.config = StaticSection(row, row.at("num_reserved"))};

@@ -1,4 +1,4 @@
-// What rows about CPUs say, read into the values of the topology engine.
+// Rows about CPUs, read into the values of the topology engine.
 #pragma once
 
 #include <map>
@@ -51,12 +51,12 @@ struct PodContainer {
 std::vector<PodContainer> ContainersOf(const Json& row);
 bool IsGuaranteed(const Json& row);
 
-/// The place in its pod of a container that a step allocates for.
+/// The position in its pod of the container that a step allocates for.
 ContainerType TypeOfStep(const Json& step);
 
 Difference CompareCpus(const StatusOr<CpuSet>& taken, const Json& expected);
 
-/// Compares the CPUs that the pod's containers own, and how that ended, with what the row expects.
+/// Compares the exclusive CPUs of the pod's containers, and the result, with the row's.
 Difference ComparePod(const Json& row, const Machine& machine, std::map<std::string, CpuSet> owned,
                       const std::string& error);
 
@@ -66,7 +66,7 @@ Difference TakeNearByFunction(const DeclaredMachine& on, const Json& row);
 Difference AllocatePodByFunction(const DeclaredMachine& on, const Json& row);
 Difference HintsByFunction(const DeclaredMachine& on, const Json& row);
 
-/// Rows about what the plugin makes of its state, which no function of the engine has.
+/// Rows about the plugin's state, which no function of the engine has.
 void CheckCpuState(const Json& file, Report& report);
 
 }  // namespace qrm::vectors

@@ -10,7 +10,7 @@
 namespace qrm::vectors {
 namespace {
 
-/// What a pod's containers own while they are placed one after another.
+/// The exclusive CPUs of a pod's containers while they are placed one after another.
 struct PodCpus {
   CpuSet shared;
   CpuSet of_inits;

@@ -26,7 +26,8 @@ bool CheckFile(const std::string& file, void (*check)(const Json&, Report&), Rep
   std::ifstream stream(file);
   const Json rows = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!rows.is_object()) {
-    std::cerr << "cannot read vectors " << file << ": it is no JSON object; name a vectors file\n";
+    std::cerr << "cannot read vectors " << file
+              << ": it is not a JSON object; name a vectors file\n";
     return false;
   }
   check(rows, report);

@@ -43,7 +43,7 @@ ContainerRequest Request(const std::string& pod, const std::string& name,
   return request;
 }
 
-/// Grants for what the row says that containers hold; those of the row's own pod keep their place.
+/// Grants for the row's allocations; the row's own pod keeps its memory.
 void Give(const Json& row, const MemoryAssignments& assignments, MemoryCase& test) {
   memory::Bindings inits;
   for (const auto& [pod, containers] : assignments) {
@@ -138,7 +138,7 @@ MemoryCase CaseOf(const Json& row) {
   return test;
 }
 
-/// What the plugin exports, with who holds what by its grants.
+/// What the plugin exports, with the allocations by its grants.
 KubeletMemory HeldBy(PresetPlugin& plugin, const TypeNames& names) {
   KubeletMemory state;
   const Json exported = Json::parse(plugin.driver().ExportState().value());
@@ -252,7 +252,7 @@ PluginOutcome CheckPolicy(const Json& row) {
   KubeletMemory got = HeldBy(**plugin, test.names);
   TakeTotals(stated, got);
   if (!stated.nodes.empty() && !SameMemory(got.nodes, stated.nodes)) {
-    // The row's amounts do not follow from what it says that containers hold.
+    // The row's amounts contradict its allocations.
     return {.difference = CheckPolicyByFunction(row), .through_plugin = false};
   }
   const std::string op = row.at("op");
@@ -265,9 +265,9 @@ PluginOutcome CheckPolicy(const Json& row) {
   return {op == "hints" ? CheckHints(row, test, **plugin) : "unknown op " + op};
 }
 
-/// Kubelet keeps the amounts beside the assignments and refuses to start when they contradict each
-/// other; the plugin derives them from what is assigned, so that a contradiction is a difference
-/// between the two.
+/// Kubelet keeps the amounts beside the assignments and does not start when they contradict each
+/// other. The plugin derives them from the assignments, so a contradiction is a difference between
+/// the two.
 PluginOutcome CheckStart(const Json& row) {
   const MemoryMachine on(row);
   MemoryCase test{.machine = on.machine};
@@ -293,7 +293,7 @@ PluginOutcome CheckStart(const Json& row) {
                       : CompareState(got, {{"machine_state", row.at("expected_machine_state")}})};
 }
 
-/// Somebody stands on each group, and a container comes with the row's nodes as its hint.
+/// A container is on each group, and another comes with the row's nodes as its hint.
 PluginOutcome CheckGroupRule(const Json& row) {
   constexpr uint64_t kEnough = 1 << 20;
   KubeletMemory state;
@@ -331,7 +331,7 @@ PluginOutcome CheckGroupRule(const Json& row) {
                   row.at("violates").get<bool>() ? "violates" : "keeps")};
 }
 
-/// The manager asks for a whole pod what this adds up to.
+/// The manager asks for this sum for a whole pod.
 PluginOutcome CheckPodRequest(const Json& row) {
   std::vector<ContainerAmounts> containers;
   const auto add = [&containers](ContainerType type, const Json& container) {

@@ -1,4 +1,4 @@
-// What rows about memory say, read into the values of the topology engine.
+// Rows about memory, read into the values of the topology engine.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ MemoryBytes BytesOf(const Json& amounts);
 /// Pod UID -> container -> blocks.
 using MemoryAssignments = std::map<std::string, std::map<std::string, std::vector<MemoryBlock>>>;
 
-/// What kubelet keeps of its memory: the nodes, and who holds what.
+/// Kubelet's record of memory: the nodes, and the allocations of each container.
 struct KubeletMemory {
   MemoryTable nodes;
   MemoryAssignments assignments;
@@ -52,18 +52,18 @@ struct MemoryMachine {
 /// Source: Kubernetes 1.36, areMachineStatesEqual.
 bool SameMemory(const MemoryTable& a, const MemoryTable& b);
 
-/// How `got` differs from what a row expects of the state.
+/// How `got` differs from the row's expected state.
 Difference CompareState(const KubeletMemory& got, const Json& expected);
 
-/// How hints, which stand for all types, differ from those that a row expects of each type.
+/// How hints, which are for all types, differ from the row's expected hints of each type.
 Difference CompareHints(const Json& row, const std::string& got);
 
 /// The rows' checks by the functions that the memory plugin calls.
 Difference CheckPolicyByFunction(const Json& row);
 Difference CheckGroupRuleByFunction(const Json& row);
 
-/// Rows about what the plugin makes of its state, which no function of the engine has, and about
-/// what a pod asks for, which is the manager's part.
+/// Rows about the plugin's state, which no function of the engine has, and about a pod's requests,
+/// which are the manager's part.
 void CheckMemoryState(const Json& file, Report& report);
 
 }  // namespace qrm::vectors

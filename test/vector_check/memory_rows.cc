@@ -21,7 +21,7 @@ Machine MachineOf(const MemoryTable& nodes) {
   return Machine(std::move(parts));
 }
 
-/// The nodes as they were before anybody held anything.
+/// The nodes as they were before any allocation.
 MemoryTable Unused(MemoryTable nodes) {
   for (auto& [id, node] : nodes) {
     node.assignments = 0;

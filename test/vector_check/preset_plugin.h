@@ -1,4 +1,4 @@
-// A plugin behind the SDK's driver, as the manager meets it after a restart.
+// A plugin behind the SDK's driver, as after a restart.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace qrm::vectors {
 
-/// A started driver whose plugin holds what it was given before; nothing is written to a disk.
+/// A started driver whose plugin has the given allocations; nothing is written to a disk.
 class PresetPlugin {
  public:
   /// `saved` is the plugin's own state. Errors: the plugin's from Restore.
@@ -19,7 +19,7 @@ class PresetPlugin {
                                                        sdk::Grants grants, std::string saved = "");
 
   sdk::PluginDriver& driver() { return *driver_; }
-  /// The plugin's own state as it was kept last.
+  /// The plugin's latest saved state.
   const std::string& saved() const { return *saved_; }
 
  private:

@@ -28,7 +28,7 @@ class Report {
   explicit Report(std::ostream& out) : out_(out) {}
 
   /// Checks every row of `file[section]`; a section that is absent has no rows. A row without an id
-  /// is named by section and position, one that cannot be read fails.
+  /// is named by section and position; an unreadable row fails.
   void Section(const Json& file, const std::string& section,
                const std::function<Difference(const Json&)>& check);
   /// The same, and prints how many rows went through the plugin.

@@ -103,8 +103,7 @@ TEST_F(BlockioTest, AChangeOfClassReachesBothDisksAndSurvivesAnUpdateOfCpusOverC
   EXPECT_TRUE(Await([&] { return LimitsOf(*pod) == BothAt("8388608"); }, kPatience));
 }
 
-// An emulated disk is slow, so that only what the limit lets through at the most is judged
-// strictly.
+// An emulated disk is slow, so only the upper limit is checked strictly.
 TEST_F(BlockioTest, EachDiskIsWrittenAsFastAsTheClassAllows) {
   const auto slow = RunIn("slow", "slow");
   ASSERT_TRUE(IsOk(slow.status()));

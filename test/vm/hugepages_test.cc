@@ -47,7 +47,7 @@ class HugepagesTest : public MachineTest {
     std::ofstream(file) << count;
     ASSERT_EQ(ReadLine(file), std::to_string(count));
   }
-  /// A Guaranteed pod of one CPU, 64 MiB and so many hugepages, as kubelet tells of it.
+  /// A Guaranteed pod of one CPU, 64 MiB and so many hugepages, as kubelet reports it.
   StatusOr<RunningPod> RunWithPages(const std::string& name, const std::string& pages) {
     const PodSpec spec = Guaranteed(name, 1);
     ::k8s::io::api::core::v1::Pod pod;

@@ -1,5 +1,5 @@
-// What the reference compute driver sets on a real machine, this one or that of scripts/vm.sh: its
-// kernel's interrupts, idle latency and cgroups.
+// The settings of the reference compute driver on a real machine, this one or that of
+// scripts/vm.sh: its kernel's interrupts, idle latency and cgroups.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -110,7 +110,7 @@ uint32_t Gateway() {
   return 0;
 }
 
-/// Has a disk and a network device work, in a thread of its own, until it goes.
+/// Has a disk and a network device work, in a separate thread, until it goes.
 class Work {
  public:
   explicit Work(const std::string& file) : thread_([this, file] { Run(file); }) {}
@@ -254,7 +254,7 @@ class QuietCpuTest : public KnobsTest {
     }
     return names;
   }
-  /// By how many interrupts `cpu` is disturbed while the disk and the network work.
+  /// The number of interrupts of `cpu` while the disk and the network work.
   int64_t Rise(int cpu) const {
     const int64_t before = OnCpu(ReadCounts(), cpu);
     EXPECT_TRUE(work_->Go(kTimes));
@@ -282,7 +282,8 @@ TEST_F(QuietCpuTest, ItsInterruptsStopWhileDiskAndNetworkWorkAndReturnAfterwards
   ASSERT_TRUE(Await([&] { return Rise(quiet) >= kTimes / 2; }, kPatience));
 
   ASSERT_TRUE(IsOk(Run(quiet, "exclusive, no-irq")));
-  // One that is being moved is still handled once where it was, also one that comes once a minute.
+  // An interrupt that is being moved is still handled once on the former CPU, also an interrupt
+  // that comes once a minute.
   EXPECT_TRUE(Await([&] { return Rise(quiet) == 0; }, kPatience));
   std::cout << "CPU " << quiet << ": none of " << kTimes << " writes and echoes disturbed it; "
             << "interrupt " << *moved << " is on CPUs " << Read(FileOf(*moved)) << "\n";
@@ -372,10 +373,10 @@ TEST_F(PartitionTest, AContainerThatIsNotBalancedIsIsolatedUntilItIsGone) {
   EXPECT_EQ(Read("sys/fs/cgroup/qrm-knobs/cpuset.cpus.exclusive"), "");
 }
 
-TEST_F(PartitionTest, OneThatTheKernelCallsInvalidIsCaughtAndUndone) {
+TEST_F(PartitionTest, APartitionThatTheKernelCallsInvalidIsDetectedAndUndone) {
   const auto knobs = host::HostKnobs::Open(files_, dir_ / "other.json");
   ASSERT_TRUE(IsOk(knobs.status()));
-  // Of CPUs that the cgroup above has not for itself.
+  // CPUs that are not exclusive to the cgroup above.
   const host::Claim partition = PartitionClaims(kCgroup, {cpu()}).back();
   const auto held = (*knobs)->Hold("a", {partition});
   EXPECT_THAT(MessageOf(held.status()),

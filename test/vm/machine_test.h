@@ -44,7 +44,7 @@ class MachineTest : public testing::Test {
   }
 
   uint32_t PidOf(const RunningPod& pod);
-  /// What its cgroup is set to. Empty sets for a container that is gone.
+  /// The settings of its cgroup. Empty sets for a container that is gone.
   manager::CgroupCpuset CpusetOf(const RunningPod& pod);
   /// Of these, the CPUs that the kernel lets its processes use now.
   CpuSet EffectiveCpusOf(const RunningPod& pod);
@@ -63,7 +63,7 @@ class MachineTest : public testing::Test {
                                          : CgroupDriver::kCgroupfs,
                     .log_directory = work_dir_ + "/logs",
                     .timeout = std::chrono::seconds(120)}};
-  /// Where qrmd's files are; on the disk that is kept for tests that go over a restart of the
+  /// The directory of qrmd's files; on the disk that is kept for tests over a restart of the
   /// machine.
   std::string node_dir_ = work_dir_ + "/node";
   std::unique_ptr<Node> node_;

@@ -1,5 +1,4 @@
-// Where containers and their memory are on a machine with several NUMA nodes, as its kernel shows
-// it.
+// The CPUs and the memory of containers on a machine with several NUMA nodes, by its kernel.
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -63,7 +62,7 @@ TEST_F(NumaTest, EachContainersCpusAndMemoryAreOnOneNode) {
   EXPECT_GE(nodes.Count(), 3) << "10 CPUs have room on three nodes of four";
 }
 
-TEST_F(NumaTest, MemoryReturnsWithAContainerThatSomebodyMovedWhileQrmdWasDead) {
+TEST_F(NumaTest, MemoryReturnsWithAContainerThatAnotherProcessMovedWhileQrmdWasDead) {
   StartNode(kStatic);
   const RunningPod pod = MustRun(Guaranteed("moved", 2));
   const int own = NodeOf(pod);
@@ -85,14 +84,14 @@ TEST_F(NumaTest, MemoryReturnsWithAContainerThatSomebodyMovedWhileQrmdWasDead) {
   EXPECT_TRUE(Await([&] { return bool(LiesOn(pod, {own})); }, kPatience));
 }
 
-TEST_F(NumaTest, WhatFitsNoNodeIsRefusedWithWhatEachNodeHas) {
+TEST_F(NumaTest, WhatFitsNoNodeIsRejectedWithWhatEachNodeHas) {
   StartNode(kStatic);
   const Status cpus = Run(Guaranteed("wide", 5)).status();
   EXPECT_THAT(MessageOf(cpus), HasSubstr("single-numa-node"));
   const Status memory = Run(Guaranteed("fat", 1, 1200)).status();
   EXPECT_THAT(MessageOf(memory), HasSubstr("single-numa-node"));
   std::cout << MessageOf(cpus) << "\n" << MessageOf(memory) << "\n";
-  EXPECT_TRUE(IsOk(Run(Guaranteed("fits", 4)).status())) << "nothing is left of the refused";
+  EXPECT_TRUE(IsOk(Run(Guaranteed("fits", 4)).status())) << "nothing is left of the rejected pod";
 }
 
 TEST_F(NumaTest, WholeCoresAreGivenWhereAskedFor) {

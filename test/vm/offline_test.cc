@@ -21,7 +21,7 @@ constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
 
 class OfflineTest : public MachineTest {
  protected:
-  // The pool has the last node of scripts/vm.sh's 4n, owners get what is left of the others.
+  // The pool has the last node of scripts/vm.sh's 4n, owners get CPUs of the others.
   void SetUp() override {
     MachineTest::SetUp();
     if (!IsSkipped()) {
@@ -99,7 +99,7 @@ TEST_F(OfflineTest, RunningContainersFollowThemThereAndBack) {
   EXPECT_TRUE(Await([&] { return LastProblem().empty(); }, kPatience)) << LastProblem();
 }
 
-TEST_F(OfflineTest, NewContainersAreNotGivenWhatIsGone) {
+TEST_F(OfflineTest, NewContainersGetNoOfflineCpus) {
   SetOffline(2);
   SetOffline(12);
   const auto owner = RunGuaranteed("owner", 1);

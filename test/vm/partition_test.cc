@@ -1,4 +1,4 @@
-// Containers whose cgroups are partitions of their own, beside a real runtime.
+// Containers whose cgroups are partitions, beside a real runtime.
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience{120};
 
-/// qrmd, and qrm-cci-driver, which everybody may ask.
+/// qrmd, and qrm-cci-driver, which all pods may ask for.
 class ContainerPartitionTest : public MachineTest {
  protected:
   void SetUp() override {
@@ -47,7 +47,7 @@ class ContainerPartitionTest : public MachineTest {
                         {"cci.qrm.io/spec", "{cores: '*2', attributes: no-balance}"}};
     return spec;
   }
-  /// False for what the emulated machine was too slow for.
+  /// False if the emulated machine was too slow.
   static bool IsDecided(const Status& status) {
     return MessageOf(status).find("DeadlineExceeded") == std::string::npos;
   }
@@ -69,7 +69,7 @@ class ContainerPartitionTest : public MachineTest {
                          kubelet_.AddContainer(pod, pod.spec.container, pod.containers++));
     return OkStatus();
   }
-  /// Whether Linux 6.7 or later makes partitions of cgroups below others that are none.
+  /// Whether Linux 6.7 or later makes partitions of cgroups below others that are not partitions.
   static bool MayBe() {
     for (const auto& entry : std::filesystem::directory_iterator("/sys/fs/cgroup")) {
       if (std::filesystem::exists(entry.path() / "cpuset.cpus.exclusive")) {
@@ -82,7 +82,7 @@ class ContainerPartitionTest : public MachineTest {
   std::unique_ptr<Process> driver_;
 };
 
-TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndNobodysAfterwards) {
+TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndFreeAfterwards) {
   auto pod = RunUntilItIsDecided(Unbalanced());
   if (!MayBe()) {
     EXPECT_THAT(MessageOf(pod.status()), HasSubstr("needs cgroup v2, Linux 6.7"));
@@ -97,7 +97,7 @@ TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndNobodysAfterward
     EXPECT_EQ(EffectiveCpusOf(*pod), cpus);
     EXPECT_EQ(ReadLine("/sys/fs/cgroup/cpuset.cpus.isolated"), ToString(cpus));
     EXPECT_FALSE(EffectiveCpusOf(*other).Intersects(cpus));
-    // Kubelet makes a container anew when the one before has ended.
+    // Kubelet recreates a container when the former one has ended.
     ASSERT_TRUE(IsOk(kubelet_.RemoveContainer(pod->container_id)));
     ASSERT_TRUE(Await([&] { return IsDecided(MakeAgain(*pod)); }, kPatience));
   }

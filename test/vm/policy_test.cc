@@ -1,5 +1,5 @@
-// Pools that follow load, a container that gets CPUs which others use, and what a resize in place
-// does to CPUs and memory, on a machine with several NUMA nodes.
+// Pools that follow load, a container that gets CPUs which others use, and the CPUs and memory
+// after a resize in place, on a machine with several NUMA nodes.
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -67,7 +67,7 @@ plugins:
     spec.labels = {{"plane", "data"}};
     return spec;
   }
-  /// Has two threads of the container compute, or no longer.
+  /// Makes two threads of the container compute, or stop.
   bool TurnLoad(const RunningPod& pod) {
     return ::kill(static_cast<pid_t>(PidOf(pod)), SIGHUP) == 0;
   }
@@ -104,8 +104,8 @@ TEST_F(PolicyTest, PoolGrowsWithTheLoadOfItsContainersAndShrinksWhenItEnds) {
       << ToString(CpusetOf(web).cpus);
   ASSERT_TRUE(TurnLoad(web));
   EXPECT_TRUE(Await([&] { return CpusOfPool("web").Count() == 2; }, kPatience))
-      << "nobody computes on " << ToString(CpusOfPool("web"));
-  EXPECT_TRUE(CpusOfPool("web").IsSubsetOf(large)) << "it keeps some of what it had";
+      << "no container uses " << ToString(CpusOfPool("web"));
+  EXPECT_TRUE(CpusOfPool("web").IsSubsetOf(large)) << "it keeps some of its CPUs";
 }
 
 TEST_F(PolicyTest, ContainerTakesCpusThatOthersUseWithoutEverSharingThem) {
@@ -113,7 +113,7 @@ TEST_F(PolicyTest, ContainerTakesCpusThatOthersUseWithoutEverSharingThem) {
                                           StartInPool("batch", "batch")};
   ASSERT_TRUE(TurnLoad(others[0]));
   ASSERT_TRUE(Await([&] { return CpusetOf(others[0]).cpus.Count() > 8; }, kPatience))
-      << "it does not borrow what is idle";
+      << "it does not borrow idle CPUs";
   const CpuSet used = CpusetOf(others[0]).cpus;
   CpusetWatcher watcher(
       {.root = CpusetsBelow(FromEnvironment("QRM_CGROUP_PARENT")),
@@ -125,7 +125,7 @@ TEST_F(PolicyTest, ContainerTakesCpusThatOthersUseWithoutEverSharingThem) {
 
   EXPECT_TRUE(Await([&] { return CpusetOf(owner).cpus.Count() == 4; }, kPatience));
   watcher.Stop();
-  EXPECT_TRUE(CpusetOf(owner).cpus.IsSubsetOf(used)) << "nobody had to leave";
+  EXPECT_TRUE(CpusetOf(owner).cpus.IsSubsetOf(used)) << "no container had to leave";
   EXPECT_GT(watcher.looks_at_owner(), 0);
   EXPECT_EQ(watcher.overlaps(), std::vector<std::string>());
 }
@@ -140,7 +140,7 @@ TEST_F(PolicyTest, ContainerThatIsResizedInPlaceKeepsTheCpusThatItHas) {
   EXPECT_TRUE(four.IsSubsetOf(six)) << ToString(four) << " is not among " << ToString(six);
   ASSERT_TRUE(Resize(pod, Polling(2).container));
   EXPECT_TRUE(Await([&] { return CpusetOf(pod).cpus == four; }, kPatience))
-      << "what it grew by is given up, and the CPUs of its first start stay";
+      << "it gives up the added CPUs, and keeps the CPUs of its first start";
 }
 
 TEST_F(PolicyTest, MemoryThatNoLongerFitsItsNodeMovesWithItsPages) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Cuts the power of the machine of scripts/vm.sh in the middle of admissions, starts it again, then restarts it in order:
-# what was acknowledged is where it was, each time.
+# Cuts the power of the machine of scripts/vm.sh in the middle of admissions, starts it again, then restarts it in
+# order. Acknowledged allocations are the same each time.
 #   test/vm/power.sh PROBE TESTS
 #
 # It runs QEMU itself, and is skipped where QEMU is missing or in that machine.
@@ -38,7 +38,7 @@ part AdmitsUntilThePowerIsCut --cut-at "admitted p6 " || status=$?
 ((status == 137)) || { echo "power.sh: the machine ended with $status before its power was cut" >&2 && exit 1; }
 remember AdmitsUntilThePowerIsCut
 echo "power.sh: power is back"
-part WhatWasAcknowledgedReturnsToItsPlace
-remember WhatWasAcknowledgedReturnsToItsPlace
+part AcknowledgedAllocationsAreRestored
+remember AcknowledgedAllocationsAreRestored
 echo "power.sh: the machine is restarted with containers running"
-part WhatWasAcknowledgedReturnsToItsPlace
+part AcknowledgedAllocationsAreRestored

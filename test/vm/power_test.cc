@@ -1,6 +1,5 @@
 // What is left when the machine loses its power in the middle of admissions, and after an orderly
-// restart: each test is a part of the story that test/vm/power.sh tells, on a disk that is kept
-// between them.
+// restart. Each test is one of the steps of test/vm/power.sh, on a disk that is kept between them.
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -21,10 +20,10 @@ namespace {
 constexpr char kConfig[] =
     "pod-ended-after: 10m\n"
     "plugins: {memory: {static: true}}\n";
-/// Of the plugin that is a process, and survives by what it is taught.
+/// For a plugin in a process, which gets its allocations back by the resync.
 constexpr char kCpuConfig[] = "static: true\nreserved-cpus: \"0\"\n";
 
-/// What was said of a pod once it ran, to somebody outside of the machine.
+/// What was reported of a running pod to a process outside of the machine.
 struct Acknowledged {
   RunningPod pod;
   std::string cpus;
@@ -43,7 +42,7 @@ class PowerTest : public MachineTest {
       ASSERT_TRUE(IsOk(node_->StartPlugin("cpu", "cpu", config)));
     }
   }
-  // The containers go on until the machine ends.
+  // The containers run until the machine ends.
   void TearDown() override {}
 
   void Acknowledge(const RunningPod& pod) {
@@ -77,7 +76,7 @@ TEST_F(PowerTest, AdmitsUntilThePowerIsCut) {
   }
 }
 
-TEST_F(PowerTest, WhatWasAcknowledgedReturnsToItsPlace) {
+TEST_F(PowerTest, AcknowledgedAllocationsAreRestored) {
   const std::vector<Acknowledged> all = ReadAcknowledged();
   ASSERT_FALSE(all.empty());
   std::cout << node_->Qrmctl({"pods"}).value_or("") << "\n";

@@ -1,4 +1,4 @@
-// What the cpu plugin sets for a class on a real machine, this one or that of scripts/vm.sh.
+// The cpu plugin's settings of a class on a real machine, this one or that of scripts/vm.sh.
 #include <string>
 
 #include <gmock/gmock.h>

@@ -20,7 +20,7 @@ class ChangedFileTest : public testing::Test {
   test::TempDir dir_;
 };
 
-TEST_F(ChangedFileTest, TellsOnceOfAnotherVersionThatIsNoLongerWritten) {
+TEST_F(ChangedFileTest, ReportsOnceAnotherVersionThatIsNoLongerWritten) {
   Write("config.yaml", "a");
   ChangedFile file(dir_ / "config.yaml");
   EXPECT_FALSE(file.HasSettled());
@@ -32,7 +32,7 @@ TEST_F(ChangedFileTest, TellsOnceOfAnotherVersionThatIsNoLongerWritten) {
   EXPECT_FALSE(file.HasSettled());
 }
 
-TEST_F(ChangedFileTest, TellsOfAnotherFileBehindALink) {
+TEST_F(ChangedFileTest, ReportsAnotherFileBehindALink) {
   Write("old", "a");
   Write("new", "a");
   std::filesystem::create_symlink("old", dir_ / "config.yaml");

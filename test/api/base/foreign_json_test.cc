@@ -1,4 +1,4 @@
-// JSON of others: what is read of it, and what is too much.
+// Foreign JSON: what is read of it, and its limits.
 #include "api/base/foreign_json.h"
 
 #include <string>
@@ -36,7 +36,7 @@ TEST(ParseJsonTest, BuildsTheDocumentThatTheLibraryWouldBuild) {
   }
 }
 
-TEST(ParseJsonTest, SaysWhereTextIsNoJson) {
+TEST(ParseJsonTest, SaysWhereTextIsNotJson) {
   for (const char* text : {"", "{", "[1,]", "{} {}", "{'a': 1}", "\"\xff\"", "1e999"}) {
     const Status status = ParseJson(text).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
@@ -44,7 +44,7 @@ TEST(ParseJsonTest, SaysWhereTextIsNoJson) {
   }
 }
 
-TEST(ParseJsonTest, RefusesDeeperNesting) {
+TEST(ParseJsonTest, RejectsDeeperNesting) {
   const uint64_t rejected = RejectedSoFar(Rejected::kJson);
   const JsonBounds bounds{.depth = 3};
   EXPECT_TRUE(ParseJson(R"([{"a": []}, {"a": []}])", bounds).ok());
@@ -66,7 +66,7 @@ TEST(ParseJsonTest, CountsTheValuesOfAllLevels) {
   EXPECT_EQ(MessageOf(status), "has more than 5 values");
 }
 
-TEST(ParseJsonTest, RefusesMoreBytesUnread) {
+TEST(ParseJsonTest, RejectsMoreBytesUnread) {
   EXPECT_TRUE(ParseJson("[ 1 ]", {.bytes = 5}).ok());
   const Status status = ParseJson("no JSON", {.bytes = 6}).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);

@@ -1,4 +1,4 @@
-// Text of others: what is escaped, and where it is cut.
+// Foreign text: what is escaped, and where it is cut.
 #include "api/base/foreign_text.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace qrm::foreign_text_test {
 namespace {
 
-TEST(ForeignTextTest, EscapesControlCharactersAndWhatIsNoUtf8) {
+TEST(ForeignTextTest, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(Escaped("a\nb\tc\rd"), "a\\nb\\tc\\rd");
   EXPECT_EQ(Escaped(std::string_view("\0\x1b\x7f", 3)), "\\x00\\x1b\\x7f");
   EXPECT_EQ(Escaped("\xc2\x9b"), "\\xc2\\x9b") << "C1, which some terminals obey";
@@ -15,7 +15,7 @@ TEST(ForeignTextTest, EscapesControlCharactersAndWhatIsNoUtf8) {
 
 TEST(ForeignTextTest, EscapesFormatCharacters) {
   EXPECT_EQ(Escaped("gpj.\u202egnp"), "gpj.\\u202egnp") << "reads as a picture otherwise";
-  EXPECT_EQ(Escaped("we\u200bb"), "we\\u200bb") << "nobody sees that it is not web";
+  EXPECT_EQ(Escaped("we\u200bb"), "we\\u200bb") << "it looks like web";
   EXPECT_EQ(Escaped("\u00ad \u2028 \u2066 \ufeff"), "\\u00ad \\u2028 \\u2066 \\ufeff");
   EXPECT_EQ(Escaped("\U000e0041"), "\\udb40\\udc41") << "a tag";
 }
@@ -40,12 +40,12 @@ TEST(ForeignTextTest, KnowsWhatIsUtf8) {
   }
 }
 
-TEST(ForeignTextTest, CutsAtAWholeCharacterAndTellsTheLength) {
+TEST(ForeignTextTest, CutsAtAWholeCharacterAndReportsTheLength) {
   EXPECT_EQ(Cut("abc", 3), "abc");
   EXPECT_EQ(Cut("abcd", 3), "abc... (4 bytes)");
   EXPECT_EQ(Cut("ab€", 4), "ab... (5 bytes)");
   EXPECT_EQ(Cut("\x80\x80\x80\x80\x80\x80\x80\x80", 6).size(), 2 + sizeof("... (8 bytes)") - 1)
-      << "continuations without a beginning are no character";
+      << "continuations without a beginning are not a character";
 }
 
 TEST(ForeignTextTest, QuotesTwoHundredBytes) {

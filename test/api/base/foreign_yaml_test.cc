@@ -1,4 +1,4 @@
-// YAML within bounds: what aliases may do, and what is too much.
+// YAML within bounds: the uses of aliases, and the limits.
 #include "api/base/foreign_yaml.h"
 
 #include <string>
@@ -21,7 +21,7 @@ std::string ErrorOf(const std::string& text, const YamlBounds& bounds = {}) {
   return MessageOf(status);
 }
 
-/// Lists of which each has the one before it eight times.
+/// Lists that each contain the previous one eight times.
 std::string Laughs(int levels) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < levels; ++i) {
@@ -46,7 +46,7 @@ TEST(ParseYamlTest, ReadsTheFirstDocumentAndNothingAsNull) {
   }
 }
 
-TEST(ParseYamlTest, RefusesAnchorsThatReferToThemselves) {
+TEST(ParseYamlTest, RejectsAnchorsThatReferToThemselves) {
   for (const char* text : {"&a [*a]", "a: &a {b: [*a]}", "&a {*a : 1}", "a: &a [&b [*a], *b]"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("f.yaml:1: an anchor refers to itself")) << text;
   }
@@ -96,7 +96,7 @@ TEST(ParseYamlTest, EndsWhenItTakesTooLong) {
               HasSubstr("ms to read; write less"));
 }
 
-TEST(ParseYamlTest, RefusesAliasesOfOthers) {
+TEST(ParseYamlTest, RejectsAliasesOfOthers) {
   const uint64_t rejected = RejectedSoFar(Rejected::kYaml);
   EXPECT_EQ(ErrorOf("a: &a 1\nb: *a\n", kForeignYaml),
             "cannot read f.yaml:2: it has an alias; write out what it stands for");

@@ -1,4 +1,4 @@
-// The allocator of the programs: what it gives back, and who has it.
+// The allocator of the programs: which memory it gives back, and which threads share a heap.
 #include "api/base/heap.h"
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 namespace qrm::heap_test {
 namespace {
 
-/// Resident, and no file's. Units: KiB.
+/// Resident memory that is not of files. Units: KiB.
 long Anonymous() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -74,7 +74,7 @@ TEST(HeapTest, IsOneForAllThreadsButThoseThatWantOneApart) {
   EXPECT_NE(first, second);
 }
 
-// A program that does not link it would only be slow.
+// A program without this allocator would only be slow.
 TEST(HeapTest, IsThatOfTheProgramsThatKeepContainers) {
   ASSERT_EQ(::setenv("MALLOC_CONF", "confirm_conf:true", 1), 0);
   for (const std::string program :

@@ -33,7 +33,7 @@ TEST(LogTest, LetsNoValueMoveTheCursorOrEndTheLine) {
   EXPECT_THAT(lines, ElementsAre(R"("seen" escape="\x1b[2J" c1="a\xc2\x9b" lone="\x9b" umlaut=ä)"));
 }
 
-TEST(LogTest, CutsValuesAndTellsTheirLength) {
+TEST(LogTest, CutsValuesAndReportsTheirLength) {
   std::vector<std::string> lines;
   SetSink([&](Level, const std::string& line) { lines.push_back(line); });
   Info("long", {{"text", std::string(100'000, 'x')}});
@@ -78,7 +78,7 @@ TEST(LogTest, DropsLinesBelowTheLevel) {
   EXPECT_THAT(lines, ElementsAre("\"kept\""));
 }
 
-TEST(LogTest, RefusesUnknownLevelsByName) {
+TEST(LogTest, RejectsUnknownLevelsByName) {
   EXPECT_TRUE(ParseLevel("debug").ok());
   EXPECT_EQ(MessageOf(ParseLevel("loud").status()),
             "cannot read log level \"loud\"; use debug, info, warning or error");

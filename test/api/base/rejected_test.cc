@@ -1,4 +1,4 @@
-// What is turned away is counted by kind, and seen in the log without filling it.
+// Rejected connections are counted by kind, and logged without filling the log.
 #include "api/base/rejected.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST_F(RejectTest, LogsALimitedNumberOfErrorsOfAKind) {
   }
   EXPECT_THAT(lines_, SizeIs(kMostRejectedLines));
   Reject(Rejected::kSocketUser, "cannot serve user 7");
-  EXPECT_THAT(lines_, SizeIs(kMostRejectedLines + 1)) << "another kind has lines of its own";
+  EXPECT_THAT(lines_, SizeIs(kMostRejectedLines + 1)) << "another kind has its own lines";
 }
 
 TEST_F(RejectTest, EachProgramListsWhatItMayReject) {

@@ -1,4 +1,4 @@
-// Which of many lines are written.
+// Which of many repeated lines are logged.
 #include "api/base/repeated_lines.h"
 
 #include <string>

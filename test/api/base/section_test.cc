@@ -1,4 +1,4 @@
-// A wrong configuration is answered with file, line, key, value and what is allowed.
+// Errors about a wrong configuration name file, line, key, value and allowed values.
 #include "api/base/section.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ TEST(SectionTest, GivesFallbacksForMissingKeys) {
   EXPECT_TRUE(section.Items("items")->empty());
 }
 
-TEST(SectionTest, RefusesUnknownKeyWithPlaceAndKnownOnes) {
+TEST(SectionTest, RejectsUnknownKeyWithLocationAndKnownOnes) {
   const Status status = Read("a: 1\npoools: 2\n").AllowKeys({"a", "pools"});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(
@@ -58,13 +58,13 @@ TEST(SectionTest, RefusesUnknownKeyWithPlaceAndKnownOnes) {
       "pools");
 }
 
-TEST(SectionTest, AcceptsKeysThatAreReadElsewhere) {
+TEST(SectionTest, AcceptsKeysOfOtherSections) {
   const Section section = Read("a: 1\nb: 2\n").Without({"b"});
   EXPECT_TRUE(section.AllowKeys({"a"}).ok());
   EXPECT_THAT(MessageOf(section.AllowKeys({"c"})), HasSubstr("the keys here are c, b"));
 }
 
-TEST(SectionTest, RefusesKeyGivenTwice) {
+TEST(SectionTest, RejectsKeyGivenTwice) {
   EXPECT_THAT(MessageOf(Section::Parse("a: 1\na: 2\n", "cpu.yaml").status()),
               HasSubstr("cpu.yaml:2: a occurs twice; keep one of them"));
   EXPECT_THAT(MessageOf(Section::Parse("a: [{b: 1,\n b: 2}]\n", "cpu.yaml").status()),
@@ -112,7 +112,7 @@ struct WrongCase {
 };
 class WrongValueTest : public testing::TestWithParam<WrongCase> {};
 
-TEST_P(WrongValueTest, IsRefusedWithLineAndValue) {
+TEST_P(WrongValueTest, IsRejectedWithLineAndValue) {
   const Section section = Read(GetParam().text);
   const Status status[] = {
       section.Flag("flag", false).status(), section.Number("number", 0).status(),
@@ -151,19 +151,19 @@ TEST(SectionTest, TakesAWordForAListOfOne) {
   EXPECT_TRUE(section.WordOrWords("none")->empty());
 }
 
-TEST(SectionTest, TellsWhereAMappingBegins) {
+TEST(SectionTest, ReportsWhereAMappingBegins) {
   const Section section = *Section::Parse("rules:\n- {a: 1}\n- b: 2\n  c: 3\n", "cpu.yaml");
   const auto items = section.Items("rules");
   EXPECT_EQ((*items)[0].Place(), "cpu.yaml:2");
   EXPECT_EQ((*items)[1].Place(), "cpu.yaml:3");
 }
 
-TEST(SectionTest, RefusesTextThatIsNoYaml) {
+TEST(SectionTest, RejectsTextThatIsNotYaml) {
   const Status status = Section::Parse("a: [1", "cpu.yaml").status();
   EXPECT_THAT(MessageOf(status), HasSubstr("cannot read cpu.yaml:"));
 }
 
-TEST(SectionTest, RefusesMissingFile) {
+TEST(SectionTest, RejectsMissingFile) {
   EXPECT_EQ(Section::Load("/nonexistent/cpu.yaml").status().code(), StatusCode::kNotFound);
 }
 

@@ -31,7 +31,7 @@ TEST(SharedTest, CopiesAreOneUntilOneIsEdited) {
   EXPECT_THAT(*other, ElementsAre(Pair("app", "web")));
 }
 
-TEST(SharedTest, WhoHasItAloneEditsItWhereItIs) {
+TEST(SharedTest, TheOnlyOwnerEditsItInPlace) {
   Shared<Map> one = {{"app", "web"}};
   const Map* const before = &*one;
   one.Edit()["tier"] = "front";
@@ -53,7 +53,7 @@ TEST(SharedTest, EqualsWhatSaysTheSame) {
   EXPECT_NE(one, Shared<Map>());
 }
 
-TEST(SharedTextTest, StandsWhereAStringStands) {
+TEST(SharedTextTest, ReplacesAString) {
   const SharedText text = kUid;
   const std::string& same = text;
   EXPECT_EQ(same, kUid);
@@ -79,7 +79,7 @@ TEST(InternerTest, EqualValuesBecomeOne) {
   EXPECT_NE(&texts.Intern("another").str(), &one.str());
 }
 
-TEST(InternerTest, ForgetsWhatNobodyKeeps) {
+TEST(InternerTest, ForgetsUnusedValues) {
   Interner<SharedText> texts;
   const SharedText kept = texts.Intern("kept");
   for (int i = 0; i < 200; ++i) {

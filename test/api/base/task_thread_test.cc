@@ -47,14 +47,14 @@ TEST(TaskThreadTest, TasksOfManyPostersRunOnOneThread) {
   EXPECT_EQ(ids.size(), 1U);
 }
 
-TEST(TaskThreadTest, RunsWhatIsDispatchedAtOnceWhereTheCallerIsWhileItIsIdle) {
+TEST(TaskThreadTest, RunsTasksAtOnceOnTheCallersThreadWhileItIsIdle) {
   std::thread::id ran;
   TaskThread thread;
   thread.Dispatch([&] { ran = std::this_thread::get_id(); });
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
-TEST(TaskThreadTest, RunsWhatIsDispatchedAfterWhatIsUnderWay) {
+TEST(TaskThreadTest, RunsTasksAfterTheCurrentTask) {
   std::vector<int> ran;
   std::promise<void> go;
   TaskThread thread;
@@ -68,8 +68,8 @@ TEST(TaskThreadTest, RunsWhatIsDispatchedAfterWhatIsUnderWay) {
   EXPECT_EQ(ran, (std::vector<int>{1, 2}));
 }
 
-TEST(TaskThreadTest, RunsOneTaskAtATimeWhoeverDispatchesThem) {
-  int unguarded = 0;  // a sanitizer tells of two at once
+TEST(TaskThreadTest, RunsOneTaskAtATimeFromAnyDispatcher) {
+  int unguarded = 0;  // a sanitizer reports two at once
   TaskThread thread;
   std::vector<std::thread> dispatchers;
   dispatchers.reserve(4);
@@ -87,7 +87,7 @@ TEST(TaskThreadTest, RunsOneTaskAtATimeWhoeverDispatchesThem) {
   EXPECT_EQ(unguarded, 4000);
 }
 
-TEST(TaskThreadTest, EndRunsWhatWasPosted) {
+TEST(TaskThreadTest, EndRunsPostedTasks) {
   int count = 0;
   {
     TaskThread thread;

@@ -1,4 +1,4 @@
-// Who listens at a path.
+// The states of a socket's path: listening, dead, absent.
 #include "api/base/unix_socket.h"
 
 #include <cerrno>
@@ -40,12 +40,12 @@ class ProbeSocketTest : public testing::Test {
 TEST_F(ProbeSocketTest, FindsAListenerAlsoWhenItsQueueIsFull) {
   const BoundSocket socket(path_);
   socket.Listen(0);
-  for (int i = 0; i < 5; ++i) {  // nobody accepts them
+  for (int i = 0; i < 5; ++i) {  // no server accepts them
     EXPECT_EQ(ProbeSocket(path_), 0);
   }
 }
 
-TEST_F(ProbeSocketTest, TellsAnAbsentSocketFromADeadOne) {
+TEST_F(ProbeSocketTest, DistinguishesAnAbsentSocketFromADeadOne) {
   EXPECT_EQ(ProbeSocket(path_), ENOENT);
   {
     const BoundSocket killed(path_);
@@ -53,7 +53,7 @@ TEST_F(ProbeSocketTest, TellsAnAbsentSocketFromADeadOne) {
   EXPECT_EQ(ProbeSocket(path_), ECONNREFUSED);
 }
 
-TEST_F(ProbeSocketTest, RefusesAPathThatNoSocketCanHave) {
+TEST_F(ProbeSocketTest, RejectsAPathThatNoSocketCanHave) {
   EXPECT_EQ(ProbeSocket(std::string(kMaxSocketPath + 1, 'x')), ENAMETOOLONG);
   EXPECT_FALSE(SocketAddress(std::string(kMaxSocketPath + 1, 'x')).has_value());
   EXPECT_TRUE(SocketAddress(std::string(kMaxSocketPath, 'x')).has_value());

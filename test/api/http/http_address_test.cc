@@ -25,7 +25,7 @@ TEST(HttpAddressTest, AddressesAreIpv4Ipv6OrAll) {
   }
 }
 
-TEST(HttpAddressTest, OtherFormsAreRefused) {
+TEST(HttpAddressTest, OtherFormsAreRejected) {
   for (const char* text : {"9753", "localhost:80", ":", ":http", ":99999", "127.0.0.1:", "::1:80",
                            "[127.0.0.1]:80", "[::1]", "[]:80", "1.2.3.4.5:80", ": 80"}) {
     EXPECT_EQ(ParseHttpAddress(text).status().code(), StatusCode::kInvalidArgument) << text;

@@ -24,7 +24,7 @@ class HttpConnectionsTest : public testing::Test {
   HttpConnections connections_{{.total = 4, .per_peer = 2, .body_bytes = 100}};
 };
 
-TEST_F(HttpConnectionsTest, NobodyGoesWhileThereIsRoom) {
+TEST_F(HttpConnectionsTest, NoConnectionIsClosedWhileThereIsRoom) {
   Add("a", "a1");
   Add("b", "b1");
   EXPECT_THAT(dropped_, IsEmpty());
@@ -41,14 +41,14 @@ TEST_F(HttpConnectionsTest, TheOldestOfAPeerWithItsShareGoes) {
   EXPECT_EQ(RejectedSoFar(Rejected::kHttpConnections), rejected + 1);
 }
 
-TEST_F(HttpConnectionsTest, OneThatIsAnsweredOutlivesASilentOne) {
+TEST_F(HttpConnectionsTest, AnAnsweredConnectionOutlivesASilentOne) {
   connections_.BeginAnswer(Add("a", "a1"));
   Add("a", "a2");
   Add("a", "a3");
   EXPECT_THAT(dropped_, ElementsAre("a2"));
 }
 
-TEST_F(HttpConnectionsTest, OneThatIsAnsweredGoesWhenAllAre) {
+TEST_F(HttpConnectionsTest, TheOldestAnsweredConnectionIsClosedWhenAllAreAnswered) {
   connections_.BeginAnswer(Add("a", "a1"));
   connections_.BeginAnswer(Add("a", "a2"));
   Add("a", "a3");
@@ -95,7 +95,7 @@ TEST_F(HttpConnectionsTest, WithoutRoomThePeerWithMostMakesIt) {
   EXPECT_THAT(dropped_, ElementsAre("a1"));
 }
 
-TEST_F(HttpConnectionsTest, OneThatHasItsAnswerIsSilentAgain) {
+TEST_F(HttpConnectionsTest, AConnectionIsSilentAgainAfterItsAnswer) {
   const HttpConnections::Id first = Add("a", "a1");
   connections_.BeginAnswer(first);
   connections_.BeginAnswer(Add("a", "a2"));
@@ -104,7 +104,7 @@ TEST_F(HttpConnectionsTest, OneThatHasItsAnswerIsSilentAgain) {
   EXPECT_THAT(dropped_, ElementsAre("a1"));
 }
 
-TEST_F(HttpConnectionsTest, OneThatEndedLeavesRoom) {
+TEST_F(HttpConnectionsTest, AConnectionThatEndedLeavesRoom) {
   connections_.Remove(Add("a", "a1"));
   Add("a", "a2");
   Add("a", "a3");

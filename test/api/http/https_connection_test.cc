@@ -1,4 +1,4 @@
-// Connections to a server with TLS; what one request alone does is tested with kubelet's list.
+// Connections to a server with TLS; single requests are tested with kubelet's list.
 #include "api/http/https_connection.h"
 
 #include <chrono>

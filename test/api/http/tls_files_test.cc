@@ -10,7 +10,7 @@
 namespace qrm::tls_files_test {
 namespace {
 
-TEST(TlsFilesTest, TellsWhichNameItsCertificateIsFor) {
+TEST(TlsFilesTest, ReportsWhichNameItsCertificateIsFor) {
   const test::TempDir dir;
   const test::TlsIdentity identity = test::MakeTlsIdentity();
   std::ofstream(dir / "tls.crt") << identity.certificate;

@@ -1,4 +1,4 @@
-// What a client takes of a server.
+// What a client accepts from a server.
 #include "api/rpc/channel.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Answers with a megabyte, in a few KiB of gzip, and sees what the client would take.
+/// Answers with a megabyte, in a few KiB of gzip, and sees what the client would accept.
 class Packer final : public v1::Control::Service {
  public:
   grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest*,
@@ -34,7 +34,7 @@ class Packer final : public v1::Control::Service {
   std::string accepted_;
 };
 
-TEST(UnixChannelTest, AnAnswerThatIsPackedAllTheSameIsNotUnpacked) {
+TEST(UnixChannelTest, AnUnexpectedCompressedAnswerIsNotUnpacked) {
   KeepGrpcCallbackThreads();
   const test::TempDir dir;
   Packer packer;

@@ -1,4 +1,4 @@
-// The wrapper's own promises: values, transactions, migrations, and who else may hold the file.
+// The wrapper's guarantees: values, transactions, migrations, and other holders of the file.
 #include "checkpoint/sqlite/sqlite_db.h"
 
 #include <cstdint>
@@ -121,7 +121,7 @@ TEST(SqliteDbTest, AppearsOnlyWhenItIsWhole) {
   EXPECT_FALSE(fs::exists(dir / "b.db"));
 }
 
-TEST(SqliteDbTest, SaysWhoHoldsTheFile) {
+TEST(SqliteDbTest, SaysWhichProcessHoldsTheFile) {
   const TempDir dir;
   SqliteDb holder = OpenOrDie(dir / "a.db");
   StatusOr<SqliteDb> other =
@@ -149,7 +149,7 @@ TEST(SqliteDbTest, SaysThatALogIsMissingAndGoesOn) {
   EXPECT_EQ(Count(db), 1);
 }
 
-TEST(SqliteDbTest, BeginsAnewWhenLoadingFindsDamage) {
+TEST(SqliteDbTest, BeginsAgainWhenLoadingFindsDamage) {
   const TempDir dir;
   {
     SqliteDb db = OpenOrDie(dir / "a.db");

@@ -64,7 +64,7 @@ class Identity(api_pb2_grpc.RegistrationServicer):
 
 def main():
     socket = sys.argv[1]
-    # Nobody is to call before it listens.
+    # No client is to call before it listens.
     hidden = os.path.join(os.path.dirname(socket), "." + os.path.basename(socket))
     server = grpc.server(concurrent.futures.ThreadPoolExecutor())
     cci_pb2_grpc.add_CCIDriverServicer_to_server(Driver(), server)

@@ -22,10 +22,10 @@ import (
 type apiServer struct {
 	t         *testing.T
 	url       string
-	authority string // the file of its certificate and of who signed it
+	authority string // the file of its certificate and its issuer's
 	client    *http.Client
-	restart   func()                            // kills it, and starts it anew on the same data
-	pause     func(meanwhile func(data string)) // the same, and of etcd; its data is nobody's meanwhile
+	restart   func()                            // kills it, and starts it again on the same data
+	pause     func(meanwhile func(data string)) // the same, and of etcd; its data is unused meanwhile
 }
 
 const apiServerPatience = time.Minute
@@ -120,7 +120,7 @@ func (s *apiServer) await(what string, condition func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(apiServerPatience); !condition(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("waited in vain for %s", what)
+			s.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (s *apiServer) patch(path string, body any) (int, string) {
 	return s.call(http.MethodPatch, path, "application/merge-patch+json", body)
 }
 
-// mustCreate is create of what nothing may refuse.
+// mustCreate is create for an object that must not be rejected.
 func (s *apiServer) mustCreate(path string, body any) {
 	s.t.Helper()
 	if code, message := s.create(path, body); code != http.StatusCreated {

@@ -340,7 +340,7 @@ func TestNamespacesThatAreFollowedAreMountedAsTheyComeAndGo(t *testing.T) {
 	}
 }
 
-func TestVolumesOfLongPathsHaveNamesOfTheirOwn(t *testing.T) {
+func TestVolumesOfLongPathsHaveUniqueNames(t *testing.T) {
 	names := map[string]bool{}
 	volumes := render(t, at("config", "kubelet-state-dir: /"+strings.Repeat("data/", 30)+"kubelet")).pod().Volumes
 	for _, volume := range volumes {
@@ -549,7 +549,7 @@ func TestQrmdKnowsItsOwnPod(t *testing.T) {
 	}
 }
 
-func TestProbesReachAPodOfItsOwnNetwork(t *testing.T) {
+func TestProbesReachAPodWithoutHostNetwork(t *testing.T) {
 	made := render(t, ownNetwork).container()
 	live := made.LivenessProbe.HTTPGet
 	if !slices.Contains(made.Args, "--probe-address=:9754") || live.Host != "" || live.Port.IntVal != 9754 {
@@ -659,7 +659,7 @@ func TestTokenThatMayRunCommandsIsNotGivenUnasked(t *testing.T) {
 	}
 }
 
-func TestAlertsTellWhatToDo(t *testing.T) {
+func TestAlertsSayWhatToDo(t *testing.T) {
 	made := render(t, at("prometheusRule.enabled", true))
 	if made.alerts == nil || len(made.alerts.Spec.Groups) != 1 || len(made.alerts.Spec.Groups[0].Rules) < 20 {
 		t.Fatalf("it has rules %v", made.alerts)

@@ -40,8 +40,8 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// TestImageTellsWhatIsInIt is run by test/e2e/daemonset.sh.
-func TestImageTellsWhatIsInIt(t *testing.T) {
+// TestImageLabelsSayWhatIsInIt is run by test/e2e/daemonset.sh.
+func TestImageLabelsSayWhatIsInIt(t *testing.T) {
 	skipWithoutRuntime(t)
 	path := os.Getenv("QRM_IMAGE_ARCHIVE")
 	archive, err := os.ReadFile(path)

@@ -32,7 +32,7 @@ func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -52,7 +52,8 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// startNode renders the chart for directories of the test's own. Its namespace is none that qrmd leaves alone.
+// startNode renders the chart for directories of this test. Its namespace is not one that qrmd
+// skips.
 func startNode(t *testing.T, name string, overrides values) *node {
 	t.Helper()
 	n := &node{kubelet: newKubelet(t, os.Getenv("QRM_CRI_SOCKET"), os.Getenv("QRM_CGROUP_PARENT")),
@@ -154,7 +155,7 @@ func (n *node) runRole(role string) runningPod {
 	})
 }
 
-// awaitPodsApi waits until qrmd calls what stands for kubelet's Pods API, and hangs up.
+// awaitPodsApi waits until qrmd calls the double of kubelet's Pods API, and hangs up.
 func (n *node) awaitPodsApi() {
 	n.t.Helper()
 	n.podsApi.(*net.UnixListener).SetDeadline(time.Now().Add(patience))
@@ -198,7 +199,7 @@ func (n *node) playMainJob() {
 	n.stop(etl, 0)
 }
 
-// expectRights compares with what the kernel tells of qrmd's process.
+// expectRights compares with the kernel's values for qrmd's process.
 func (n *node) expectRights(want map[string]string) {
 	n.t.Helper()
 	for key, value := range want {

@@ -22,7 +22,7 @@ const (
 	// Of the types of classes in permissionRules.
 	blockioKey = "blockio.resources.alpha.kubernetes.io/default"
 	rdtKey     = "rdt.resources.beta.kubernetes.io/container.main"
-	// The default rules stand behind these.
+	// The default rules come after these.
 	permissionRules = `
 permissions:
   - {namespaces: [infra, "team-*"], allow: [opt-out, reserved-cpus], pools: [batch, "b.*"], roles: [web],
@@ -86,7 +86,7 @@ func startGuardedServer(t *testing.T) *apiServer {
 	return server
 }
 
-func TestApiServerRefusesWhatPermissionsDoNotAllow(t *testing.T) {
+func TestApiServerRejectsWhatPermissionsDoNotAllow(t *testing.T) {
 	server := startGuardedServer(t)
 	for name, test := range map[string]struct {
 		labels, annotations map[string]string
@@ -132,7 +132,7 @@ func TestApiServerRefusesWhatPermissionsDoNotAllow(t *testing.T) {
 	}
 }
 
-func TestApiServerRefusesClassesThatNobodyCanHave(t *testing.T) {
+func TestApiServerRejectsUnavailableClasses(t *testing.T) {
 	server := startGuardedServer(t)
 	for name, test := range map[string]struct{ key, value, says string }{
 		"Path":            {blockioKey, "../gold", "a class has 1 to 63 letters"},
@@ -161,7 +161,7 @@ func TestApiServerTakesTheChartsOwnPod(t *testing.T) {
 	server.mustCreate(podsOf(otherNamespace), pod)
 }
 
-func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
+func TestApiServerRejectsChangesOfKeysOnExistingPods(t *testing.T) {
 	server := startGuardedServer(t)
 	server.mustCreate(podsOf("tenant"), podWith("has", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "shared_cores", blockioKey: "slow"}))
 	server.mustCreate(podsOf("tenant"), podWith("lacks", nil, nil))

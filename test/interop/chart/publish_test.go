@@ -179,7 +179,7 @@ func (n *publishedNode) startDaemon() {
 	})
 }
 
-// run makes a pod of one Guaranteed container, and returns why it was refused.
+// run makes a pod of one Guaranteed container, and returns why it was rejected.
 func (n *publishedNode) run(name string, cpus int) string {
 	n.t.Helper()
 	return n.order(object{"command": "run", "pod": object{"name": name, "namespace": "default",
@@ -246,7 +246,7 @@ func fingerprintOf(t *testing.T, pods ...string) string {
 	return print.Sign()
 }
 
-// offers tells whether Node status has the resource as it should, in both lists.
+// offers says whether Node status has the resource as it should, in both lists.
 func (n *publishedNode) offers() bool {
 	status := n.node().Status
 	capacity, allocatable := status.Capacity[classResource], status.Allocatable[classResource]
@@ -435,7 +435,7 @@ func TestPublishedNodeIsScheduledAsItAdmits(t *testing.T) {
 		t.Errorf("the node does not admit c: %s", refused)
 	}
 
-	// Nobody may ask for its class, and another it does not have.
+	// No pod may ask for its class, and another class does not exist.
 	for class, why := range map[string]string{"first": "1 its namespace may not ask for that class of oom there", "last": "1 the node has no such class of oom"} {
 		pod := asGuaranteed(class, 1)
 		pod["metadata"].(object)["annotations"] = object{"oom.resources.alpha.kubernetes.io/default": class}

@@ -26,7 +26,7 @@ import (
 const (
 	directory = "../../../charts/qrm"
 	namespace = "kube-system"
-	// None that qrmd leaves alone by default; ownRule lets its pods opt out.
+	// Not a namespace that qrmd skips by default; ownRule lets its pods opt out.
 	otherNamespace = "qrm-system"
 	ownRule        = "permissions: [{namespaces: [qrm-system], allow: [opt-out]}]\n"
 )

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// faultyProxy stands between qrm-scheduler and the API server: answers to bindings get lost or come late, watches are cut, and
-// some are told that their version is too old.
+// faultyProxy is between qrm-scheduler and the API server: answers to bindings get lost or come
+// late, watches are cut, and some get an error that their version is too old.
 type faultyProxy struct {
 	server *httptest.Server
 	target *url.URL
@@ -51,7 +51,8 @@ func (p *faultyProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	luck := rand.Float64()
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/binding"):
-		// Carried out at once, whoever has gone meanwhile; the answer gets lost, or is late, or neither.
+		// Carried out at once, even if the client has gone meanwhile; the answer gets lost, or is late,
+		// or neither.
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
 		if luck < 0.15 {
@@ -105,7 +106,7 @@ const (
 	chaosKills    = 50
 )
 
-// overcommitted tells of a node that has more pods than it may.
+// overcommitted reports a node that has more pods than it may.
 func (c *schedulingCluster) overcommitted() string {
 	for node, pods := range c.bound() {
 		if (node == "n1" || node == "n2") && len(pods) > chaosCapacity {
@@ -147,7 +148,7 @@ func (c *schedulingCluster) startChaos(proxy *faultyProxy) {
 	c.addBareNode("n3")
 }
 
-// mustSettle waits until both nodes are full, and holds the cache against one that is made anew.
+// mustSettle waits until both nodes are full, and compares the cache with a new one.
 func (c *schedulingCluster) mustSettle() {
 	c.t.Helper()
 	c.await("both nodes to be full", func() bool {
@@ -214,8 +215,8 @@ func TestSchedulerHandsItsLeaseOver(t *testing.T) {
 	c.mustSettle()
 }
 
-// etcd gets back the data that it had before pods came and went, as after a disaster. Whoever repairs a cluster so starts
-// Kubernetes' own programs anew; qrm-scheduler is left to itself.
+// etcd gets back the data that it had before pods came and went, as after a disaster. An operator
+// who repairs a cluster restarts Kubernetes' own programs; qrm-scheduler is not restarted.
 func TestSchedulerFollowsARestoredEtcd(t *testing.T) {
 	c := startSchedulingCluster(t)
 	backup := filepath.Join(c.dir, "backup")

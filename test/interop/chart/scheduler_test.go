@@ -151,7 +151,8 @@ func startSchedulingCluster(t *testing.T, flags ...string) *schedulingCluster {
 	return startSchedulingBy(server, "fake", flags...)
 }
 
-// createFakeKind has the API server know the custom resource that tells nodes' capacities of the resource "fake".
+// createFakeKind makes known to the API server the custom resource with nodes' capacities of the
+// resource "fake".
 func (s *apiServer) createFakeKind() {
 	s.t.Helper()
 	s.mustCreate("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", object{
@@ -209,7 +210,7 @@ func (c *schedulingCluster) addNode(name string, capacity int) {
 		"spec": object{"nodeName": name, "fakeResource": capacity}})
 }
 
-// addBareNode adds one that nobody tells the resource of, so that qrm-scheduler places nobody there.
+// addBareNode adds a node without the resource, so that qrm-scheduler places no pod there.
 func (c *schedulingCluster) addBareNode(name string) {
 	c.t.Helper()
 	allocatable := object{"cpu": "64", "memory": "64Gi", "pods": "110"}
@@ -239,7 +240,7 @@ func (c *schedulingCluster) bound() map[string][]string {
 	return nodes
 }
 
-// dump asks the extender, and waits for one that was started a moment ago.
+// dump asks the extender, and waits for an extender that was started a moment ago.
 func (c *schedulingCluster) dump(path string) string {
 	c.t.Helper()
 	var answer *http.Response
@@ -297,7 +298,7 @@ func TestScheduler(t *testing.T) {
 		t.Errorf("the cache is not what a new one is: %s", text)
 	}
 
-	// One that goes makes room for one that waits.
+	// A pod that goes makes room for a waiting pod.
 	gone := cluster.bound()["n1"][0]
 	cluster.deletePod(gone)
 	cluster.await("the place that became free to be taken", func() bool { return full() && !slices.Contains(cluster.bound()["n1"], gone) })
@@ -437,7 +438,7 @@ func (c *schedulingCluster) mustWait(name string) {
 	})
 }
 
-// The scenario of KEP-4187: a custom resource tells what a node has of a resource.
+// The scenario of KEP-4187: a custom resource reports what a node has of a resource.
 func TestSchedulerFollowsTheProposalsExample(t *testing.T) {
 	// No lease: a holder that is killed keeps it for 15 s.
 	c := startSchedulingCluster(t, "--lease-name=")

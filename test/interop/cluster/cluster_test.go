@@ -80,7 +80,7 @@ func await(t *testing.T, what string, check func() error) {
 			return
 		}
 		if time.Since(begin) > patience() {
-			t.Fatalf("waited in vain for %s: %v", what, err)
+			t.Fatalf("timed out waiting for %s: %v", what, err)
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
@@ -161,7 +161,7 @@ func deployment(name string, replicas int, spec object) object {
 			"template": object{"metadata": object{"labels": labels}, "spec": spec}}}
 }
 
-// podStatus is what the API server tells of a pod, as far as tests ask.
+// podStatus is what the API server reports about a pod, as far as tests ask.
 type podStatus struct {
 	Metadata struct{ Name string }
 	Status   struct {

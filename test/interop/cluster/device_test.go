@@ -23,7 +23,8 @@ func configurationOfCpu(t *testing.T, keys string) string {
 	return file
 }
 
-// serveDevices runs a device plugin in a pod, until kubelet has told the API server of its devices.
+// serveDevices runs a device plugin in a pod, until kubelet has reported its devices to the API
+// server.
 func serveDevices(t *testing.T) {
 	t.Helper()
 	const directory = "/var/lib/kubelet/device-plugins"

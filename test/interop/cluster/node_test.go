@@ -58,7 +58,7 @@ func TestRestartsLeaveContainersWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestPodMadeWhileQrmdIsAwayIsPlacedWhenItIsBack(t *testing.T) {
+func TestPodCreatedWhileQrmdIsNotRunningIsPlacedWhenItReturns(t *testing.T) {
 	create(t, pod("early", podSpec(container("c", sleep, someCpu))))
 	awaitRunning(t, "early")
 	// A DaemonSet that no node is for has no pod.
@@ -107,7 +107,7 @@ func TestDrainedNodeForgetsItsPods(t *testing.T) {
 }
 
 func TestPodThatDoesNotFitSaysWhy(t *testing.T) {
-	// kube-scheduler and kubelet see room for both; but somebody has to keep a CPU for all others.
+	// kube-scheduler and kubelet see room for both; but a CPU has to be kept for all others.
 	upgrade(t, configurationWith(t, ""), "--set", "resources.requests.cpu=0")
 	defer func() { upgrade(t, configurationWith(t, "")) }()
 	create(t, pod("first", podSpec(container("c", sleep, ownCpu))))

@@ -22,7 +22,7 @@ func TestQosClasses(t *testing.T) {
 	create(t, threeClasses()...)
 	awaitRunning(t, "guaranteed", "burstable", "best-effort")
 	awaitAgreement(t)
-	t.Run("GuaranteedOwnsACpu", func(t *testing.T) {
+	t.Run("GuaranteedGetsAnExclusiveCpu", func(t *testing.T) {
 		if cpus := ownCpusOf(t, "guaranteed/c"); len(idsOf(cpus)) != 1 {
 			t.Errorf("it owns %s", cpus)
 		}
@@ -141,7 +141,7 @@ func TestJobGivesItsCpuBack(t *testing.T) {
 	ownCpusOf(t, "next/c")
 }
 
-func TestCrashLoopKeepsItsPlace(t *testing.T) {
+func TestCrashLoopKeepsItsAllocations(t *testing.T) {
 	create(t, pod("crash", podSpec(container("c", "grep Cpus_allowed_list /proc/self/status; sleep 2; exit 1", ownCpu))))
 	await(t, "the first start", func() error {
 		_, own := records(t)["crash/c"].cpus()

@@ -53,7 +53,7 @@ func awaitOffer(t *testing.T) {
 	})
 }
 
-// write is one that succeeded, as the API server's audit log has it.
+// write is a write that succeeded, as the API server's audit log has it.
 type write struct {
 	Verb           string
 	User           struct{ Username string }
@@ -141,7 +141,7 @@ func TestNodeStatusThatKubeletRewritesIsRepaired(t *testing.T) {
 			mustHaveBeenRepaired(t, begin, "admin")
 		})
 	}
-	t.Run("KubeletThatRegistersItsNodeAnew", func(t *testing.T) {
+	t.Run("KubeletThatRegistersItsNodeAgain", func(t *testing.T) {
 		begin := time.Now()
 		call(t, "stop", "kubelet")
 		kubectl(t, "delete", "node", "node")
@@ -154,7 +154,7 @@ func TestNodeStatusThatKubeletRewritesIsRepaired(t *testing.T) {
 	t.Run("AtRestNothingIsWritten", restsWithoutWrites)
 }
 
-// restTime is how long the node is left alone: QRM_REST_SECONDS.
+// restTime is how long the node rests: QRM_REST_SECONDS.
 func restTime() time.Duration {
 	if seconds, err := strconv.Atoi(os.Getenv("QRM_REST_SECONDS")); err == nil {
 		return time.Duration(seconds) * time.Second

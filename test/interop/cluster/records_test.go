@@ -28,7 +28,7 @@ type record struct {
 	}
 }
 
-// cpus are those it may use, and whether they are its own.
+// cpus are the CPUs that it may use, and whether they are exclusive.
 func (r record) cpus() (string, bool) {
 	for _, allocation := range r.Allocations {
 		if allocation.OciProperty == "CpusetCpus" {
@@ -90,7 +90,7 @@ func leftover() error {
 	return err
 }
 
-// ownCpusOf is the CPU that a container has for itself; the test ends where it has none.
+// ownCpusOf is the exclusive CPU of a container; the test ends where it has none.
 func ownCpusOf(t *testing.T, name string) string {
 	t.Helper()
 	found := records(t)
@@ -155,8 +155,8 @@ func (r record) ownsCpus() bool {
 	return own
 }
 
-// disagreement is nil when the kernel has for each container what qrmd has on record, and nobody else is on the CPUs that
-// one owns. Containers that have ended since are left out.
+// disagreement is nil when the kernel has for each container what qrmd has on record, and exclusive
+// CPUs are not shared. Containers that have ended since are left out.
 func disagreement() error {
 	found, err := recordsOf("default")
 	if err != nil {

@@ -39,7 +39,7 @@ func TestResizeInPlace(t *testing.T) {
 			t.Errorf("places were\n%s\nand are\n%s", both, now)
 		}
 	})
-	t.Run("OneThatGrowsToWholeCpusOwnsThem", func(t *testing.T) {
+	t.Run("AContainerThatGrowsToWholeCpusGetsThemExclusively", func(t *testing.T) {
 		resize(t, "whole", 1000)
 		await(t, "a CPU of its own", func() error {
 			if found := records(t); !found["whole/c"].ownsCpus() {
@@ -49,7 +49,7 @@ func TestResizeInPlace(t *testing.T) {
 		})
 		awaitAgreement(t)
 	})
-	t.Run("OneThatStartedSharedSharesAgainWhenItShrinks", func(t *testing.T) {
+	t.Run("AContainerThatStartedSharedSharesAgainWhenItShrinks", func(t *testing.T) {
 		resize(t, "whole", 600)
 		await(t, "a shared CPU", func() error {
 			if found := records(t); found["whole/c"].ownsCpus() {

@@ -22,7 +22,8 @@ func installScheduler(t *testing.T) {
 	kubectl(t, "--namespace", "kube-system", "rollout", "status", "deployment/qrm-scheduler", timeout())
 }
 
-// ofWholeCpus is a Guaranteed pod; one that is `placed` asks for qrm-scheduler, another for the cluster's own scheduler.
+// ofWholeCpus is a Guaranteed pod; if `placed`, it asks for qrm-scheduler, else for the cluster's
+// own scheduler.
 func ofWholeCpus(name string, cpus int, placed bool) object {
 	spec := podSpec(container("c", sleep, requests{cpus * 1000, true}))
 	if placed {
@@ -50,7 +51,7 @@ func cpusOfNumaNode(t *testing.T, node int) map[int]bool {
 	return idsOf(strings.TrimSpace(string(text)))
 }
 
-// refusalOf is nil when the pod has an event by which qrmd refuses it.
+// refusalOf is nil when the pod has an event by which qrmd rejects it.
 func refusalOf(pod string) error {
 	var events struct {
 		Items []struct{ Reason, Message string }
@@ -66,8 +67,9 @@ func refusalOf(pod string) error {
 	return fmt.Errorf("there are %+v", events.Items)
 }
 
-// A pod on each NUMA node leaves it one CPU; together they are enough for the pod that then comes, and none of them is. Where
-// there is one NUMA node only, that pod wants the last CPU, which somebody has to keep for all others.
+// A pod on each NUMA node leaves it one CPU. Together they are enough for the next pod, but none
+// alone is. On a single NUMA node, that pod wants the last CPU, which has to be kept for all
+// others.
 func TestPodThatFitsNoNumaNodeWaitsForRoom(t *testing.T) {
 	nodes := numaNodes(t)
 	wanted := min(2, len(nodes))
@@ -87,7 +89,7 @@ func TestPodThatFitsNoNumaNodeWaitsForRoom(t *testing.T) {
 	t.Run("WithTheExtenderItStaysPendingWithTheReason", func(t *testing.T) {
 		await(t, "the reason on the pod that waits", func() error { return waitsForANumaNode("wide") })
 	})
-	t.Run("WithoutTheExtenderItIsBoundAndRefused", func(t *testing.T) {
+	t.Run("WithoutTheExtenderItIsBoundAndRejected", func(t *testing.T) {
 		create(t, ofWholeCpus("unplaced", wanted, false))
 		await(t, "an event by which qrmd refuses it", func() error { return refusalOf("unplaced") })
 		if bound := kubectl(t, "get", "pod", "unplaced", "-o", "jsonpath={.spec.nodeName}"); bound != "node" {
@@ -104,7 +106,8 @@ func TestPodThatFitsNoNumaNodeWaitsForRoom(t *testing.T) {
 	})
 }
 
-// strictConfiguration refuses what would not be on one NUMA node, and publishes what a scheduler places by.
+// strictConfiguration rejects pods that would not be on one NUMA node, and publishes what a
+// scheduler places by.
 func strictConfiguration(t *testing.T) string {
 	t.Helper()
 	path := configurationWith(t, "publish: [node-config, events]\n")
@@ -142,7 +145,7 @@ func waitsForANumaNode(name string) error {
 	return fmt.Errorf("it is %+v", pod)
 }
 
-// isOnOneNumaNode fails the test unless the container owns CPUs of one of the nodes.
+// isOnOneNumaNode fails the test unless the container has exclusive CPUs of one of the nodes.
 func isOnOneNumaNode(t *testing.T, name string, nodes map[int]bool) {
 	t.Helper()
 	awaitAgreement(t)

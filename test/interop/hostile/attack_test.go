@@ -32,7 +32,7 @@ const (
 func TestAttack(t *testing.T) {
 	socket := os.Getenv(attackRole)
 	if socket == "" {
-		t.Skip("runs within TestHostileClientHarmsNobodyElse")
+		t.Skip("runs within TestHostileClientHarmsNoOtherClient")
 	}
 	for _, attack := range []func(string){holdConnections, openHalfStreams, sendGarbage, floodContinuations} {
 		go attack(socket)
@@ -48,7 +48,7 @@ func TestAttack(t *testing.T) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// holdConnections opens as many as the server takes, and those that it refuses again every second.
+// holdConnections opens as many as the server takes, and opens rejected ones again every second.
 func holdConnections(socket string) {
 	held := make([]net.Conn, hostileConns)
 	for ; ; time.Sleep(time.Second) {

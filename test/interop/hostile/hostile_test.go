@@ -1,4 +1,5 @@
-// Package hostile attacks qrmd's sockets, ports and admissions, and watches what the others feel of it.
+// Package hostile attacks qrmd's sockets, ports and admissions, and measures the effect on other
+// clients.
 package hostile
 
 import (
@@ -31,12 +32,12 @@ const (
 	hostileUser       = 12345
 	politeUser        = 65534
 	rounds            = 3 // of peace and attack, so that what else the machine does falls on both
-	// Below that, a percentile tells more of the machine's other work than of ours.
+	// Below that, a percentile says more about the machine's other work than about ours.
 	meaningfulSamples = 1000
-	// How many admissions come between two of a hostile pod.
+	// The number of admissions between two of a hostile pod.
 	hostileEvery = 10
 	probeTimeout = time.Second // kubelet's default
-	// What qrmd says of an admission that its deadline ended.
+	// qrmd's error about an admission that its deadline ended.
 	unanswered = "no decision within"
 )
 
@@ -85,7 +86,7 @@ func attackTime() time.Duration {
 func TestPoliteClient(t *testing.T) {
 	socket := os.Getenv(politeRole)
 	if socket == "" {
-		t.Skip("runs within TestHostileClientHarmsNobodyElse")
+		t.Skip("runs within TestHostileClientHarmsNoOtherClient")
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -109,7 +110,8 @@ func TestPoliteClient(t *testing.T) {
 	}
 }
 
-// runAs starts this program in the role of another process and returns what ends it and tells its output.
+// runAs starts this program in the role of another process and returns a function that ends it and
+// returns its output.
 func runAs(t *testing.T, n *node.Node, test, role string, user uint32) (end func() (string, error)) {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe") // a copy, where another user can run it
@@ -141,7 +143,7 @@ func runAs(t *testing.T, n *node.Node, test, role string, user uint32) (end func
 		}
 		ended = true
 		io.WriteString(input, "\n")
-		if role == attackRole { // it has nothing to say, and may get no time to end
+		if role == attackRole { // it prints nothing, and may get no time to end
 			command.Process.Kill()
 		}
 		err := command.Wait()
@@ -195,7 +197,7 @@ func processorTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// ports are those of metrics and of probes, as qrmd's log tells them.
+// ports are the ports of metrics and of probes in qrmd's log.
 func ports(t *testing.T, n *node.Node) []string {
 	t.Helper()
 	found := regexp.MustCompile(`metrics_port=(\d+) probe_port=(\d+)`).FindStringSubmatch(n.Log())
@@ -220,8 +222,8 @@ func probe(t *testing.T, n *node.Node) {
 	}
 }
 
-// runHostile has a pod created whose annotations are as long as kubelet lets them be, deep and full of control characters;
-// whether it is refused is not the question here.
+// runHostile has a pod created whose annotations are as long as kubelet allows, deep and full of
+// control characters. It may be rejected.
 func runHostile(n *node.Node) {
 	pod := node.Pod{Name: "hostile", Namespace: "shop", Labels: map[string]string{"katalyst.kubewharf.io/pod_role": "database"},
 		Annotations: map[string]string{
@@ -236,15 +238,16 @@ func runHostile(n *node.Node) {
 	}
 }
 
-// seen is what a watch tells: how long admissions took, the longest that qrmd ended without a decision, 0 where none, and what
-// memory was in use at most.
+// seen is what a watch reports: how long admissions took, the longest that qrmd ended without a
+// decision, 0 where none, and the largest memory use.
 type seen struct {
 	created []time.Duration
 	ended   time.Duration
 	peak    int64
 }
 
-// watch admits a pod every now and then. Under attack, hostile pods come between, and kubelet probes.
+// watch admits a pod every now and then. Under attack, hostile pods and kubelet's probes come
+// between.
 func watch(t *testing.T, n *node.Node, of mode, length time.Duration, attacked bool) (seen seen) {
 	t.Helper()
 	used := processorTime(t, n.Pid())
@@ -278,8 +281,9 @@ func watch(t *testing.T, n *node.Node, of mode, length time.Duration, attacked b
 	return seen
 }
 
-// expectDecisions fails for an admission that was ended without a decision, unless the machine itself stood still: then a bare
-// hand-over, which is a record made durable and two threads woken, took as long, but for what the decision waited before.
+// expectDecisions fails for an admission that was ended without a decision, unless the machine
+// itself was stalled. Then a bare hand-over, a durable record and two woken threads, took as long,
+// except for the decision's wait before it.
 func expectDecisions(t *testing.T, ended time.Duration, bare []time.Duration) {
 	t.Helper()
 	if ended == 0 {
@@ -296,7 +300,7 @@ func expectDecisions(t *testing.T, ended time.Duration, bare []time.Duration) {
 	t.Logf("the machine stood still: an admission got no decision in %v, a bare hand-over took %v", ended, slowest)
 }
 
-// both is what took how long in peace and under attack.
+// both has the times in peace and under attack.
 type both struct{ peace, attack []time.Duration }
 
 // compare gives a percentile in peace and under attack, and prints it.
@@ -361,7 +365,7 @@ func expectLimits(t *testing.T, of mode, admissions, bare both) {
 // The attackers occupy all CPUs with work of their own, so that also an admission that they do not touch waits for its turn.
 // qrmd runs as it does on any node: what it does against that is part of what is measured. The runtime, which measures, does not
 // wait for CPUs.
-func TestHostileClientHarmsNobodyElse(t *testing.T) {
+func TestHostileClientHarmsNoOtherClient(t *testing.T) {
 	for _, of := range modes {
 		t.Run(of.name, func(t *testing.T) { attackNode(t, of) })
 	}

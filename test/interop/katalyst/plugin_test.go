@@ -233,7 +233,7 @@ func playContainerLife(t *testing.T, register func(*pinningPlugin, *testing.T, *
 	n.Await("RemovePod", func() bool { return plugin.wasToldOfRemoval("uid-pinned") })
 }
 
-// listed is what the extended List tells of the CPUs of pod pinned.
+// listed is what the extended List reports about the CPUs of pod pinned.
 func listed(t *testing.T, n *node.Node) *podresources.TopologyAwareResource {
 	t.Helper()
 	client := podresources.NewPodResourcesListerClient(node.Dial(t, n.Socket()))
@@ -252,7 +252,7 @@ func listed(t *testing.T, n *node.Node) *podresources.TopologyAwareResource {
 	return nil
 }
 
-// expectListed fails the test unless List tells of four CPUs, and soon where the plugin says they are.
+// expectListed fails the test unless List reports four CPUs, and soon on the plugin's NUMA node.
 func expectListed(t *testing.T, n *node.Node) {
 	t.Helper()
 	if resource := listed(t, n); resource.GetAggregatedQuantity() != 4 {
@@ -317,9 +317,9 @@ func TestKatalystsClientReadsWhatKubeletsApiDoesNotHave(t *testing.T) {
 	})
 }
 
-// A hint list that is absent leaves the choice open, one that is there and empty refuses every node: Go
-// plugins tell the two apart by nil.
-func TestAbsentAndEmptyHintsAreToldApart(t *testing.T) {
+// A hint list that is absent leaves the choice open, and an empty list rejects every node: Go
+// plugins distinguish them by nil.
+func TestAbsentAndEmptyHintsAreDistinguished(t *testing.T) {
 	n := node.Start(t, onlyThePlugin)
 	plugin := newPlugin("40-43")
 	plugin.registerDirectly(t, n)
@@ -342,7 +342,7 @@ func TestAbsentAndEmptyHintsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestRegistrationsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidRegistrationsAreRejected(t *testing.T) {
 	n := node.Start(t, onlyThePlugin)
 	client := resourceplugin.NewRegistrationClient(node.Dial(t, filepath.Join(n.RegistrationDir(), "kubelet.sock")))
 	for name, request := range map[string]*resourceplugin.RegisterRequest{

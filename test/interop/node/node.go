@@ -42,7 +42,7 @@ type Container struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 }
 
-// Pod is what the runtime is told to run.
+// Pod is a pod for the runtime to run.
 type Pod struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
@@ -72,14 +72,15 @@ type Node struct {
 	answers *bufio.Reader
 }
 
-// Start runs both until the test ends; config is qrmd's configuration but for sockets and directories.
+// Start runs both until the test ends; config is qrmd's configuration except sockets and
+// directories.
 func Start(t *testing.T, config string) *Node {
 	t.Helper()
 	return start(t, config, nil)
 }
 
-// StartMeasured is Start with a runtime in real time, where the test may: what it measures is qrmd, and not how long it waits
-// for a CPU itself.
+// StartMeasured is Start with a runtime in real time, where the test may: it measures qrmd, without
+// its own wait for a CPU.
 func StartMeasured(t *testing.T, config string) *Node {
 	t.Helper()
 	realTime := []string{"chrt", "--rr", "1"}
@@ -112,7 +113,7 @@ func start(t *testing.T, config string, before []string) *Node {
 	return node
 }
 
-// Path is a file of the node's private directory, which everybody may enter.
+// Path is a file of the node's private directory, which all users may enter.
 func (n *Node) Path(name string) string { return filepath.Join(n.dir, name) }
 
 // Socket is where pod resources are served.
@@ -220,7 +221,7 @@ func (n *Node) Await(what string, condition func() bool) {
 	n.t.Helper()
 	for end := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			n.t.Fatalf("waited in vain for %s", what)
+			n.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -235,7 +236,7 @@ func (n *Node) Run(pod Pod) []time.Duration {
 	return created
 }
 
-// TryRun is Run for a pod that may be refused.
+// TryRun is Run for a pod that may be rejected.
 func (n *Node) TryRun(pod Pod) ([]time.Duration, error) {
 	n.t.Helper()
 	var answer struct {

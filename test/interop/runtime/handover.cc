@@ -1,6 +1,6 @@
-// What the machine itself takes for the least that an admission is: one thread hands a request to
-// another, which makes a record durable and hands it back, both scheduled as qrmd's are. Asks in
-// real time every 20 ms until its input ends, then prints the nanoseconds of each.
+// The machine's own time for the least part of an admission: one thread hands a request to another,
+// which makes a record durable and hands it back, both scheduled like qrmd's threads. Asks in real
+// time every 20 ms until its input ends, then prints the nanoseconds of each.
 //   handover FILE plain|nice|real-time
 #include <chrono>
 #include <cstdint>

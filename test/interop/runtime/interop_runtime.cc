@@ -7,10 +7,10 @@
 //                              "containers": [{"name": ..., "milli_cpus": ..., "memory_bytes":
 //                              ...}]}}
 //       -> {"created_us": [time that each CreateContainer took]}
-//   {"command": "run-unseen", "pod": ...} -> {}; as while qrmd is away, with one container
+//   {"command": "run-unseen", "pod": ...} -> {}; as while qrmd is not running, with one container
 //   {"command": "resize", "pod": ...} -> {}; its first container, in place
 //   {"command": "remove", "pod": NAME}  -> {}
-//   {"command": "options", "pod": NAME} -> what its first container runs with now
+//   {"command": "options", "pod": NAME} -> current values of its first container
 //
 // Any of them may answer {"error": SENTENCE}.
 #include <iostream>

@@ -1,4 +1,4 @@
-// What plugins that are not there mean for admissions.
+// Admissions while plugins are not running.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,8 @@ constexpr char kWidget[] = "example.com/widget";
 
 class AbsentPluginsTest : public AdmitterTest {
  protected:
-  /// The plugin of `resource` is away; `by` says whether it has registered since qrmd started.
+  /// The plugin of `resource` is not running; `by` says whether it has registered since qrmd
+  /// started.
   void Lose(const std::string& resource, RegisteredBy by) {
     plugins_.Set(resource, {.registered_by = by, .live = false, .problem = "it is gone; start it"});
   }
@@ -37,7 +38,7 @@ class AbsentPluginsTest : public AdmitterTest {
   }
 };
 
-TEST_F(AbsentPluginsTest, RefusesOnlyWhoRequestsAPluginThatOnlyTheCheckpointKnows) {
+TEST_F(AbsentPluginsTest, RejectsOnlyContainersThatRequestAPluginThatOnlyTheCheckpointKnows) {
   Lose(kWidget, RegisteredBy::kCheckpoint);
   EXPECT_TRUE(Admit(Demand()).ok());
   placement::ContainerDemand asking = DemandOf(kWidget);
@@ -87,7 +88,7 @@ TEST_F(AbsentPluginsTest, RepeatsTheRecordOfAPluginThatOnlyTheCheckpointKnows) {
   EXPECT_EQ(Admit(Demand())->properties.at("CpusetCpus"), "0-1");
 }
 
-TEST_F(AbsentPluginsTest, RefusesEveryContainerWhileARequiredPluginIsAway) {
+TEST_F(AbsentPluginsTest, RejectsEveryContainerWhileARequiredPluginIsNotRunning) {
   const placement::AdmissionOptions options{.required_plugins = {kWidget}};
   const std::string never_there = Rejection(Demand(), options);
   EXPECT_THAT(never_there,
@@ -103,19 +104,19 @@ TEST_F(AbsentPluginsTest, RefusesEveryContainerWhileARequiredPluginIsAway) {
   EXPECT_TRUE(Admit(Demand(), options).ok());
 }
 
-TEST_F(AbsentPluginsTest, RefusesContainersWithoutRequestsWhileARequiredNativePluginIsAway) {
+TEST_F(AbsentPluginsTest, RejectsContainersWithoutRequestsWhileARequiredNativePluginIsNotRunning) {
   plugins_.Drop("cpu");
   placement::ContainerDemand demand = Demand();
   demand.requests.Edit().clear();
   EXPECT_THAT(Rejection(demand, {.required_plugins = {"cpu"}}), HasSubstr("resource cpu"));
 }
 
-TEST_F(AbsentPluginsTest, RepeatsARecordWhileARequiredPluginIsAway) {
+TEST_F(AbsentPluginsTest, RepeatsARecordWhileARequiredPluginIsNotRunning) {
   ASSERT_TRUE(Admit(Demand()).ok());
   EXPECT_TRUE(Admit(Demand(), {.required_plugins = {kWidget}}).ok());
 }
 
-TEST_F(AbsentPluginsTest, AdmitsPluginsOwnPodsWithoutThePluginsThatAreAway) {
+TEST_F(AbsentPluginsTest, AdmitsPluginsOwnPodsWithoutThePluginsThatAreNotRunning) {
   Lose("cpu", RegisteredBy::kRegister);
   Lose(kWidget, RegisteredBy::kCheckpoint);
   const placement::AdmissionOptions options{.required_plugins = {"cpu", "NIC"},

@@ -1,4 +1,4 @@
-// A node with two plugins that work, for tests of admissions.
+// A node with two working plugins, for tests of admissions.
 #pragma once
 
 #include <memory>
@@ -48,7 +48,7 @@ inline placement::ContainerDemand Demand(const std::string& pod = "web",
           .source = "test"};
 }
 
-// Eight CPUs on two nodes, a cpu and a memory plugin that work.
+// Eight CPUs on two nodes, and working cpu and memory plugins.
 class AdmitterTest : public testing::Test {
  protected:
   AdmitterTest() {

@@ -148,7 +148,7 @@ TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
 }
 
-// A plugin of others knows the name, and what one of it is.
+// An external plugin knows the resource's name and unit.
 TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
   placement::ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch_millicpu", 4000}};
@@ -163,7 +163,7 @@ TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch_millicpu"]["times"], 0.001);
 }
 
-TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
+TEST_F(AdmitterTest, SendsHugepagesOnlyToTheBuiltInMemoryPlugin) {
   placement::ContainerDemand demand = Demand();
   demand.requests.Edit()["hugepages-2Mi"] = 1 << 21;
   ASSERT_TRUE(Admit(demand).ok());
@@ -198,7 +198,7 @@ TEST_F(AdmitterTest, AddsImplicitResourcesForRolesAndAnnotations) {
   EXPECT_EQ(Admit(by_annotation, options)->envs.at("NIC_ADDR"), "10.0.0.1");
 }
 
-TEST_F(AdmitterTest, FailsBeforeAnyAllocationWhenAPluginIsAway) {
+TEST_F(AdmitterTest, FailsBeforeAnyAllocationWhenAPluginIsNotRunning) {
   PluginScript away = Gives("memory", Pin(kCpusetMems, "0"));
   away.live = false;
   away.problem = "its socket is closed; start it again";
@@ -243,7 +243,7 @@ TEST_F(AdmitterTest, RemembersARollbackThatAPluginMissed) {
               ElementsAre(Pair("uid-web", ElementsAre("memory"))));
 }
 
-TEST_F(AdmitterTest, AContainerIsMadeAnewWithWhatItHasWhenALargerRequestFails) {
+TEST_F(AdmitterTest, AContainerIsRecreatedWithWhatItHasWhenALargerRequestFails) {
   ASSERT_TRUE(Admit(Demand()).ok());
   PluginScript full;
   full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
@@ -258,14 +258,14 @@ TEST_F(AdmitterTest, AContainerIsMadeAnewWithWhatItHasWhenALargerRequestFails) {
   EXPECT_EQ(Record(more)->requests.at("memory"), 1 << 20);
 }
 
-TEST_F(AdmitterTest, ReleasesEverythingWhenTheDiskRefusesTheCommit) {
+TEST_F(AdmitterTest, ReleasesEverythingWhenTheDiskRejectsTheCommit) {
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "cannot write: disk full; free space"));
   EXPECT_THAT(Rejection(Demand()), HasSubstr("disk full"));
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
   EXPECT_EQ(Record(Demand()), nullptr);
 }
 
-TEST_F(AdmitterTest, AsksNoPluginWhileNobodyCouldReadTheState) {
+TEST_F(AdmitterTest, AsksNoPluginWhileTheStateCannotBeRead) {
   journal_.Hide(Errorf(StatusCode::kFailedPrecondition, "cannot open: no permission; give it"));
   EXPECT_THAT(Rejection(Demand()), HasSubstr("no permission"));
   EXPECT_THAT(plugins_.calls(), IsEmpty()) << "a plugin would forget what the container has";
@@ -309,7 +309,7 @@ TEST_F(AdmitterTest, LeavesATraceOfARejection) {
   EXPECT_EQ(trace["message"], message);
   EXPECT_FALSE(decisions_.log.Read().back().admitted);
   EXPECT_FALSE(decisions_.log.Read().back().commit.has_value());
-  EXPECT_EQ(journal_.commits(), 0u) << "a refusal costs the disk no transaction";
+  EXPECT_EQ(journal_.commits(), 0u) << "a rejection needs no transaction";
 }
 
 TEST_F(AdmitterTest, KeepsOneOfEqualRejectionsAMinuteWithTheNumberOfTheOthers) {
@@ -366,7 +366,7 @@ TEST_F(AdmitterTest, ExplainsARejectionByTheMergeWithItsReasons) {
   EXPECT_THAT(StepsOf(trace), ElementsAre("hints", "merge"));
 }
 
-TEST_F(AdmitterTest, ExplainsARefusalToAllocateWithEverythingThatWentBefore) {
+TEST_F(AdmitterTest, ExplainsARejectionToAllocateWithEverythingThatWentBefore) {
   PluginScript full;
   full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
   plugins_.Set("memory", full);
@@ -429,7 +429,7 @@ TEST_F(AdmitterTest, ExplainsTheOtherPluginsHintsAndTheFailedStepsTimeWhenOneGiv
   EXPECT_EQ(trace["steps"][0]["step"], "hints");
 }
 
-TEST_F(AdmitterTest, CountsWhatItDecided) {
+TEST_F(AdmitterTest, CountsDecisions) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_EQ(events_.size(), 2u);

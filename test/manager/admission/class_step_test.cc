@@ -72,13 +72,13 @@ TEST_F(ClassStepTest, OneCommitHasTheClassBesideTheAllocations) {
   EXPECT_FALSE(Record(Demand())->allocations.empty());
 }
 
-TEST_F(ClassStepTest, ExplainTellsTheClassAndWhoAskedForIt) {
+TEST_F(ClassStepTest, ExplainShowsTheClassAndWhereTheRequestCameFrom) {
   ASSERT_TRUE(AdmitWithClasses(Asking("slow")).ok());
   EXPECT_EQ(LastTrace()["classes"]["blockio"]["class"], "slow");
   EXPECT_EQ(LastTrace()["classes"]["blockio"]["by"], "annotation " + std::string(kKey) + "=slow");
 }
 
-TEST_F(ClassStepTest, WhoAsksForNoneGetsTheClassOfItsPlace) {
+TEST_F(ClassStepTest, AContainerWithoutAClassGetsTheClassOfItsPool) {
   ResourceAllocation given = test::Pin(kCpusetCpus, "0-1");
   given.decided_by = "pools.batch";
   given.class_defaults = {{"blockio", "slow"}, {"unknown", "slow"}};
@@ -90,14 +90,14 @@ TEST_F(ClassStepTest, WhoAsksForNoneGetsTheClassOfItsPlace) {
   EXPECT_THAT(*Record(Demand("b"))->classes, ElementsAre(Pair("blockio", "fast")));
 }
 
-TEST_F(ClassStepTest, ARefusedClassAsksNoPluginAndLeavesNothing) {
+TEST_F(ClassStepTest, ARejectedClassAsksNoPluginAndLeavesNothing) {
   const auto refused = AdmitWithClasses(Asking("gold"));
   EXPECT_THAT(MessageOf(refused.status()), HasSubstr("it may use fast, slow"));
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   EXPECT_EQ(Record(Demand()), nullptr);
 }
 
-TEST_F(ClassStepTest, AFullClassRefusesAndOneThatIsFreedAdmitsOneMore) {
+TEST_F(ClassStepTest, AFullClassRejectsAndOneThatIsFreedAdmitsOneMore) {
   ASSERT_TRUE(AdmitWithClasses(Asking("fast", "a")).ok());
   ASSERT_TRUE(AdmitWithClasses(Asking("fast", "b")).ok());
   EXPECT_EQ(AdmitWithClasses(Asking("fast", "c")).status().code(), StatusCode::kResourceExhausted);
@@ -135,7 +135,7 @@ TEST_F(ClassStepTest, AContainerThatNoPluginServesGetsItsClass) {
   EXPECT_THAT(*Record(demand)->classes, ElementsAre(Pair("blockio", "slow")));
 }
 
-TEST_F(ClassStepTest, WhoIsLeftAloneGetsNoClass) {
+TEST_F(ClassStepTest, SkippedContainersGetNoClass) {
   ASSERT_TRUE(AdmitWithClasses(Asking("gold"), {.skipped_namespaces = {"default"}}).ok());
   const auto* record = Record(Demand());
   EXPECT_TRUE(record == nullptr || record->classes.empty());
@@ -148,7 +148,7 @@ TEST_F(ClassStepTest, WhileClassesAreOffNoAnnotationIsRead) {
   EXPECT_THAT(*Record(Demand())->classes, IsEmpty());
 }
 
-TEST_F(ClassStepTest, ADryRunTellsTheClassOrItsRefusal) {
+TEST_F(ClassStepTest, ADryRunShowsTheClassOrItsRejection) {
   const DryRun dry_run({.plugins = plugins_,
                         .machine = machine_,
                         .clock = clock_,

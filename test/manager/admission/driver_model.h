@@ -1,5 +1,5 @@
-// The parts of a model of compute drivers: what may be given, a driver that does not always keep to
-// it, and who holds what.
+// The parts of a model of compute drivers: what may be given, a driver that sometimes breaks the
+// rules, and the allocations of each container.
 #pragma once
 
 #include <algorithm>
@@ -31,13 +31,13 @@ inline int Pick(Random& random, int least, int most) {
   return std::uniform_int_distribution<int>(least, most)(random);
 }
 
-/// What a driver gave one container.
+/// What a driver gave to one container.
 struct Given {
-  sdk::ComputePart own;                    ///< no CPUs: it refused
+  sdk::ComputePart own;                    ///< no CPUs: it rejected
   std::optional<sdk::ComputePart> shared;  ///< of the default pool; one without CPUs: all of it
 
   CpuSet All() const { return own.cpus | own.idle; }
-  /// What the container uses beside its own while `free` is nobody's.
+  /// The CPUs that the container uses besides its exclusive ones, while `free` is not exclusive.
   CpuSet SharedOf(const CpuSet& free) const {
     return !shared.has_value()    ? CpuSet()
            : shared->cpus.Empty() ? free - All()
@@ -45,14 +45,14 @@ struct Given {
   }
 };
 
-/// What a driver was asked at last, and what it said.
+/// The latest request to a driver, and its answer.
 struct Asked {
   CpuSet offered;
   NumaMask near;
   Given gave;
 };
 
-/// Takes what it likes of what it may, and now and then what it may not; does not always let go.
+/// Gives random CPUs of the offer, and now and then other ones; does not always release them.
 class RandomDriver final : public sdk::ComputeDriver {
  public:
   explicit RandomDriver(Random& random) : random_(random) {}
@@ -81,11 +81,11 @@ class RandomDriver final : public sdk::ComputeDriver {
     return OkStatus();
   }
 
-  /// What it was asked since the latest call of this.
+  /// The requests since the latest call of this.
   std::optional<Asked> TakeAsked() { return std::exchange(asked_, std::nullopt); }
-  /// Whether it did not let go of something since the latest call of this.
+  /// Whether it kept something that it was to release since the latest call of this.
   bool TakeClings() { return std::exchange(clings_, false); }
-  /// What it gave and did not let go; none otherwise.
+  /// What it gave and has not released; none otherwise.
   std::optional<Given> Holds(const ContainerKey& key) const {
     const auto held = holds_.find(key);
     return held == holds_.end() ? std::nullopt : std::optional(held->second);
@@ -123,7 +123,7 @@ class RandomDriver final : public sdk::ComputeDriver {
   std::map<ContainerKey, Given> holds_;
 };
 
-/// Plugins that are served on the spot, as those inside qrmd.
+/// Plugins that answer on the caller's thread, as plugins inside qrmd do.
 class ServedPlugins final : public manager::Plugins {
  public:
   void Add(const std::string& resource, sdk::ResourcePlugin& plugin) {
@@ -161,8 +161,8 @@ class ServedPlugins final : public manager::Plugins {
   const NumaMask machine_nodes_{0, 1};
 };
 
-/// Who holds which of sixteen CPUs on two nodes, by the rules: 0 is reserved, 1 and 2 are a pool,
-/// and of the others one at least is left to those who share.
+/// The owners of sixteen CPUs on two nodes, by the rules: 0 is reserved, 1 and 2 are a pool, and at
+/// least one other CPU is left for containers that share.
 class Ledger {
  public:
   explicit Ledger(TopologyPolicy policy)
@@ -176,7 +176,7 @@ class Ledger {
     }
     return free;
   }
-  /// Whether so many are free where the policy wants them.
+  /// Whether so many CPUs are free where the policy wants them.
   bool Fits(int cpus) const {
     if (!strict_) {
       return Free().Count() >= cpus;
@@ -185,7 +185,7 @@ class Ledger {
                        [&](const CpuSet& node) { return (Free() & node).Count() >= cpus; });
   }
   bool LeavesOne(int cpus) const { return Free().Count() > cpus; }
-  /// What a driver is offered whose container is to be near `nodes`.
+  /// The CPUs that a driver is offered for a container that is to be near `nodes`.
   CpuSet Offer(const NumaMask& nodes) const {
     CpuSet near;
     for (const int node : nodes) {

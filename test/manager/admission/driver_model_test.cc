@@ -1,6 +1,6 @@
-// Two compute drivers and the cpu plugin beside each other, step by random step, against a ledger
-// that knows the rules and what the drivers were told to do, and foretells each decision:
-// QRM_DRIVER_STEPS sets how many.
+// Two compute drivers and the cpu plugin beside each other, by random steps, against a ledger that
+// knows the rules and the drivers' orders, and predicts each decision. QRM_DRIVER_STEPS sets the
+// number of steps.
 #include "test/manager/admission/driver_model.h"
 
 #include <algorithm>
@@ -40,8 +40,7 @@ using placement::ContainerDemand;
 /// How a container gets CPUs.
 enum class Kind : uint8_t { kFirstDriver, kSecondDriver, kOwner, kShares };
 
-/// Sixteen CPUs on two nodes: 0 is reserved, 1 and 2 are pool batch, role owner has CPUs of its
-/// own.
+/// Sixteen CPUs on two nodes: 0 is reserved, 1 and 2 are pool batch, role owner has exclusive CPUs.
 class DriverModel {
  public:
   DriverModel(TopologyPolicy policy, unsigned seed) : random_(seed), ledger_(policy) {
@@ -68,14 +67,14 @@ class DriverModel {
                                            options_);
   }
 
-  /// One pod comes, comes again or goes. Errors: what is wrong then.
+  /// One pod comes, comes again or goes. Errors: a wrong decision.
   Status Step() {
     const std::string name = fmt::format("pod-{}", Pick(random_, 0, 9));
     QRM_RETURN_IF_ERROR(Pick(random_, 0, 1) == 0 ? Admit(name) : Remove(name));
     return Check();
   }
 
-  /// All pods go. Errors: what is not free then.
+  /// All pods go. Errors: CPUs that are not free then.
   Status Empty() {
     for (int tries = 0; tries < 100 && !pods_.empty(); ++tries) {
       const auto all = pods_;
@@ -130,7 +129,7 @@ class DriverModel {
 
   struct Answer {
     Status status;
-    CpuSet cpus;  ///< empty where it was refused
+    CpuSet cpus;  ///< empty where it was rejected
   };
 
   Status Admit(const std::string& name) {
@@ -172,7 +171,7 @@ class DriverModel {
                           MessageOf(answer.status), ToString(answer.cpus));
   }
 
-  /// The cpu plugin gives what fits, and to those who share all that nobody owns.
+  /// The cpu plugin gives what fits; containers that share get all CPUs that are not exclusive.
   Status ExpectOfPlugin(const std::string& name, const Pod& pod, const Answer& answer) {
     if (pod.kind == Kind::kShares) {
       return Expect(name, answer.status.ok() && answer.cpus == ledger_.Free(),
@@ -180,7 +179,7 @@ class DriverModel {
     }
     const bool fits = ledger_.Fits(pod.cpus) && ledger_.LeavesOne(pod.cpus);
     QRM_RETURN_IF_ERROR(Expect(name, answer.status.ok() == fits,
-                               fits ? "fits and is refused" : "does not fit", answer));
+                               fits ? "fits and is rejected" : "does not fit", answer));
     if (!fits) {
       return OkStatus();
     }
@@ -191,14 +190,14 @@ class DriverModel {
     return OkStatus();
   }
 
-  /// A driver is asked exactly when there is something to offer it, and gets exactly that; what it
-  /// gives counts when it may give it. `kept` is what it did not let go after a refusal: it is its
-  /// answer again.
+  /// A driver is asked exactly when there are CPUs to offer, and is offered exactly these. Its
+  /// answer counts when it was offered. `kept` is what it did not release after a rejection: it
+  /// answers with that again.
   Status ExpectOfDriver(const std::string& name, const Pod& pod, const std::optional<Asked>& asked,
                         const std::optional<Given>& kept, const Answer& answer) {
     const bool fits = ledger_.Fits(pod.cpus);
     if (!asked.has_value() && DriverOf(pod)->TakeClings()) {
-      // It was offered what it did not let go after a refusal of somebody else.
+      // It was offered CPUs that it kept after a rejection of another container.
       return Expect(name, !answer.status.ok(), "has what another one holds", answer);
     }
     if (!asked.has_value() && !(fits && kept.has_value())) {
@@ -217,7 +216,7 @@ class DriverModel {
                                "was offered " + ToString(asked.offered), answer));
     const bool good = ledger_.MayGive(asked.gave, asked.offered, pod.cpus);
     QRM_RETURN_IF_ERROR(Expect(name, answer.status.ok() == good,
-                               good ? "is refused" : "got what its driver may not give", answer));
+                               good ? "is rejected" : "got what its driver may not give", answer));
     if (good) {
       QRM_RETURN_IF_ERROR(
           Expect(name, answer.cpus == (asked.gave.own.cpus | asked.gave.SharedOf(ledger_.Free())),
@@ -229,7 +228,7 @@ class DriverModel {
 
   Status ExpectKept(const std::string& name, const Pod& pod, const Given& kept,
                     const Answer& answer) {
-    if (!answer.status.ok()) {  // it is wrong still, or wrong where this time it should be near
+    if (!answer.status.ok()) {  // still a wrong answer, or not near although it should be
       return OkStatus();
     }
     const CpuSet uses = kept.own.cpus | kept.SharedOf(ledger_.Free());
@@ -240,19 +239,19 @@ class DriverModel {
     return OkStatus();
   }
 
-  /// A pod is gone when its driver lets go, and stays with all that it has until then.
+  /// A pod is gone when its driver has released it, and keeps all its allocations until then.
   Status Remove(const std::string& name) {
     const std::string uid = "uid-" + name;
     const Status removed = RunOn(state_, [&] {
       for (const std::string driver : {"one", "two"}) {
-        releaser_.Replay(sdk::DriverResource(driver));  // its patience is over
+        releaser_.Replay(sdk::DriverResource(driver));  // its time is over
       }
       return releaser_.RemovePods({uid});
     });
     QRM_RETURN_IF_ERROR(removed);
     Settle(state_);
-    Settle(state_);  // the plugins hear of it when the driver has taken it
-    // A removal that was due is taken with any other.
+    Settle(state_);  // plugins are notified after the driver
+    // A removal that is due is finished together with any other.
     std::erase_if(pods_, [&](const auto& entry) {
       const auto& [other, pod] = entry;
       RandomDriver* const driver = DriverOf(pod);
@@ -272,7 +271,7 @@ class DriverModel {
     return OkStatus();
   }
 
-  /// What is on record, and what the cpu plugin has, is what the ledger says.
+  /// The records and the cpu plugin agree with the ledger.
   Status Check() {
     CpuSet withheld;
     std::set<std::string> recorded;
@@ -299,7 +298,7 @@ class DriverModel {
     return CheckPools(free);
   }
 
-  /// Who shares CPUs of the default pool is told of those that are in it, by the cpu plugin.
+  /// Containers that share CPUs of the default pool get the cpu plugin's current CPUs of it.
   Status CheckShares(const CpuSet& free) {
     sdk::PluginDriver& cpu = plugins_.host("cpu");
     QRM_RETURN_IF_ERROR(cpu.Reconcile());
@@ -308,7 +307,7 @@ class DriverModel {
         const std::string& told = cpu.grants().at(pod.demand.key()).allocation->shares;
         const std::string want = ToString(pod.given.SharedOf(free));
         if (told != want) {
-          return Errorf(StatusCode::kInternal, "{} is told to share {} and not {}", name, told,
+          return Errorf(StatusCode::kInternal, "{} is set to share {} and not {}", name, told,
                         want);
         }
       }
@@ -345,7 +344,7 @@ class DriverModel {
   std::unique_ptr<Admitter> admitter_;
   Ledger ledger_;
   std::map<std::string, Pod> pods_;
-  std::set<std::string> leaving_;  // removed, and their drivers have not let go
+  std::set<std::string> leaving_;  // removed, and their drivers have not released them
   std::size_t admitted_ = 0;
 };
 

@@ -40,7 +40,7 @@ class DriverStepTest : public AdmitterTest {
     change(driver);
     plugins_.Set(kFast, driver);
   }
-  /// How often it was said that the removal has come about.
+  /// How often the removal was reported as done.
   int RemoveWeb() {
     int done = 0;
     EXPECT_TRUE(
@@ -52,7 +52,7 @@ class DriverStepTest : public AdmitterTest {
   placement::AdmissionOptions options_;
 };
 
-TEST_F(DriverStepTest, ADriverIsAskedInPlaceOfTheCpuPluginWhichWithholdsWhatItGives) {
+TEST_F(DriverStepTest, ADriverIsAskedInsteadOfTheCpuPluginWhichWithholdsItsCpus) {
   const auto admitted = Admit(Asking(), options_);
   ASSERT_TRUE(IsOk(admitted.status()));
   EXPECT_EQ(admitted->properties.at("CpusetCpus"), "2-3");
@@ -72,20 +72,20 @@ TEST_F(DriverStepTest, TheRecordNamesTheDriverAndTheCpuPlugin) {
   EXPECT_TRUE(record->allocations.at("cpu")->exclusive);
 }
 
-TEST_F(DriverStepTest, ARepeatedRequestAsksNobody) {
+TEST_F(DriverStepTest, ARepeatedRequestAsksNoDriver) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   plugins_.ForgetCalls();
   EXPECT_EQ(Admit(Asking(), options_)->properties.at("CpusetCpus"), "2-3");
   EXPECT_THAT(plugins_.calls(), ElementsAre());
 }
 
-TEST_F(DriverStepTest, AContainerWithoutDriverIsPlacedAsEver) {
+TEST_F(DriverStepTest, AContainerWithoutDriverIsPlacedByTheCpuPlugin) {
   ASSERT_TRUE(IsOk(Admit(Demand(), options_).status()));
   EXPECT_THAT(plugins_.calls(),
               ElementsAre("hints cpu", "hints memory", "allocate cpu", "allocate memory"));
 }
 
-TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRefusedAndTakenBack) {
+TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRejectedAndTakenBack) {
   Change([](PluginScript& driver) {
     driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 9}}}};
   });
@@ -96,7 +96,7 @@ TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRefusedAndTakenBack) {
   EXPECT_EQ(Record(Asking()), nullptr);
 }
 
-TEST_F(DriverStepTest, ARefusalIsTheDriversRight) {
+TEST_F(DriverStepTest, ARejectionIsTheDriversRight) {
   Change([](PluginScript& driver) {
     driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
   });
@@ -104,7 +104,7 @@ TEST_F(DriverStepTest, ARefusalIsTheDriversRight) {
   EXPECT_THAT(plugins_.calls(), Not(Contains("suspect cci.qrm.io/fast")));
 }
 
-TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRefuses) {
+TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRejects) {
   PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
   cpu.restores = Status(StatusCode::kUnimplemented, "no such call");
   plugins_.Set("cpu", cpu);
@@ -112,7 +112,7 @@ TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRefuses) {
               HasSubstr("it does not withhold the CPUs that the compute driver gave"));
 }
 
-TEST_F(DriverStepTest, AMissingDriverRefusesUnlessItsPodsMayFallBack) {
+TEST_F(DriverStepTest, AMissingDriverRejectsUnlessItsPodsMayFallBack) {
   plugins_.Drop(kFast);
   EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("compute driver fast is not registered"));
   options_.drivers["fast"].when_missing = placement::WhenMissing::kFallBack;
@@ -120,13 +120,13 @@ TEST_F(DriverStepTest, AMissingDriverRefusesUnlessItsPodsMayFallBack) {
   EXPECT_THAT(LastTrace()["driver"]["fallback"], HasSubstr("is not registered"));
 }
 
-TEST_F(DriverStepTest, ARefusalNeverFallsBack) {
+TEST_F(DriverStepTest, ARejectionNeverFallsBack) {
   options_.drivers["fast"].when_missing = placement::WhenMissing::kFallBack;
   Change([](PluginScript& driver) { driver.computes = Status(StatusCode::kUnavailable, "no"); });
   EXPECT_FALSE(Admit(Asking(), options_).ok());
 }
 
-TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRefused) {
+TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRejected) {
   options_.drivers.clear();
   EXPECT_THAT(Rejection(Asking(), options_),
               HasSubstr("does not allow compute driver fast in namespace default"));
@@ -138,7 +138,7 @@ TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWit
   ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("variables of cci.qrm.io/fast"));
   EXPECT_EQ(Record(running)->allocations.at(kFast)->value, "2-3") << "its CPUs it gets";
-  EXPECT_EQ(Admit(Asking(), options_)->envs.at("FAST"), "yes") << "when it is made anew";
+  EXPECT_EQ(Admit(Asking(), options_)->envs.at("FAST"), "yes") << "when it is recreated";
 }
 
 TEST_F(DriverStepTest, ARunningContainerThatWasMadeWithItsDriversVariablesHasThem) {
@@ -169,7 +169,7 @@ TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {
   EXPECT_THAT(plugins_.calls(), Not(Contains("remove cpu uid-web")));
   Change([](PluginScript&) {});
   RunOn(state_, [&] {
-    EXPECT_FALSE(releaser_.RemovalIsDue()) << "the driver is left alone for a while";
+    EXPECT_FALSE(releaser_.RemovalIsDue()) << "the driver is not asked for a while";
     releaser_.Replay(kFast);
     EXPECT_TRUE(releaser_.RemovalIsDue());
   });
@@ -178,7 +178,7 @@ TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
 }
 
-TEST_F(DriverStepTest, NobodyWaitsForADriverThatIsToldOfARemoval) {
+TEST_F(DriverStepTest, NoAdmissionWaitsForADriverThatIsNotifiedOfARemoval) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   RunOn(state_, [&] {
     EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"})));
@@ -189,7 +189,7 @@ TEST_F(DriverStepTest, NobodyWaitsForADriverThatIsToldOfARemoval) {
   EXPECT_EQ(Record(Asking()), nullptr);
 }
 
-TEST_F(DriverStepTest, WhoNeedsTheRoomWaitsForTheDriver) {
+TEST_F(DriverStepTest, AnAdmissionThatNeedsTheRoomWaitsForTheDriver) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   int done = 0;
   RunOn(state_, [&] {
@@ -201,10 +201,10 @@ TEST_F(DriverStepTest, WhoNeedsTheRoomWaitsForTheDriver) {
     EXPECT_FALSE(releaser_.FinishRemovals());
   });
   Settle(state_);
-  EXPECT_EQ(done, 1) << "the answer of before is of no use any more";
+  EXPECT_EQ(done, 1) << "the former answer does not count any more";
 }
 
-TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAnewOnceItsDriverHasTakenTheRemoval) {
+TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAgainOnceItsDriverHasTakenTheRemoval) {
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
   RunOn(state_, [&] {
     EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"})));

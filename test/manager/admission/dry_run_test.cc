@@ -1,4 +1,4 @@
-// What would become of a pod if it came now; the node must not notice that somebody asked.
+// What would become of a pod if it came now, without a trace on the node.
 #include "manager/admission/dry_run.h"
 
 #include <memory>
@@ -79,7 +79,7 @@ TEST_F(DryRunTest, AsksForHintsOnlyAndLeavesNoTrace) {
   EXPECT_THAT(events_, IsEmpty());
 }
 
-TEST_F(DryRunTest, TellsWhatTheAdmissionThatFollowsTellsUpToItsMerge) {
+TEST_F(DryRunTest, ReportsWhatTheAdmissionThatFollowsReportsUpToItsMerge) {
   plugins_.Set("memory", Hints(OnNode(1)));
   const nlohmann::json dry = TraceOf(Run({Demand()}));
   ASSERT_TRUE(Admit(Demand()).ok());
@@ -116,7 +116,7 @@ TEST_F(DryRunTest, SaysWhatTheMergeExcluded) {
   EXPECT_FALSE(TraceOf(report)["merge_reasons"].empty());
 }
 
-TEST_F(DryRunTest, AsksAboutEachContainerAloneAndSaysThatTogetherTheyMayNotFit) {
+TEST_F(DryRunTest, AsksAboutEachContainerSeparatelyAndSaysThatTogetherTheyMayNotFit) {
   const DryRunReport report = Run({TwoContainers()});
   EXPECT_EQ(report.result, Result::kAdmitted);
   ASSERT_THAT(report.decisions, SizeIs(2));
@@ -146,7 +146,7 @@ TEST_F(DryRunTest, RejectsThePodWhenItsContainersDoNotFitTogether) {
   EXPECT_TRUE(plugins_.hinted("cpu").for_whole_pod);
 }
 
-TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
+TEST_F(DryRunTest, SkipsWhatAnAdmissionWouldSkip) {
   placement::AdmissionOptions options;
   options.skipped_namespaces = {"default"};
   const DryRunReport skipped = Run({TwoContainers()}, options);
@@ -163,7 +163,7 @@ TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
   EXPECT_THAT(unserved.notes, IsEmpty());
 }
 
-TEST_F(DryRunTest, RejectsWhatAPluginThatIsAwayWouldServe) {
+TEST_F(DryRunTest, RejectsWhatAPluginThatIsNotRunningWouldServe) {
   PluginScript away;
   away.live = false;
   away.problem = "it was killed";
@@ -209,7 +209,7 @@ class WholeCoresNode {
     plugins_.Add("cpu", *cpu_);
   }
 
-  /// Empty: it would be admitted.
+  /// Empty: the container would be admitted.
   std::string Foretell(const placement::ContainerDemand& demand) {
     return dry_run_.Run({demand}, DeadlineAfter(std::chrono::seconds(10))).message;
   }
@@ -255,7 +255,7 @@ TEST(DryRunAgreementTest, ForetellsWhatAnAdmissionDecidesUnderWholeCoresOnly) {
       for (int pod = 0; pod < 20; ++pod) {
         placement::ContainerDemand demand = Demand("pod" + std::to_string(pod));
         demand.requests = {{"cpu", test::Pick(random, 1, 7) / (pod % 5 == 0 ? 2.0 : 1.0)}};
-        const bool with_half = pod % 3 == 0;  // beside it: no more CPUs of its own
+        const bool with_half = pod % 3 == 0;  // beside it: no more exclusive CPUs
         if (with_half) {
           demand.others = {Demand("pod" + std::to_string(pod), "beside")};
           demand.others[0].requests = {{"cpu", 0.5}};

@@ -55,7 +55,7 @@ class DryRunsTest : public testing::Test {
     runs_->Ask(pod, [answer](const Answer& report) { answer->set_value(report); });
     return answer->get_future();
   }
-  /// Keeps the plugin from giving its first answer until Release.
+  /// Delays the plugin's first answer until Release.
   void Hold() {
     plugins_.on_call = [this, first = true](const std::string&) mutable {
       if (std::exchange(first, false)) {
@@ -64,7 +64,7 @@ class DryRunsTest : public testing::Test {
       }
     };
   }
-  /// Asks, and returns when the plugin has been.
+  /// Asks, and returns when the plugin was called.
   std::future<Answer> AskAndWaitForThePlugin() {
     auto answer = Ask();
     asked_.get_future().wait();
@@ -81,7 +81,7 @@ class DryRunsTest : public testing::Test {
   std::unique_ptr<DryRuns> runs_;
 };
 
-TEST_F(DryRunsTest, TriesThePodUnderAUidThatNobodyHas) {
+TEST_F(DryRunsTest, TriesThePodUnderAnUnusedUid) {
   Make(SpecsFrom::kKubelet);
   const Answer first = Ask().get();
   ASSERT_TRUE(first.ok()) << first.status();
@@ -101,7 +101,7 @@ TEST_F(DryRunsTest, SaysWhatQrmdWillNotKnowOfAPodWithoutItsSpec) {
               HasSubstr("its requests of example.com/nic are not known then"));
 }
 
-TEST_F(DryRunsTest, LeavesPodsAloneWhileQrmdStandsAside) {
+TEST_F(DryRunsTest, SkipsPodsWhileQrmdStandsAside) {
   Make(SpecsFrom::kKubelet);
   conflicts_ = {"kubelet pins CPUs; set cpuManagerPolicy: none"};
   const Answer report = Ask().get();
@@ -111,7 +111,7 @@ TEST_F(DryRunsTest, LeavesPodsAloneWhileQrmdStandsAside) {
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(DryRunsTest, RefusesWhatIsNoPod) {
+TEST_F(DryRunsTest, RejectsWhatIsNotAPod) {
   Make(SpecsFrom::kKubelet);
   EXPECT_EQ(Ask("\xff").get().status().code(), StatusCode::kInvalidArgument);
 }
@@ -143,7 +143,7 @@ TEST_F(DryRunsTest, HoldsUpNoAdmissionWhileAPluginKeepsItWaiting) {
   EXPECT_EQ(report.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   Release();
   EXPECT_TRUE(report.get().ok());
-  test::Settle(state);  // the decision is noted behind the answer
+  test::Settle(state);  // the decision is recorded after the answer
 }
 
 TEST_F(DryRunsTest, AnswersForTheLargestPodInAMessageThatIsTaken) {
@@ -179,7 +179,7 @@ TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
 
   std::thread stopper([this] { runs_->Stop(); });
   while (Ask().get().status().code() != StatusCode::kUnavailable) {
-    std::this_thread::yield();  // until it has heard of its end
+    std::this_thread::yield();  // until it knows of its end
   }
   Release();
   stopper.join();

@@ -1,4 +1,4 @@
-// What becomes of a plugin's records and place when it is forgotten.
+// The records and the entry of a plugin that is forgotten.
 #include "manager/admission/forget_plugin.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class ForgetPluginTest : public AdmitterTest {
   }
 };
 
-TEST_F(ForgetPluginTest, DropsItsRecordsInOneCommitAndItsPlace) {
+TEST_F(ForgetPluginTest, DropsItsRecordsAndItsEntryInOneCommit) {
   Lose("cpu");
   const std::size_t commits = journal_.commits();
   const auto forgotten = Forget("cpu");
@@ -40,7 +40,7 @@ TEST_F(ForgetPluginTest, DropsItsRecordsInOneCommitAndItsPlace) {
   EXPECT_FALSE(plugins_.Find("cpu").has_value());
 }
 
-TEST_F(ForgetPluginTest, RefusesWhileThePluginIsLive) {
+TEST_F(ForgetPluginTest, RejectsWhileThePluginIsLive) {
   EXPECT_EQ(MessageOf(Forget("cpu").status()),
             "cannot forget plugin cpu: it is live at /run/cpu.sock; take it out of builtin-plugins "
             "and restart qrmd first");
@@ -53,7 +53,7 @@ TEST_F(ForgetPluginTest, SaysThatAPluginIsNotKnown) {
             "known plugins");
 }
 
-TEST_F(ForgetPluginTest, ChangesNothingWhenTheDiskRefuses) {
+TEST_F(ForgetPluginTest, ChangesNothingWhenTheDiskRejects) {
   Lose("cpu");
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   EXPECT_FALSE(Forget("cpu").ok());
@@ -61,7 +61,7 @@ TEST_F(ForgetPluginTest, ChangesNothingWhenTheDiskRefuses) {
   EXPECT_TRUE(plugins_.Find("cpu").has_value());
 }
 
-TEST_F(ForgetPluginTest, OnlyTellsWhenItIsAskedWhatThatWouldBe) {
+TEST_F(ForgetPluginTest, DryRunOnlyReportsWhatItWouldForget) {
   Lose("cpu");
   const auto records = RecordsToForget("cpu", *state_.Load(), plugins_);
   ASSERT_TRUE(records.ok());

@@ -1,4 +1,4 @@
-// Containers that are left alone: who they are, and what they get all the same.
+// Containers that are skipped: which they are, and what they still get.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::StartsWith;
 constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
 
-class LeftAloneTest : public AdmitterTest {
+class SkippedContainersTest : public AdmitterTest {
  protected:
   /// Options by which pods in namespace default may opt out.
   static placement::AdmissionOptions MayOptOut() {
@@ -38,7 +38,7 @@ class LeftAloneTest : public AdmitterTest {
   }
 };
 
-TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
+TEST_F(SkippedContainersTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_THAT(MessageFor(Demand(), {.skipped_namespaces = {"default"}}),
               StartsWith("namespace default is in skip-namespaces"));
   EXPECT_TRUE(AskedForNothing());
@@ -57,7 +57,7 @@ TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_TRUE(AskedForNothing());
 }
 
-TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
+TEST_F(SkippedContainersTest, NoPodIsSkippedByAForgedOwnerOrPriorityClass) {
   placement::ContainerDemand forged = Demand();
   forged.controller_kind = "DaemonSet";
   forged.priority_class = "system-node-critical";
@@ -65,7 +65,7 @@ TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
   EXPECT_FALSE(AskedForNothing());
 }
 
-TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
+TEST_F(SkippedContainersTest, AnAnnotationThatIsNotAllowedIsRejected) {
   placement::ContainerDemand annotated = Demand();
   annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_EQ(Rejection(annotated),
@@ -76,7 +76,7 @@ TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
+TEST_F(SkippedContainersTest, SkippedContainerStaysOffExclusiveCpusOfOthers) {
   placement::ContainerDemand demand = Demand();
   demand.pod.role = "database";
   demand.pod.annotations = {{kSkip, "true"}, {kQosLevel, "dedicated_cores"}};
@@ -94,7 +94,7 @@ TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
   EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
 }
 
-TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
+TEST_F(SkippedContainersTest, StartsWhereAPluginRejectsEvenThat) {
   PluginScript refuses;
   refuses.hints = Status(StatusCode::kInternal, "broken");
   plugins_.Set("cpu", refuses);
@@ -106,7 +106,7 @@ TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
   EXPECT_EQ(Record(Demand()), nullptr);
 }
 
-TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
+TEST_F(SkippedContainersTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
   placement::ContainerDemand daemon = Demand();
   daemon.controller_kind = "DaemonSet";
   placement::AdmissionOptions options = MayOptOut();
@@ -120,7 +120,7 @@ TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
   EXPECT_EQ(MessageFor(daemon, options), "");
 }
 
-TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
+TEST_F(SkippedContainersTest, KeepsTheAllocationsOfAPodThatWasPlacedBefore) {
   placement::ContainerDemand first = Demand("web", "first");
   ASSERT_TRUE(Admit(first).ok());
   placement::ContainerDemand second = Demand("web", "second");
@@ -128,7 +128,7 @@ TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
   ASSERT_TRUE(Admit(second, MayOptOut()).ok());
   EXPECT_EQ(snapshot_ = state_.Load(), snapshot_);
   EXPECT_EQ(snapshot_->FindPod(first.pod.uid)->meta, first.pod)
-      << "its plugins know it as what it was";
+      << "its plugins still know its former allocation";
 }
 
 }  // namespace

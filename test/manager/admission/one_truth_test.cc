@@ -1,4 +1,5 @@
-// What the records say is right: of who gave it, of what a node has, and after a failure.
+// Records are right about the plugin of each allocation and the node's resources, also after a
+// failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerOne) {
+TEST_F(AdmitterTest, RestoresTheFormerAllocationInPluginsWhenTheDiskRejectsALargerOne) {
   ASSERT_TRUE(Admit(Demand()).ok());
   placement::ContainerDemand more = Demand();
   more.requests.Edit()["cpu"] = 4;
@@ -35,7 +36,7 @@ TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerO
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
 }
 
-TEST_F(AdmitterTest, LeavesARunningContainerWhatItHasWhenAnotherPluginFails) {
+TEST_F(AdmitterTest, ARunningContainerKeepsItsAllocationsWhenAnotherPluginFails) {
   PluginScript full;
   full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
   plugins_.Set("memory", full);
@@ -58,7 +59,7 @@ TEST_F(AdmitterTest, RestoresWhatAResizedContainerHasWhenAnotherPluginFails) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("restore memory")))) << "it gave nothing";
 }
 
-TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
+TEST_F(AdmitterTest, AsksNoPluginForWhatARunningContainerCouldNotChange) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   placement::ContainerDemand with_nic = Demand();
   with_nic.requests.Edit()["nic"] = 100;
@@ -69,10 +70,10 @@ TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
   EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("nic"))));
   ASSERT_TRUE(Admit(with_nic).ok());
-  EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is made anew";
+  EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is recreated";
 }
 
-// One that ran before the plugin of "nic", which gives a variable, was there.
+// A container that ran before the plugin of "nic", which gives a variable, had registered.
 placement::ContainerDemand RunsWithoutNic() {
   placement::ContainerDemand demand = Demand();
   demand.requests.Edit()["nic"] = 1;
@@ -92,7 +93,7 @@ TEST_F(AdmitterTest, ClaimsNothingThatARunningContainerWasMadeWithout) {
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("nic"));
 }
 
-TEST_F(AdmitterTest, KeepsForAContainerThatIsYetToComeWhatItWillBeMadeWith) {
+TEST_F(AdmitterTest, KeepsTheValuesOfAContainerThatIsNotCreatedYet) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   placement::ContainerDemand demand = RunsWithoutNic();
   placement::ContainerDemand next = RunsWithoutNic();
@@ -113,7 +114,7 @@ TEST_F(AdmitterTest, ClaimsWhatTheRuntimeSaysThatARunningContainerWasMadeWith) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
 }
 
-TEST_F(AdmitterTest, GivesAContainerThatIsMadeAnewWhatItRanWithout) {
+TEST_F(AdmitterTest, GivesARecreatedContainerWhatItRanWithout) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   ASSERT_TRUE(Admit(RunsWithoutNic(), {}, Admitter::Moment::kAfterTheFact).ok());
   const auto made = Admit(RunsWithoutNic());
@@ -122,14 +123,14 @@ TEST_F(AdmitterTest, GivesAContainerThatIsMadeAnewWhatItRanWithout) {
   EXPECT_FALSE(Lacks(*Record(RunsWithoutNic()), "nic", {}));
 }
 
-TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {
+TEST_F(AdmitterTest, ReleasesWhatARunningContainerCannotHave) {
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-99")));
   EXPECT_FALSE(Admit(Demand(), {}, Admitter::Moment::kAfterTheFact).ok());
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
   EXPECT_THAT(plugins_.calls(), Not(Contains("remove memory uid-web")));
 }
 
-TEST_F(AdmitterTest, RecordsWhoGaveWhat) {
+TEST_F(AdmitterTest, RecordsWhichPluginGaveEachAllocation) {
   PluginScript cpu;
   cpu.gives = AllocationByResource{{"cpu", Pin(kCpusetCpus, "0-1")},
                                    {"cache", ResourceAllocation{.envs = {{"CACHE", "l3"}}}}};
@@ -142,7 +143,7 @@ TEST_F(AdmitterTest, RecordsWhoGaveWhat) {
   EXPECT_EQ(origins.at("memory").plugin, "memory");
 }
 
-TEST_F(AdmitterTest, RefusesMoreBoundMemoryThanANodeHasWhateverThePluginSays) {
+TEST_F(AdmitterTest, RejectsMoreBoundMemoryThanANodeHasWhateverThePluginSays) {
   ResourceAllocation bound = Pin(kCpusetMems, "0");
   bound.amount_by_node = {{0, machine_.FindNode(0)->memory_bytes / 2 + 1}};
   plugins_.Set("memory", Gives("memory", bound));

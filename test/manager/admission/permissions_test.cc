@@ -1,4 +1,4 @@
-// Who may ask for what: every feature for every kind of asker, and the rules themselves.
+// Permissions: every feature for every kind of pod, and the rules themselves.
 #include "plugins/placement/permissions.h"
 
 #include <map>
@@ -35,16 +35,16 @@ StatusOr<placement::Permissions> Read(const std::string& rules) {
   return permissions;
 }
 
-/// One namespace may have everything, one nothing at all; others, and kube-system, what is usual.
+/// One namespace may have everything, one nothing; others, and kube-system, have the defaults.
 constexpr char kRules[] = R"(
   - {namespaces: ["list*"], allow: [everything]}
   - {namespaces: [closed]})";
 
 struct FeatureCase {
   std::string name;
-  std::string word;  ///< as refusals say it
+  std::string word;  ///< as rejections name it
   std::string key;   ///< what asks for it
-  bool usual;        ///< whether everybody may have it without a rule
+  bool usual;        ///< whether it is allowed without a rule
   placement::ContainerDemand demand;
   std::map<std::string, double> requests;
   AllocationByResource given;
@@ -124,7 +124,7 @@ const FeatureCase kFeatures[] = {
 
 class FeatureTest : public testing::TestWithParam<FeatureCase> {
  protected:
-  /// Why a pod of `pod_namespace` does not get it; empty when it does.
+  /// The reason why a pod of `pod_namespace` does not get it; empty when it does.
   std::string Refusal(const std::string& pod_namespace, const std::string& owner = "",
                       const std::string& priority_class = "") const {
     const FeatureCase& param = GetParam();
@@ -151,7 +151,7 @@ TEST_P(FeatureTest, IsForTheSystemAndForNamespacesThatARuleLists) {
   EXPECT_EQ(Refusal("listed"), "");
 }
 
-TEST_P(FeatureTest, IsRefusedToOthersUnlessItIsUsualWhateverTheyForge) {
+TEST_P(FeatureTest, IsRejectedToOthersUnlessItIsUsualWhateverTheyForge) {
   const std::string want =
       GetParam().usual ? "" : Sentence("the default rule of permissions", "unlisted");
   EXPECT_EQ(Refusal("unlisted"), want);
@@ -159,9 +159,9 @@ TEST_P(FeatureTest, IsRefusedToOthersUnlessItIsUsualWhateverTheyForge) {
   EXPECT_EQ(Refusal("unlisted", "", "system-node-critical"), want);
 }
 
-TEST_P(FeatureTest, IsRefusedByTheFirstRuleThatNamesTheNamespace) {
+TEST_P(FeatureTest, IsRejectedByTheFirstRuleThatNamesTheNamespace) {
   const std::string want = Sentence("rule 2 of permissions (namespaces closed)", "closed");
-  // dedicated_cores comes before what refines it.
+  // dedicated_cores comes before annotations that refine it.
   EXPECT_EQ(Refusal("closed"),
             GetParam().name == "NumaNodes"
                 ? "rule 2 of permissions (namespaces closed) does not allow own-cpus in namespace "
@@ -173,7 +173,7 @@ TEST_P(FeatureTest, IsRefusedByTheFirstRuleThatNamesTheNamespace) {
 INSTANTIATE_TEST_SUITE_P(All, FeatureTest, testing::ValuesIn(kFeatures),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(WishesTest, AskForNothingIsNeverRefused) {
+TEST(WishesTest, ARequestForNothingIsNeverRejected) {
   placement::AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
   placement::ContainerDemand demand = Annotated({{"example.com/other", "{{{"}});
   demand.pod.pod_namespace = "default";
@@ -190,7 +190,7 @@ TEST(WishesTest, QuoteOnlyTheBeginningOfANameAndNoControlCharacter) {
   EXPECT_LT(refusal.size(), 1000);
 }
 
-TEST(WishesTest, RefuseAnnotationsThatCannotBeRead) {
+TEST(WishesTest, RejectAnnotationsThatCannotBeRead) {
   const Status refused = CheckWishes(Annotated({{kCpu, "["}}), {}, {});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
 }
@@ -206,7 +206,7 @@ TEST(PermissionsTest, FirstRuleThatMatchesDecides) {
   EXPECT_EQ(permissions->RuleFor("").title, "the default rule of permissions");
 }
 
-TEST(PermissionsTest, StarsStandForAnyText) {
+TEST(PermissionsTest, StarsMatchAnyText) {
   const auto matches = [](const std::string& glob, const std::string& text) {
     const auto permissions = Read("[{namespaces: [\"" + glob + "\"]}]");
     return permissions->RuleFor(text).title.starts_with("rule 1");
@@ -256,7 +256,7 @@ TEST(PermissionsTest, EverythingIncludesNamesUnlessTheyAreListed) {
   EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kRole, "other", ""}));
 }
 
-TEST(PermissionsTest, RefusesMistakesWithPlaceAndCure) {
+TEST(PermissionsTest, RejectsMistakesWithLocationAndCure) {
   EXPECT_THAT(MessageOf(Read("[{allow: [opt-out]}]").status()),
               HasSubstr("is missing, so that the rule applies to no pod"));
   EXPECT_THAT(MessageOf(Read("[{namespaces: [a], allow: [all]}]").status()),

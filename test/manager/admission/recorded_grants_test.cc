@@ -1,4 +1,4 @@
-// A record tells a plugin what it was asked and what it gave.
+// A record has what a plugin was asked and what it gave.
 #include "manager/admission/recorded_grants.h"
 
 #include <gmock/gmock.h>
@@ -53,12 +53,12 @@ TEST(RecordedGrantsTest, HaveTheRequestAsThePodMadeIt) {
   EXPECT_EQ(grants.begin()->second.allocation, Gpu());
 }
 
-TEST(RecordedGrantsTest, AreForWhatWasGivenWhereNobodyNotedTheRequest) {
+TEST(RecordedGrantsTest, AreForTheAllocationWhereTheRequestIsNotOnRecord) {
   const sdk::Grants grants = GrantsOf({.allocations = {{"gpu", Gpu()}}}, {.resource = "gpu"});
   EXPECT_EQ(grants.at({"uid-web", "main"}).request.quantity(), 3);
 }
 
-TEST(RecordedGrantsTest, TellTheBuiltInMemoryPluginOfHugepages) {
+TEST(RecordedGrantsTest, PassHugepagesToTheBuiltInMemoryPlugin) {
   const sdk::Grants grants = GrantsOf(
       {.requests = {{"memory", kBytes}, {"hugepages-2Mi", kBytes}},
        .allocations = {{"memory",
@@ -73,7 +73,7 @@ TEST(RecordedGrantsTest, LeaveOutWhatAnotherPluginGave) {
               IsEmpty());
 }
 
-TEST(RecordedGrantsTest, TellWhatTheContainerWasAdmittedWith) {
+TEST(RecordedGrantsTest, ReportWhatTheContainerWasAdmittedWith) {
   const sdk::Grants grants = GrantsOf(
       {.allocations = {{"gpu", Gpu()}},
        .origins = {{"gpu",

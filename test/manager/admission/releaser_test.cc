@@ -29,11 +29,11 @@ class ReleaserTest : public testing::Test {
       ASSERT_TRUE(state_.Commit(change).ok());
     });
   }
-  /// What is still posted uses the releaser.
+  /// Work that is still posted uses the releaser.
   void TearDown() override { test::Settle(state_); }
   void SetAway() {
     test::PluginScript away;
-    away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
+    away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is not running");
     plugins_.Set("cpu", away);
   }
   Status RemovePods(const std::vector<std::string>& uids) {
@@ -51,14 +51,14 @@ class ReleaserTest : public testing::Test {
   int replayed_ = 0;
 };
 
-TEST_F(ReleaserTest, TellsThePluginsAndForgetsThePod) {
+TEST_F(ReleaserTest, NotifiesThePluginsAndForgetsThePod) {
   ASSERT_TRUE(RemovePods({"uid-a"}).ok());
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
   EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
   EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
 }
 
-TEST_F(ReleaserTest, TellsAPluginProcessOfOnePodAfterAnotherWithoutWaiting) {
+TEST_F(ReleaserTest, NotifiesAPluginProcessOfOnePodAfterAnotherWithoutWaiting) {
   plugins_.Set("cpu", {.registered_by = RegisteredBy::kWatcher});
   std::vector<std::string> told_on_return;
   int done = 0;
@@ -73,7 +73,7 @@ TEST_F(ReleaserTest, TellsAPluginProcessOfOnePodAfterAnotherWithoutWaiting) {
   EXPECT_EQ(done, 1);
 }
 
-TEST_F(ReleaserTest, FinishesRemovalsForWhoNeedsTheRoom) {
+TEST_F(ReleaserTest, FinishesRemovalsForAnAdmissionThatNeedsTheRoom) {
   plugins_.Set("cpu", {.registered_by = RegisteredBy::kWatcher});
   int done = 0;
   test::RunOn(state_, [&] {
@@ -86,13 +86,13 @@ TEST_F(ReleaserTest, FinishesRemovalsForWhoNeedsTheRoom) {
     EXPECT_FALSE(releaser_.FinishRemovals());
   });
   test::Settle(state_);
-  EXPECT_EQ(plugins_.calls().size(), 2U) << "the answer of before is of no use any more";
+  EXPECT_EQ(plugins_.calls().size(), 2U) << "the former answer does not count any more";
   EXPECT_EQ(done, 1);
 }
 
-TEST_F(ReleaserTest, RemembersWhatAPluginProcessThatIsAwayDidNotHear) {
+TEST_F(ReleaserTest, RemembersRemovalsForAPluginProcessThatIsNotRunning) {
   test::PluginScript away{.registered_by = RegisteredBy::kWatcher};
-  away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
+  away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is not running");
   plugins_.Set("cpu", away);
   ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
   test::Settle(state_);
@@ -107,14 +107,14 @@ TEST_F(ReleaserTest, WritesNothingForUnknownPods) {
   EXPECT_EQ(journal_.commits(), before);
 }
 
-TEST_F(ReleaserTest, ForgetsThePodAndRemembersThePluginThatIsAway) {
+TEST_F(ReleaserTest, ForgetsThePodAndRemembersThePluginThatIsNotRunning) {
   SetAway();
   ASSERT_TRUE(RemovePods({"uid-a"}).ok());
   EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
   EXPECT_THAT(state_.Load()->pending_removals(), ElementsAre(Pair("uid-a", ElementsAre("cpu"))));
 }
 
-TEST_F(ReleaserTest, WaitsOnlyOnceForAPluginThatIsAway) {
+TEST_F(ReleaserTest, WaitsOnlyOnceForAPluginThatIsNotRunning) {
   SetAway();
   ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
@@ -187,7 +187,7 @@ TEST_F(ReleaserTest, DoesNotReplayTheRemovalOfAPodThatIsBack) {
   EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
 }
 
-TEST_F(ReleaserTest, ForgetsThePodAlsoWhenTheDiskRefuses) {
+TEST_F(ReleaserTest, ForgetsThePodAlsoWhenTheDiskRejects) {
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   EXPECT_TRUE(RemovePods({"uid-a"}).ok());
   EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);

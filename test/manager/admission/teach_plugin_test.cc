@@ -1,4 +1,4 @@
-// What a plugin is taught when it registers.
+// The resync of a plugin when it registers.
 #include "manager/admission/teach_plugin.h"
 
 #include <memory>
@@ -53,9 +53,9 @@ std::vector<std::string> Pods(const sdk::Grants& grants) {
   return uids;
 }
 
-/// After the loss of a log the checkpoint is older than the plugin's state: what pods had that are
+/// After the loss of a log the checkpoint is older than the plugin's state: CPUs of pods that are
 /// gone since may belong to others.
-TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
+TEST(TeachPluginTest, ResyncsNothingOfPodsThatTheRuntimeDoesNotHave) {
   const auto state = std::make_shared<const checkpoint::NodeState>(
       checkpoint::NodeState()
           .With(Admit(SamplePod("gone"), "main", {{"cpu", OwnCpus("0-1")}}))
@@ -74,7 +74,7 @@ TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
   EXPECT_THAT(Pods(client->plugin.restored), ElementsAre("uid-lives"));
 }
 
-TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsTaught) {
+TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsResynced) {
   const auto client = std::make_shared<ServedPlugin>();
   const placement::AdmissionOptions options;
   bool ready = false;
@@ -89,7 +89,7 @@ TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsTaught) {
   EXPECT_TRUE(client->is_taught());
 }
 
-TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
+TEST(TeachPluginTest, ResyncsNothingBeforeTheRuntimeHasReportedAllContainers) {
   const auto state = std::make_shared<const checkpoint::NodeState>(checkpoint::NodeState().With(
       Admit(SamplePod("recorded"), "main", {{"cpu", OwnCpus("0-1")}})));
   const auto client = std::make_shared<ServedPlugin>();
@@ -108,7 +108,7 @@ TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
   EXPECT_TRUE(client->is_taught());
 }
 
-// A plugin that holds CPUs 0-1 for a pod that is gone.
+// A plugin with CPUs 0-1 for a pod that is gone.
 class TeachPluginWithOrphanTest : public testing::Test {
  protected:
   TeachPluginWithOrphanTest() {
@@ -120,8 +120,8 @@ class TeachPluginWithOrphanTest : public testing::Test {
                                    EXPECT_TRUE(taught.value.ok()) << taught.value.status();
                                  });
   }
-  /// Who is gone for the plugin when it is live: a pod has `cpus` on record, which it does not
-  /// know.
+  /// The containers that the plugin has removed when it is live: a pod has `cpus` on record, which
+  /// the plugin does not know.
   std::vector<ContainerKey> RemovedBeforeItIsLive(const std::string& cpus) {
     const auto state = std::make_shared<const checkpoint::NodeState>(
         checkpoint::NodeState().With(Admit(SamplePod("lives"), "main", {{"cpu", OwnCpus(cpus)}})));
@@ -145,11 +145,11 @@ class TeachPluginWithOrphanTest : public testing::Test {
   const std::shared_ptr<ServedPlugin> client_ = std::make_shared<ServedPlugin>();
 };
 
-TEST_F(TeachPluginWithOrphanTest, IsLiveBeforeItLetsGoWhatItHoldsForNobody) {
+TEST_F(TeachPluginWithOrphanTest, IsLiveBeforeItReleasesAllocationsWithoutAContainer) {
   EXPECT_THAT(RemovedBeforeItIsLive("2-3"), ElementsAre());
 }
 
-TEST_F(TeachPluginWithOrphanTest, LetsGoFirstWhatIsSomebodysOwnOnRecord) {
+TEST_F(TeachPluginWithOrphanTest, ReleasesFirstWhatIsExclusiveToAnotherContainerOnRecord) {
   EXPECT_THAT(RemovedBeforeItIsLive("1-2"), ElementsAre(ContainerKey{"uid-gone", "main"}));
 }
 

@@ -76,7 +76,7 @@ TEST_F(WholePodTest, AsksInTheOrderInWhichTheContainersStart) {
   EXPECT_EQ(plugins_.calls().size(), 12u) << "hints and allocations of two plugins for three";
 }
 
-TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedPlace) {
+TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedAllocation) {
   ASSERT_TRUE(Admit(WholePod("setup")).ok());
   plugins_.ForgetCalls();
   const auto later = Admit(WholePod("logger"));
@@ -119,7 +119,7 @@ TEST_F(WholePodTest, PlacesNoneWhenOneDoesNotFitAndNamesIt) {
   EXPECT_EQ(LastTrace()["container"], "logger");
 }
 
-TEST_F(WholePodTest, LeavesATraceOfEachContainerThatGotItsPlaceBeforeOneDidNot) {
+TEST_F(WholePodTest, LeavesATraceOfEachContainerThatWasPlacedBeforeOneWasNot) {
   ResourceAllocation own = Pin(kCpusetCpus, "0-1");
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
@@ -135,7 +135,7 @@ TEST_F(WholePodTest, LeavesATraceOfEachContainerThatGotItsPlaceBeforeOneDidNot) 
   EXPECT_EQ(decisions[2].key.container, "logger");
 }
 
-TEST_F(WholePodTest, ReleasesOnlyWhatItGotWhenThePodHasOtherContainers) {
+TEST_F(WholePodTest, ReleasesOnlyItsAllocationsWhenThePodHasOtherContainers) {
   ASSERT_TRUE(Admit(Demand("web", "older")).ok());
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "cannot write: disk full; free space"));
   EXPECT_THAT(Rejection(WholePod("setup")), HasSubstr("disk full"));
@@ -165,7 +165,7 @@ TEST_F(WholePodTest, AsksAgainForTheCreatedContainerOnlyWhenTheSpecHasGrown) {
   EXPECT_EQ(Record(resized)->requests.at("cpu"), 3);
 }
 
-TEST_F(WholePodTest, RefusesCpusThatAnEarlierContainerOfThePodOwns) {
+TEST_F(WholePodTest, RejectsCpusThatAnEarlierContainerOfThePodOwns) {
   ResourceAllocation own = Pin(kCpusetCpus, "0-1");
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
@@ -211,13 +211,13 @@ TEST_F(WholePodTest, AsksOnceForAllContainersTogetherInPodScope) {
   EXPECT_EQ(std::count(calls.begin(), calls.end(), "allocate cpu"), 3);
   EXPECT_EQ(plugins_.hinted("cpu").key.container, "main");
   EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 4) << "main and logger; setup has ended";
-  EXPECT_EQ(plugins_.allocated("cpu").requests.at("cpu"), 2) << "each its own";
+  EXPECT_EQ(plugins_.allocated("cpu").requests.at("cpu"), 2) << "each has exclusive CPUs";
   EXPECT_THAT(plugins_.allocated("memory").hint, Optional(Field(&TopologyHint::nodes, NumaMask{1})))
       << "where the CPUs are";
   EXPECT_EQ(LastTrace()["scope"], "pod");
 }
 
-TEST_F(WholePodTest, RefusesAPodWhoseContainersDoNotFitTogetherInPodScope) {
+TEST_F(WholePodTest, RejectsAPodWhoseContainersDoNotFitTogetherInPodScope) {
   PluginScript full = OnNode(1, "4-7");
   full.hints = HintList(std::vector<TopologyHint>{});
   plugins_.Set("cpu", full);

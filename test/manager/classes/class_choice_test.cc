@@ -69,14 +69,14 @@ class ClassChoiceTest : public testing::Test {
   StringMap defaults_;
 };
 
-TEST_F(ClassChoiceTest, GivesWhatIsAskedForAndTold) {
+TEST_F(ClassChoiceTest, GivesTheRequestedClassAndReportsIt) {
   const auto chosen = Choose(Pod("a", "slow"));
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->at("blockio"),
             (ChosenClass{"slow", "annotation " + std::string(kKey) + "=slow"}));
 }
 
-TEST_F(ClassChoiceTest, ATypeThatHasNotToldOfItselfRefusesKeysOfEitherLevel) {
+TEST_F(ClassChoiceTest, AnUnregisteredTypeRejectsKeysOfEitherLevel) {
   blockio_.type.classes.clear();
   blockio_.type.problem = "no plugin has registered";
   checkpoint::PodMeta pod = Pod("a", "");
@@ -85,7 +85,7 @@ TEST_F(ClassChoiceTest, ATypeThatHasNotToldOfItselfRefusesKeysOfEitherLevel) {
   EXPECT_THAT(MessageOf(Choose(pod).status()), HasSubstr("no plugin has registered"));
 }
 
-TEST_F(ClassChoiceTest, RefusesAnUnknownClassAndListsThoseThatMayBeUsed) {
+TEST_F(ClassChoiceTest, RejectsAnUnknownClassAndListsTheAllowedOnes) {
   const auto chosen = Choose(Pod("a", "gold"));
   EXPECT_EQ(chosen.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(MessageOf(chosen.status()),
@@ -93,13 +93,13 @@ TEST_F(ClassChoiceTest, RefusesAnUnknownClassAndListsThoseThatMayBeUsed) {
                     HasSubstr("it may use fast, slow")));
 }
 
-TEST_F(ClassChoiceTest, RefusesAClassWithItsProblem) {
+TEST_F(ClassChoiceTest, RejectsAClassWithItsProblem) {
   const auto chosen = Choose(Pod("a", "gone"));
   EXPECT_EQ(chosen.status().code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(MessageOf(chosen.status()), HasSubstr("/dev/sdx1 is a partition"));
 }
 
-TEST_F(ClassChoiceTest, RefusesAClassThatTheNamespaceMayNotAskFor) {
+TEST_F(ClassChoiceTest, RejectsAClassThatTheNamespaceMayNotAskFor) {
   checkpoint::PodMeta pod = Pod("a", "fast");
   pod.pod_namespace = "web";
   const auto chosen = Choose(pod);
@@ -108,13 +108,13 @@ TEST_F(ClassChoiceTest, RefusesAClassThatTheNamespaceMayNotAskFor) {
               AllOf(HasSubstr("namespace web may not ask for it"), HasSubstr("it may use slow")));
 }
 
-TEST_F(ClassChoiceTest, PermissionsOpenAClassWithoutANamespaceOfItsOwn) {
+TEST_F(ClassChoiceTest, PermissionsOpenAClassWithoutNamespaces) {
   EXPECT_THAT(ClassOf(Pod("a", "secret")), HasSubstr("may not ask for it"));
   permitted_ = "blockio/secret";
   EXPECT_EQ(ClassOf(Pod("a", "secret")), "secret");
 }
 
-TEST_F(ClassChoiceTest, RefusesOneMoreThanTheCapacity) {
+TEST_F(ClassChoiceTest, RejectsOneMoreThanTheCapacity) {
   Give(Pod("a", "fast"), "main", "fast");
   EXPECT_EQ(ClassOf(Pod("b", "fast")), "fast");
   Give(Pod("b", "fast"), "main", "fast");
@@ -141,7 +141,7 @@ TEST_F(ClassChoiceTest, TheContainerItselfIsNotCountedTwice) {
   EXPECT_EQ(ClassOf(Pod("b", "fast")), "fast");
 }
 
-TEST_F(ClassChoiceTest, TheNarrowestDefaultIsGivenToWhoAsksForNothing) {
+TEST_F(ClassChoiceTest, TheNarrowestDefaultIsGivenToContainersThatAskForNothing) {
   EXPECT_THAT(*Choose(Pod("a", "")), IsEmpty());
   rules_.default_class = "slow";
   EXPECT_EQ(ClassOf(Pod("a", "")), "slow");
@@ -151,7 +151,7 @@ TEST_F(ClassChoiceTest, TheNarrowestDefaultIsGivenToWhoAsksForNothing) {
   EXPECT_EQ(ClassOf(Pod("a", "")), "fast");
 }
 
-TEST_F(ClassChoiceTest, WhatThePlaceSaysComesBeforeTheOperatorsDefaultsAndAfterTheAnnotation) {
+TEST_F(ClassChoiceTest, TheClassOfAPoolComesBeforeTheOperatorsDefaultsAndAfterTheAnnotation) {
   rules_.namespace_defaults["db"] = "fast";
   defaults_["blockio"] = "secret";
   EXPECT_EQ(Choose(Pod("a", ""))->at("blockio"),
@@ -161,7 +161,7 @@ TEST_F(ClassChoiceTest, WhatThePlaceSaysComesBeforeTheOperatorsDefaultsAndAfterT
   EXPECT_THAT(*Choose(Pod("a", "")), IsEmpty()) << "it cannot be given";
 }
 
-TEST_F(ClassChoiceTest, ADefaultThatCannotBeGivenRefusesNobody) {
+TEST_F(ClassChoiceTest, ADefaultThatCannotBeGivenRejectsNoContainer) {
   rules_.default_class = "gone";
   const auto chosen = Choose(Pod("a", ""));
   ASSERT_TRUE(chosen.ok()) << chosen.status();
@@ -189,7 +189,7 @@ TEST_F(ClassChoiceTest, APodLevelClassCountsPodsAndIsOneForAllItsContainers) {
   EXPECT_EQ(chosen->at("blockio").name, "fast");
 }
 
-TEST_F(ClassChoiceTest, WhoRunsAlreadyGetsNothingOfATypeThatCannotChange) {
+TEST_F(ClassChoiceTest, RunningContainersGetNothingOfATypeThatCannotChange) {
   blockio_.type.is_mutable = false;
   const auto pod = Pod("a", "slow");
   const auto chosen = ChooseClasses({blockio_}, {.pod = pod, .container = "main", .runs = true},

@@ -45,7 +45,7 @@ class ClassWorkerTest : public testing::Test {
   ClassWorker worker_{provider_};
 };
 
-TEST_F(ClassWorkerTest, GivesWhatIsMissingAndThenLeavesItAlone) {
+TEST_F(ClassWorkerTest, GivesWhatIsMissingAndThenChangesNothing) {
   worker_.Round(All({Wanted("main", "1", "slow")}));
   worker_.Round(All({Wanted("main", "1", "slow")}));
   EXPECT_THAT(provider_.calls(), ElementsAre("apply main/1 ->slow"));
@@ -66,7 +66,7 @@ TEST_F(ClassWorkerTest, ChangesFromTheClassThatItGave) {
   EXPECT_THAT(provider_.calls(), ElementsAre("apply main/1 ->slow", "apply main/1 slow->fast"));
 }
 
-TEST_F(ClassWorkerTest, ReleasesWhoIsGoneOrWasMadeAnew) {
+TEST_F(ClassWorkerTest, ReleasesContainersThatAreGoneOrWereRecreated) {
   worker_.Round(All({Wanted("main", "1", "slow"), Wanted("side", "2", "slow")}));
   worker_.Round(All({Wanted("main", "3", "slow")}));
   EXPECT_THAT(provider_.calls(),
@@ -74,7 +74,7 @@ TEST_F(ClassWorkerTest, ReleasesWhoIsGoneOrWasMadeAnew) {
                           "release side/2", "apply main/3 ->slow"));
 }
 
-TEST_F(ClassWorkerTest, TellsWhoHasNotWhatTheClassPromisesUntilHeHas) {
+TEST_F(ClassWorkerTest, ReportsContainersWithoutTheValuesOfTheirClassUntilTheyHaveThem) {
   provider_.on_apply = [](const auto&, const auto&) {
     return Errorf(StatusCode::kUnavailable, "the disk is busy");
   };
@@ -171,7 +171,7 @@ TEST_F(ClassKeeperTest, AChangeIsOnRecordBeforeTheKernelHasIt) {
   EXPECT_EQ(provider_->ClassOf("1"), "fast");
 }
 
-TEST_F(ClassKeeperTest, AChangeThatTheKernelRefusesIsTakenBack) {
+TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsIsTakenBack) {
   provider_->on_apply = [](const auto&, const auto&) {
     return Errorf(StatusCode::kUnavailable, "the disk is busy");
   };
@@ -180,7 +180,7 @@ TEST_F(ClassKeeperTest, AChangeThatTheKernelRefusesIsTakenBack) {
   EXPECT_EQ(RecordedClass(), "slow");
 }
 
-TEST_F(ClassKeeperTest, AChangeToAFullClassIsRefusedAndChangesNothing) {
+TEST_F(ClassKeeperTest, AChangeToAFullClassIsRejectedAndChangesNothing) {
   Put("other", "fast");
   const auto changed = Set({"web", "main", "blockio", "fast"});
   EXPECT_EQ(changed.status().code(), StatusCode::kResourceExhausted);
@@ -189,7 +189,7 @@ TEST_F(ClassKeeperTest, AChangeToAFullClassIsRefusedAndChangesNothing) {
   EXPECT_THAT(provider_->calls(), testing::Not(Contains(HasSubstr("apply"))));
 }
 
-TEST_F(ClassKeeperTest, TellsWhatIsWrongWithAChange) {
+TEST_F(ClassKeeperTest, ReportsWhatIsWrongWithAChange) {
   EXPECT_THAT(MessageOf(Set({"nobody", "main", "blockio", "fast"}).status()),
               HasSubstr("no pod nobody is admitted"));
   EXPECT_THAT(MessageOf(Set({"web", "none", "blockio", "fast"}).status()),
@@ -199,7 +199,7 @@ TEST_F(ClassKeeperTest, TellsWhatIsWrongWithAChange) {
   EXPECT_THAT(MessageOf(Set({"web", "", "blockio", "fast"}).status()), HasSubstr("name one"));
 }
 
-TEST_F(ClassKeeperTest, CountsWhoHasAClass) {
+TEST_F(ClassKeeperTest, CountsContainersOfAClass) {
   Put("other", "fast");
   const auto types = keeper_->GetStatus();
   ASSERT_EQ(types.size(), 1u);

@@ -140,30 +140,31 @@ TEST_F(PluginClassesTest, ThePluginsErrorsKeepTheirCode) {
   EXPECT_EQ(classes_.Apply(target_, "", "fast").code(), StatusCode::kNotFound);
 }
 
-TEST_F(PluginClassesTest, WhatARefreshCouldNotDoIsToldBesideTheClasses) {
+TEST_F(PluginClassesTest, FailuresOfARefreshAreReportedBesideTheClasses) {
   lanes_.refreshed = Errorf(StatusCode::kUnavailable, "one lane is flooded");
   EXPECT_EQ(MessageOf(classes_.Refresh({})), "one lane is flooded");
   EXPECT_EQ(classes_.List().classes.size(), 2u);
 }
 
-TEST_F(PluginClassesTest, WhileThePluginIsAwayNobodyIsGivenAClassAndTheListSaysWhy) {
+TEST_F(PluginClassesTest, WhileThePluginIsNotRunningNoClassIsGivenAndTheListSaysWhy) {
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
   plugins_.info.live = false;
-  plugins_.info.problem = "nobody answers; start it again";
-  EXPECT_THAT(classes_.List().problem, HasSubstr("is not running: nobody answers; start it again"));
+  plugins_.info.problem = "it does not answer; start it again";
+  EXPECT_THAT(classes_.List().problem,
+              HasSubstr("is not running: it does not answer; start it again"));
   EXPECT_EQ(classes_.List().classes.size(), 2u);
   EXPECT_EQ(classes_.Apply(target_, "", "fast").code(), StatusCode::kUnavailable);
   EXPECT_EQ(classes_.ReadBack(target_, "fast").status().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(PluginClassesTest, ATypeWhosePluginHasNotComeIsThereWithoutClasses) {
+TEST_F(PluginClassesTest, ATypeWhosePluginHasNotRegisteredIsListedWithoutClasses) {
   plugins_.registered = false;
   EXPECT_EQ(classes_.List().problem, "no plugin has registered as lanes.example.com; start it");
   EXPECT_EQ(classes_.Refresh({}).code(), StatusCode::kUnavailable);
   EXPECT_EQ(classes_.Resolve("fast").status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(PluginClassesTest, AnOfferWithoutAClassInUseIsRefusedWhole) {
+TEST_F(PluginClassesTest, AnOfferWithoutAClassInUseIsRejectedAsAWhole) {
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
   lanes_.type.classes.pop_back();
   EXPECT_THAT(MessageOf(classes_.Refresh({"none"})), HasSubstr("class none is in use"));
@@ -177,7 +178,7 @@ TEST_F(PluginClassesTest, ATypeStaysAtItsLevel) {
   EXPECT_EQ(classes_.List().level, sdk::ClassLevel::kPod);
 }
 
-TEST_F(PluginClassesTest, AnswersThatBreakTheProtocolAreRefused) {
+TEST_F(PluginClassesTest, AnswersThatBreakTheProtocolAreRejected) {
   lanes_.type.classes[0].name = "../fast";
   EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("'../fast' is not a class name"));
   lanes_.type.classes[0].name = "fast";
@@ -185,7 +186,7 @@ TEST_F(PluginClassesTest, AnswersThatBreakTheProtocolAreRefused) {
   EXPECT_THAT(MessageOf(classes_.Refresh({})), HasSubstr("'../lane.max' is not a cgroup file"));
 }
 
-TEST(PluginWithoutClassesTest, IsToldToBeTheWrongOne) {
+TEST(PluginWithoutClassesTest, IsReportedAsTheWrongOne) {
   Plain plain;
   OnePlugin plugins(plain);
   PluginClasses classes(kType, plugins, milliseconds(500));

@@ -17,7 +17,7 @@ namespace {
 using config::ConfigKey;
 using config::Section;
 
-/// What a configuration holds, key by key, as one writes it.
+/// The values of a configuration by key, in the form of its file.
 std::map<std::string, std::string> ShownBy(const std::vector<ConfigKey>& keys) {
   std::map<std::string, std::string> shown;
   for (const ConfigKey& key : keys) {
@@ -31,7 +31,7 @@ Status Read(const ConfigKey& key, const std::string& value) {
   return section.ok() ? key.read(*section, key.name) : section.status();
 }
 
-/// Values of every kind. A new key finds its own among them, unless it takes none: then add one.
+/// Values of every kind. A new key takes one of these; if it takes none, add a value.
 const char* const kValues[] = {
     "true",
     "false",
@@ -65,7 +65,7 @@ const char* const kValues[] = {
     "{Burstable: y}, classes: {x: {capacity: 2, namespaces: [a]}}}}",
 };
 
-/// Some value that the key takes and that is not its default; empty when there is none.
+/// A value that the key takes and that is not its default; empty when there is none.
 std::string OtherValueOf(const std::string& name) {
   for (const char* const value : kValues) {
     Config config;
@@ -89,7 +89,7 @@ std::vector<std::string> AllNames() {
 
 class ConfigKeyTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(ConfigKeyTest, IsReadIntoAPlaceOfItsOwnAndShownAsWritten) {
+TEST_P(ConfigKeyTest, IsReadIntoItsFieldAndShownAsWritten) {
   const std::string value = OtherValueOf(GetParam());
   ASSERT_NE(value, "") << "no value of kValues suits " << GetParam() << "; add one that does";
   Config config;

@@ -72,7 +72,7 @@ TEST_F(ReadConfigTest, HasItsDefaultsWithoutAFile) {
   EXPECT_THAT(config->builtin.plugins, ElementsAre("cpu", "memory", "nic"));
 }
 
-TEST_F(ReadConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
+TEST_F(ReadConfigTest, ReadsKubeletsAddressAndThePodsToSkip) {
   const auto config = Read(
       "kubelet-pods-socket: \"\"\n"
       "kubelet-url: https://127.0.0.1:10250/pods\n"
@@ -142,13 +142,13 @@ TEST_F(ReadConfigTest, CountsThousandthsOfCpusWhereANameSaysSoOrAScaleDoes) {
                            Pair("example.com/whole_millicpu", placement::MappedResource{"cpu"})));
 }
 
-TEST_F(ReadConfigTest, RefusesWhatNobodyCanListenAt) {
+TEST_F(ReadConfigTest, RejectsInvalidListenAddresses) {
   EXPECT_THAT(Error("metrics-address: 9753\n"),
               HasSubstr("metrics-address is '9753', which is not an address to listen at"));
   EXPECT_THAT(Error("probe-address: localhost:9754\n"), HasSubstr("127.0.0.1:9753"));
 }
 
-TEST_F(ReadConfigTest, RefusesMetricsAndProbesOnOnePort) {
+TEST_F(ReadConfigTest, RejectsMetricsAndProbesOnOnePort) {
   EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("both have the same port"));
 }
 
@@ -178,7 +178,7 @@ struct BadValue {
 class ReadConfigBadValueTest : public ReadConfigTest,
                                public testing::WithParamInterface<BadValue> {};
 
-TEST_P(ReadConfigBadValueTest, IsRefusedWithPlaceValueAndForm) {
+TEST_P(ReadConfigBadValueTest, IsRejectedWithLocationValueAndForm) {
   const std::string error = Error("\n" + GetParam().text + "\n");
   EXPECT_THAT(error, HasSubstr(path_ + ":2"));
   EXPECT_THAT(error, HasSubstr(GetParam().message));
@@ -215,7 +215,7 @@ const BadValue kBadValues[] = {
 INSTANTIATE_TEST_SUITE_P(Values, ReadConfigBadValueTest, testing::ValuesIn(kBadValues),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST_F(ReadConfigTest, RefusesAKeyThatStandsThereTwice) {
+TEST_F(ReadConfigTest, RejectsADuplicateKey) {
   EXPECT_THAT(Error("skip-namespaces: []\nskip-namespaces: []\n"),
               HasSubstr(":2: skip-namespaces occurs twice"));
 }

@@ -1,4 +1,4 @@
-// What is taken over of a configuration that is read again, and what is refused.
+// What is applied of a configuration that is read again, and what is rejected.
 #include "manager/config/reload.h"
 
 #include <algorithm>
@@ -53,8 +53,8 @@ class ReloadTest : public testing::Test {
   Reload reload_{Read("builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n"),
                  [this] { return ReadConfig(path_, {}); }};
   Status takes_;
-  std::vector<std::string> asked_;    // the keys of cpu, each time that plugins were to take theirs
-  std::vector<std::string> plugins_;  // that they are for
+  std::vector<std::string> asked_;    // the cpu keys of each call that passes keys to plugins
+  std::vector<std::string> plugins_;  // of the call
 };
 
 TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {
@@ -69,7 +69,7 @@ TEST_F(ReloadTest, PluginsThatComeOrGoWaitForAStart) {
   EXPECT_THAT(plugins_, ElementsAre("cpu"));
 }
 
-TEST_F(ReloadTest, WhatAPluginRefusesChangesNothingAtAllAndIsTriedAgain) {
+TEST_F(ReloadTest, WhatAPluginRejectsChangesNothingAtAllAndIsTriedAgain) {
   const std::string wrong = "builtin-plugins: [cpu]\nlog-level: error\nplugins: {cpu: {}}\n";
   log::SetLevel(log::Level::kInfo);
   takes_ = Errorf(StatusCode::kInvalidArgument, "cannot fit");
@@ -82,7 +82,7 @@ TEST_F(ReloadTest, WhatAPluginRefusesChangesNothingAtAllAndIsTriedAgain) {
   log::SetLevel(log::Level::kInfo);
 }
 
-TEST_F(ReloadTest, FileThatCannotBeReadAsksNobody) {
+TEST_F(ReloadTest, FileThatCannotBeReadAsksNoPlugin) {
   EXPECT_THAT(MessageOf(Reread("log-level: loud\nplugins: {cpu: {}}\n")),
               HasSubstr("qrmd.yaml:1: log-level"));
   EXPECT_THAT(asked_, IsEmpty());

@@ -35,7 +35,7 @@ std::string NoRuntimeId(const ContainerKey&) {
   return "";
 }
 
-TEST(ControlAnswersTest, StatusTellsTimesAsAgesAndNegativeForNever) {
+TEST(ControlAnswersTest, StatusShowsTimesAsAgesAndNegativeForNever) {
   NodeStatus status;
   status.version = "1.2.3";
   status.started = kNow - seconds(60);
@@ -52,10 +52,10 @@ TEST(ControlAnswersTest, StatusTellsTimesAsAgesAndNegativeForNever) {
 
 TEST(ControlAnswersTest, StatusIsNotReadyWithItsReasons) {
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away"};
+  status.not_ready_reasons = {"the runtime is not running"};
   const auto answer = StatusAnswer(status, NodeState(), kNow);
   EXPECT_FALSE(answer.ready());
-  EXPECT_THAT(answer.not_ready_reasons(), ElementsAre("the runtime is away"));
+  EXPECT_THAT(answer.not_ready_reasons(), ElementsAre("the runtime is not running"));
 }
 
 TEST(ControlAnswersTest, StatusCountsPodsContainersAndPendingRemovals) {
@@ -112,7 +112,7 @@ TEST(ControlAnswersTest, PodsAreFoundByNameFullNameAndUid) {
   }
 }
 
-TEST(ControlAnswersTest, PodsTellWhatContainersRunWithoutAndWhichRequestsTheConfigurationMade) {
+TEST(ControlAnswersTest, PodsShowMissingResourcesAndRequestsFromTheConfiguration) {
   const NodeState state = NodeState().With(Admit(SamplePod("web"), "main", {}));
   const auto answer = PodsAnswer(state, "", NoRuntimeId, [](const auto&, const std::string&) {
     return ContainerRemarks{
@@ -124,7 +124,7 @@ TEST(ControlAnswersTest, PodsTellWhatContainersRunWithoutAndWhichRequestsTheConf
   EXPECT_EQ(listed.request_sources().at("nic"), "configuration");
 }
 
-TEST(ControlAnswersTest, PoolsThatSomebodyResizedTellWhatIsConfigured) {
+TEST(ControlAnswersTest, PoolsThatWereResizedByHandShowTheConfiguredSize) {
   const std::vector<sdk::Pool> pools = {{.name = "a", .cpus = {0, 1}}, {.name = "b", .cpus = {2}}};
   const auto answer = PoolsAnswer<v1::GetPoolsResponse>(
       pools, "cpu",
@@ -134,7 +134,7 @@ TEST(ControlAnswersTest, PoolsThatSomebodyResizedTellWhatIsConfigured) {
   EXPECT_EQ(answer->pools(1).configured_cpus(), "");
 }
 
-TEST(ControlAnswersTest, PoolsTellTheirOwnCpusFromThoseThatTheyBorrow) {
+TEST(ControlAnswersTest, PoolsDistinguishTheirCpusFromBorrowedOnes) {
   const std::vector<sdk::Pool> pools = {{.name = "a", .cpus = {0, 1}, .borrowed = {2, 3}}};
   const auto answer = PoolsAnswer<v1::GetPoolsResponse>(pools, "cpu", {});
   EXPECT_EQ(answer->pools(0).cpus(), "0-1");
@@ -169,7 +169,7 @@ TEST(ControlAnswersTest, AnUnknownPodIsNotFoundByName) {
   EXPECT_THAT(MessageOf(answer.status()), HasSubstr("cannot show pod web"));
 }
 
-TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
+TEST(ControlAnswersTest, ContainersShowTheirAllocationsInStartOrder) {
   const auto pod = SamplePod("web");
   const NodeState state =
       NodeState()
@@ -207,7 +207,7 @@ checkpoint::DecisionTrace Decided(const std::string& uid, int second) {
           .json = "{}"};
 }
 
-TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision) {
+TEST(ControlAnswersTest, ExplainShowsWhatTheContainerHasNowWithTheLatestDecision) {
   checkpoint::Change change = Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}});
   change.put_containers[0].record.applied = {{"CpusetCpus", "1"}};
   Decisions decisions = {Decided("uid-web", 7), Decided("uid-web", 8)};
@@ -226,7 +226,7 @@ TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision
   EXPECT_EQ(answer->decisions(1).updated_unix_millis(), 9000);
 }
 
-TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
+TEST(ControlAnswersTest, ExplainShowsDecisionsAboutOnePodOldestFirst) {
   Decisions decisions = {Decided("uid-web", 7), Decided("uid-db", 7), Decided("uid-web", 7)};
   decisions[1].pod_name = "db";
   decisions[2].admitted = true;
@@ -238,7 +238,7 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
   EXPECT_EQ(answer->decisions(0).unix_millis(), 7000);
 }
 
-TEST(ControlAnswersTest, ExplainTellsThePodOfANameFirstThatCameLast) {
+TEST(ControlAnswersTest, ExplainShowsThePodOfANameFirstThatCameLast) {
   const auto answer = ExplainAnswer(
       NodeState(),
       {Decided("uid-1", 1), Decided("uid-2", 2), Decided("uid-2", 3), Decided("uid-1", 4)}, "web",
@@ -252,7 +252,7 @@ TEST(ControlAnswersTest, ExplainTellsThePodOfANameFirstThatCameLast) {
               ElementsAre(Pair("uid-2", 2), Pair("uid-2", 3), Pair("uid-1", 1), Pair("uid-1", 4)));
 }
 
-TEST(ControlAnswersTest, ExplainTellsThePodThatIsThereBeforeLaterOnesOfItsName) {
+TEST(ControlAnswersTest, ExplainShowsThePodThatIsThereBeforeLaterOnesOfItsName) {
   const NodeState state =
       NodeState().With(Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}}));
   const auto answer =
@@ -279,7 +279,7 @@ checkpoint::DecisionTrace Rejected(const std::string& pod, int second, const std
           .json = json.dump()};
 }
 
-TEST(ControlAnswersTest, ExplainTellsOneOfEqualRefusals) {
+TEST(ControlAnswersTest, ExplainShowsOneOfEqualRejections) {
   Decisions decisions;
   for (int second = 1; second <= 1010; ++second) {
     decisions.push_back(
@@ -293,7 +293,7 @@ TEST(ControlAnswersTest, ExplainTellsOneOfEqualRefusals) {
   EXPECT_THAT(answer->decisions(0).json(), HasSubstr(R"("first_unix_millis":1000)"));
 }
 
-TEST(ControlAnswersTest, RefusalsThatDifferInNumbersOnlyAreOne) {
+TEST(ControlAnswersTest, RejectionsThatDifferInNumbersOnlyAreOne) {
   const v1::ListRefusalsResponse answer = RefusalsAnswer(
       {Rejected("web", 1, "2 CPUs are free"), Rejected("web", 2, "3 CPUs are free")}, {});
   ASSERT_THAT(answer.refusals(), SizeIs(1));
@@ -301,7 +301,7 @@ TEST(ControlAnswersTest, RefusalsThatDifferInNumbersOnlyAreOne) {
   EXPECT_EQ(answer.refusals(0).times(), 2u);
 }
 
-TEST(ControlAnswersTest, RefusalsFoldEqualOnesAndTellTheLatestFirst) {
+TEST(ControlAnswersTest, RejectionsFoldEqualOnesAndReportTheLatestFirst) {
   Decisions decisions = {Rejected("web", 1, "no CPU"), Rejected("db", 2, "no memory"),
                          Rejected("web", 61, "no CPU", 40), Rejected("web", 62, "no NIC")};
   decisions.push_back(Rejected("left-alone", 63, ""));

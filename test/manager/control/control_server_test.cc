@@ -81,11 +81,11 @@ TEST_F(ControlServerTest, SocketIsForItsOwnerOnly) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-/// Whether user `uid` gets an answer from the socket at `path`, and not the end of the connection.
+/// Whether user `uid` gets an answer from the socket at `path`, instead of a closed connection.
 bool IsServed(const std::string& path, uid_t uid) {
   bool served = false;
   std::thread([&] {
-    // The system call takes the rights of this thread alone; the library's function those of all.
+    // The system call changes this thread only; the library's function changes all threads.
     if (syscall(SYS_setresuid, uid, uid, uid) != 0) {
       return;
     }
@@ -102,7 +102,7 @@ bool IsServed(const std::string& path, uid_t uid) {
 
 TEST_F(ControlServerTest, UsersOfControlUidsAreServedAndNoOthers) {
   if (geteuid() != 0) {
-    GTEST_SKIP() << "only root can become somebody else";
+    GTEST_SKIP() << "only root can change the user";
   }
   ASSERT_EQ(chmod(dir_.path().c_str(), 0755), 0);
   constexpr uid_t kListed = 12345;
@@ -138,7 +138,7 @@ TEST_F(ControlServerTest, TopologyShowsTheUseOfEachNode) {
   EXPECT_THAT(response.use(), SizeIs(2));
 }
 
-TEST_F(ControlServerTest, ForgettingAPluginIsOnlyToldUnlessItIsAskedFor) {
+TEST_F(ControlServerTest, ForgettingAPluginIsADryRunUnlessConfirmed) {
   node_.records = checkpoint::PluginRecords{.plugin = "cpu",
                                             .allocations = {{.key = {"uid-web", "main"},
                                                              .pod_namespace = "shop",
@@ -205,7 +205,7 @@ TEST_F(ControlServerTest, NotifyChangedStartsAReconcile) {
   EXPECT_THAT(node_.reconciles(), ElementsAre("nic"));
 }
 
-TEST_F(ControlServerTest, PoolsAreThoseOfTheCpuPluginUnlessAnotherIsNamed) {
+TEST_F(ControlServerTest, PoolsAreOfTheCpuPluginUnlessAnotherIsNamed) {
   v1::GetPoolsResponse response;
   ASSERT_TRUE(Call(&v1::Control::Stub::GetPools, {}, response).ok());
   ASSERT_THAT(response.pools(), SizeIs(2));
@@ -226,7 +226,7 @@ TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
   EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
 }
 
-TEST_F(ControlServerTest, LogTellsWhoChangedWhichPoolIntoWhat) {
+TEST_F(ControlServerTest, LogShowsWhichUserChangedWhichPoolToWhichCpus) {
   std::string logged;
   log::SetSink([&](log::Level, const std::string& line) { logged += line + "\n"; });
   const bool set = SetPools({{"online", "0-1"}}).ok();
@@ -237,7 +237,7 @@ TEST_F(ControlServerTest, LogTellsWhoChangedWhichPoolIntoWhat) {
                                             ::getuid(), ::getpid())));
 }
 
-TEST_F(ControlServerTest, LogLevelChangesWithAWordAboutWhoDidIt) {
+TEST_F(ControlServerTest, LogLevelChangeIsLoggedWithTheUser) {
   std::string logged;
   log::SetSink([&](log::Level, const std::string& line) { logged += line + "\n"; });
   v1::SetLogLevelRequest request;
@@ -257,7 +257,7 @@ TEST_F(ControlServerTest, LogLevelChangesWithAWordAboutWhoDidIt) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRefusesAreSetBack) {
+TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRejectsAreSetBack) {
   plugins_.infos = {{.resource = "cpu", .registered_by = RegisteredBy::kBuiltIn, .live = true}};
   node_.kept = Errorf(StatusCode::kResourceExhausted, "the disk is full");
   const grpc::Status status = SetPools({{"online", "0-1"}});
@@ -287,7 +287,7 @@ TEST_F(ControlServerTest, PoolsOfAPluginThatHangsAreAnsweredWhenItDoes) {
   EXPECT_THAT(node_.reconciles(), IsEmpty());
 }
 
-TEST_F(ControlServerTest, SetPoolsRefusesMalformedCpusBeforeThePluginSeesThem) {
+TEST_F(ControlServerTest, SetPoolsRejectsMalformedCpusBeforeThePluginSeesThem) {
   const grpc::Status status = SetPools({{"online", "0-x"}});
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("cannot set pool online"));

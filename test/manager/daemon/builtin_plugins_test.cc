@@ -37,11 +37,11 @@ TEST(NetnsAnnotationsTest, AreThatOfTheNicPluginAsItIsConfigured) {
   EXPECT_FALSE(NetnsAnnotations(mistaken).ok());
 }
 
-TEST(RequiredResourcesTest, AreThoseOfTheBuiltInPluginsByDefault) {
+TEST(RequiredResourcesTest, AreOfTheBuiltInPluginsByDefault) {
   EXPECT_THAT(Required({}), ElementsAre("cpu", "example.com/nic"));
 }
 
-TEST(RequiredResourcesTest, AreThoseOfOthersWhereTheyAreNamed) {
+TEST(RequiredResourcesTest, AreOfOtherPluginsWhereTheyAreNamed) {
   EXPECT_THAT(Required({.required = {"gpu", "builtin"}}),
               ElementsAre("gpu", "cpu", "example.com/nic"));
   EXPECT_THAT(Required({.required = {}}), ElementsAre());
@@ -53,7 +53,7 @@ BuiltinOptions WithPools(const std::string& keys) {
   return options;
 }
 
-TEST(BuiltinPoolsTest, HaveTheCpusThatSomebodySetOrTheConfiguredOnes) {
+TEST(BuiltinPoolsTest, HaveTheCpusThatWereSetByHandOrTheConfiguredOnes) {
   const BuiltinOptions options = WithPools("pools: {a: {cpus: 0-3}, b: {cpus: 4-7}}");
   const StringMap kept = {
       {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"0-3"}}})"},
@@ -70,7 +70,7 @@ Machine FourCpus() {
   return *Discover(*MachineSource::Parse("synthetic:package:1 [numa] core:4 pu:1"));
 }
 
-TEST(ChangedPluginsTest, AreThoseOfTheFormerWhoseKeysAreOthers) {
+TEST(ChangedPluginsTest, AreOfTheFormerPluginWhenItsKeysChange) {
   BuiltinOptions former = WithPools("pools: {a: {cpus: 0-1}}");
   former.plugins = {"cpu", "memory"};
   const auto resources = [&](const BuiltinOptions& next) {
@@ -99,7 +99,7 @@ TEST(ChangedPluginsTest, KeepTheAnnotationThatPermissionsAreAskedAbout) {
               ::testing::HasSubstr("from kubernetes.io/host-netns-path to example.com/netns"));
 }
 
-TEST(ChangedPluginsTest, ThatDoNotFitNameTheirPlaceInTheFile) {
+TEST(ChangedPluginsTest, ThatDoNotFitNameTheirLineInTheFile) {
   const auto made =
       MakeChangedPlugins(WithPools(""), WithPools("pools: {a: {cpus: 0-3}}"), FourCpus());
   EXPECT_THAT(MessageOf(made.status()), ::testing::StartsWith("cpu.yaml:1: cannot "));

@@ -1,4 +1,4 @@
-// What an operator's dashboard sees of the checkpoint.
+// The checkpoint's metrics.
 #include "manager/daemon/metered_store.h"
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 using test::PutSample;
 using test::TempDir;
 
-TEST(MeteredStoreTest, CountsWhatWasRepairedAtStartAndSince) {
+TEST(MeteredStoreTest, CountsRepairsAtStartAndSince) {
   const TempDir dir = TempDir::InMemory();
   std::ofstream(dir / "checkpoint.db") << "another program's";
   Metrics metrics;
@@ -32,7 +32,7 @@ TEST(MeteredStoreTest, CountsWhatWasRepairedAtStartAndSince) {
   EXPECT_GT(metrics.store.repairs_total.Value(), 1);
 }
 
-TEST(MeteredStoreTest, CountsWhatTheDiskRefuses) {
+TEST(MeteredStoreTest, CountsWhatTheDiskRejects) {
   Metrics metrics;
   const checkpoint::OpenedStore opened = MeterStore(test::OpenStore("/proc/none"), metrics.store);
   EXPECT_FALSE(opened.store->Commit(PutSample("a")).ok());

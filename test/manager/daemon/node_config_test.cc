@@ -42,7 +42,7 @@ TEST_F(NodeConfigTest, DescribesTheMachineAndLeavesOutWhatIsUsual) {
   EXPECT_THAT(Text(), Not(HasSubstr("pod-role-label")));
 }
 
-TEST_F(NodeConfigTest, SaysWhatDecidesAboutPlaces) {
+TEST_F(NodeConfigTest, ReportsTheSettingsThatDecideAboutAllocations) {
   admission_.merge.policy = TopologyPolicy::kRestricted;
   admission_.scope = TopologyScope::kPod;
   admission_.skipped_namespaces = {"kube-system", "a: b"};
@@ -83,7 +83,7 @@ TEST_F(NodeConfigTest, SaysNothingOfPoolsThatFollowTheirContainers) {
               Not(HasSubstr("pool-cpus")));
 }
 
-TEST_F(NodeConfigTest, TellsNicsWithoutTheirAddresses) {
+TEST_F(NodeConfigTest, ReportsNicsWithoutTheirAddresses) {
   builtin_.plugins = {"nic"};
   Configure("nic", "nics: [{interface: \"e\\\"0\", numa-node: 0, ipv4: 192.0.2.7}]");
   EXPECT_THAT(Text(), HasSubstr(R"("interface":"e\"0","numa-node":0)"));

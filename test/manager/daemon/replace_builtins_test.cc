@@ -18,7 +18,7 @@ namespace {
 using test::CountingPlugin;
 using testing::HasSubstr;
 
-/// Cannot take over what was given.
+/// Cannot take over allocations.
 class RefusingPlugin final : public sdk::ResourcePlugin {
  public:
   Status Restore(const sdk::Grants& /*grants*/) override {
@@ -53,7 +53,7 @@ class ReplaceBuiltinsTest : public testing::Test {
     });
     return value;
   }
-  /// One plugin of each resource; `memory` is the second's.
+  /// One plugin of each resource; `memory` is the second resource's.
   static std::vector<BuiltinPlugin> Fresh(std::unique_ptr<sdk::ResourcePlugin> memory) {
     std::vector<BuiltinPlugin> fresh;
     fresh.push_back({.resource = "cpu", .plugin = std::make_unique<CountingPlugin>()});
@@ -67,7 +67,7 @@ class ReplaceBuiltinsTest : public testing::Test {
   LocalPlugins running_;
 };
 
-TEST_F(ReplaceBuiltinsTest, AllServeFromThenOnWithWhatWasGiven) {
+TEST_F(ReplaceBuiltinsTest, AllServeFromThenOnWithTheFormerAllocations) {
   ASSERT_EQ(Allocate("cpu", "a"), "0");
   ASSERT_EQ(Allocate("memory", "a"), "0");
   ASSERT_TRUE(ReplaceBuiltins(Fresh(std::make_unique<CountingPlugin>()), running_).ok());
@@ -87,7 +87,7 @@ TEST_F(ReplaceBuiltinsTest, NoneIsReplacedWhenOneCannotTakeOver) {
   EXPECT_EQ(memory_.allocate_calls, 1);
 }
 
-TEST_F(ReplaceBuiltinsTest, ResourceThatNoneServesIsRefused) {
+TEST_F(ReplaceBuiltinsTest, ResourceThatNoneServesIsRejected) {
   std::vector<BuiltinPlugin> fresh;
   fresh.push_back({.resource = "nic", .plugin = std::make_unique<CountingPlugin>()});
   EXPECT_THAT(MessageOf(ReplaceBuiltins(std::move(fresh), running_)),

@@ -1,4 +1,4 @@
-// Built-in plugins begin with what the checkpoint records, and keep nothing beside it.
+// Built-in plugins start with the checkpoint's records, and keep no state of their own.
 #include "manager/daemon/start_builtin.h"
 
 #include <filesystem>

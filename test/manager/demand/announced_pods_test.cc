@@ -1,4 +1,4 @@
-// Specs that somebody told before the pod was made.
+// Specs that were announced before the pod was created.
 #include "manager/demand/announced_pods.h"
 
 #include <string>

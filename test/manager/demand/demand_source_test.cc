@@ -157,7 +157,7 @@ TEST(CgroupEstimateTest, FindsTheNameInKubeletsLabelWhenTheRuntimeLeavesItOut) {
   EXPECT_EQ(Find(Pod(), container).container, "labelled");
 }
 
-TEST(CgroupEstimateTest, RefusesAContainerOfNoPod) {
+TEST(CgroupEstimateTest, RejectsAContainerOfNoPod) {
   RuntimePod pod = Pod();
   pod.uid = {};
   const CgroupEstimate source;

@@ -1,4 +1,4 @@
-// Specs without their transports: how they are read, kept and preferred.
+// Specs, separate from their transports: how they are read, kept and preferred.
 #include "manager/demand/exact_source.h"
 
 #include <functional>
@@ -72,7 +72,7 @@ TEST(PodListTest, LeavesOutPodsThatCannotBeUsedAndSaysWhy) {
   EXPECT_THAT(MessageOf(list->unusable[3]), HasSubstr("default/odd (u0): container main"));
 }
 
-TEST(PodListTest, RefusesWhatIsNoPodList) {
+TEST(PodListTest, RejectsWhatIsNotAPodList) {
   for (const char* text : {"", "[]", "{}", "null", "{\"kind\": \"PodList\", \"items\": 3}",
                            "{\"kind\": \"Status\"}", "<html>", "{\"kind\": \"PodList\""}) {
     EXPECT_EQ(ParsePodList(text).status().code(), StatusCode::kInvalidArgument) << text;
@@ -80,7 +80,7 @@ TEST(PodListTest, RefusesWhatIsNoPodList) {
   EXPECT_TRUE(ParsePodList(R"({"kind": "PodList", "items": null})").ok());
 }
 
-TEST(PodListTest, RefusesNestingThatWouldFillTheStack) {
+TEST(PodListTest, RejectsNestingThatWouldFillTheStack) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   const Status status =
       ParsePodList(R"({"kind": "PodList", "items": [{"metadata": {"annotations": {"a": )" + deep +
@@ -90,7 +90,7 @@ TEST(PodListTest, RefusesNestingThatWouldFillTheStack) {
   EXPECT_THAT(MessageOf(status), HasSubstr("nested more than 64 deep"));
 }
 
-TEST(PodListTest, RefusesMorePodsThanANodeHas) {
+TEST(PodListTest, RejectsMorePodsThanANodeHas) {
   std::string pods = "{}";
   for (int i = 0; i < 20'000; ++i) {
     pods += ",{}";
@@ -151,8 +151,8 @@ TEST(PodMessageTest, SkipsTheFieldsOfAPodThatItDoesNotRead) {
               HasSubstr("default/web (u1): container main: cannot read quantity"));
 }
 
-// Kubernetes takes any bytes for an annotation's value from who speaks protobuf.
-TEST(PodMessageTest, APodWhoseAnnotationIsNoTextIsRefusedButHasItsUid) {
+// Kubernetes accepts any bytes for an annotation's value from clients that send protobuf.
+TEST(PodMessageTest, APodWhoseAnnotationIsNotTextIsRejectedButHasItsUid) {
   const std::string bytes =
       "\x0a\x0f"
       "\x2a\x02u1"
@@ -161,7 +161,7 @@ TEST(PodMessageTest, APodWhoseAnnotationIsNoTextIsRefusedButHasItsUid) {
   EXPECT_EQ(UidOfPodMessage(bytes), "u1");
 }
 
-TEST(PodMessageTest, RefusesBytesThatAreNoPod) {
+TEST(PodMessageTest, RejectsBytesThatAreNoPod) {
   EXPECT_EQ(ParsePodMessage("\xff\xff").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ParsePodMessage("").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(UidOfPodMessage("\xff"), "");
@@ -181,7 +181,7 @@ TEST(SpecCacheTest, FindsAMirrorByWhatKubeletRuns) {
   EXPECT_EQ(cache.FindMirror("hash", "default", "static"), nullptr);
 }
 
-TEST(SpecCacheTest, NobodyStandsInTheWayOfAMirror) {
+TEST(SpecCacheTest, NoPodBlocksAMirror) {
   SpecCache cache;
   for (const char* name : {"before", "static", "after"}) {
     PodSpec claims = Spec(std::string("uid-") + name, name);
@@ -193,7 +193,7 @@ TEST(SpecCacheTest, NobodyStandsInTheWayOfAMirror) {
   EXPECT_EQ(cache.FindMirror("hash", "default", "static")->uid, "uid-static");
 }
 
-TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {
+TEST(SpecCacheTest, ForgetsWhatASyncDoesNotReportAgain) {
   SpecCache cache;
   cache.Replace({Spec("a"), Spec("b")});
   cache.BeginSync();
@@ -204,7 +204,7 @@ TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {
   EXPECT_NE(cache.Find("b"), nullptr);
 }
 
-TEST(SpecCacheTest, TellsWhichPodsAreGone) {
+TEST(SpecCacheTest, ReportsWhichPodsAreGone) {
   std::vector<std::string> gone;
   SpecCache cache([&](const std::string& uid) { gone.push_back(uid); });
   cache.Replace({Spec("a"), Spec("b"), Spec("c")});
@@ -223,7 +223,7 @@ TEST(SpecCacheTest, BelievesInABoundedNumberOfPods) {
   EXPECT_TRUE(cache.Put(Spec("0"))) << "a known one may change";
 }
 
-// Counts who was told that the looking has ended.
+// Counts the requests that were notified when the lookup ended.
 class SpecCacheLookupTest : public testing::Test {
  protected:
   void AfterLooking(const std::string& uid, std::chrono::hours limit = std::chrono::hours(1)) {
@@ -234,13 +234,13 @@ class SpecCacheLookupTest : public testing::Test {
   int told_ = 0;
 };
 
-TEST_F(SpecCacheLookupTest, TellsAtOnceWhenNobodyLooks) {
+TEST_F(SpecCacheLookupTest, ReportsAtOnceWhenNoLookupRuns) {
   cache_.SetSettled();
   AfterLooking("a");
   EXPECT_EQ(told_, 1);
 }
 
-TEST_F(SpecCacheLookupTest, TellsOnceWhenTheLookupEnds) {
+TEST_F(SpecCacheLookupTest, ReportsOnceWhenTheLookupEnds) {
   cache_.SetSettled();
   ASSERT_TRUE(cache_.BeginLookup("a"));
   EXPECT_FALSE(cache_.BeginLookup("a"));
@@ -263,14 +263,14 @@ TEST_F(SpecCacheLookupTest, LooksForEveryPodUntilItIsSettled) {
   EXPECT_EQ(told_, 2);
 }
 
-TEST_F(SpecCacheLookupTest, KeepsNobodyWhoseDeadlineHasPassed) {
+TEST_F(SpecCacheLookupTest, DropsRequestsWhoseDeadlineHasPassed) {
   AfterLooking("a", std::chrono::hours(-1));
   AfterLooking("a");
   cache_.SetSettled();
-  EXPECT_EQ(told_, 1) << "those who came before a settling that never comes would fill the memory";
+  EXPECT_EQ(told_, 1) << "requests before a lookup that never ends would fill the memory";
 }
 
-/// Knows what it was given, at once or when it is asked for, and looks as long as it shall.
+/// Knows the given specs, at once or when asked, and looks as long as configured.
 class FakeSpecSource final : public SpecSource {
  public:
   explicit FakeSpecSource(std::string name) : name_(std::move(name)) {}
@@ -311,7 +311,7 @@ class FakeSpecSource final : public SpecSource {
 
 class ExactSourceTest : public testing::Test {
  protected:
-  /// Asks, and runs the I/O loop for as long as it has something to do now.
+  /// Asks, and runs the I/O loop as long as it has work.
   std::string Find(const std::string& container = "main", const std::string& uid = "uid") {
     RuntimePod pod = pod_;
     pod.uid = uid;
@@ -367,7 +367,7 @@ TEST_F(ExactSourceTest, EstimatesWithinTheCallWhereNoSourceCanLook) {
   EXPECT_EQ(find(), "announced");
 }
 
-TEST_F(ExactSourceTest, AsksNobodyForWhatIsKnown) {
+TEST_F(ExactSourceTest, AsksNoSourceForWhatIsKnown) {
   pods_api_.known = Known(2);
   Find();
   source_.Prefetch(pod_);
@@ -392,7 +392,7 @@ TEST_F(ExactSourceTest, AnswersWhenTheBestSourceThatKnowsHasLooked) {
   EXPECT_EQ(Find(), "nothing yet");
   kubelet_.EndLooking(Known(3));
   Poll();
-  EXPECT_THAT(answered_, IsEmpty()) << "the Pods API may tell something better";
+  EXPECT_THAT(answered_, IsEmpty()) << "the Pods API may know something better";
   pods_api_.EndLooking();
   Poll();
   EXPECT_THAT(answered_, ElementsAre("main kubelet"));
@@ -406,7 +406,7 @@ TEST_F(ExactSourceTest, WaitsForNoOtherWhenTheBestSourceKnows) {
   EXPECT_THAT(answered_, ElementsAre("main pods-api"));
 }
 
-TEST_F(ExactSourceTest, EstimatesWhenNobodyKnowsInTime) {
+TEST_F(ExactSourceTest, EstimatesWhenNoSourceAnswersInTime) {
   BothLook();
   ExactSource hasty(io_, {&pods_api_, &kubelet_}, CgroupEstimate(), std::chrono::milliseconds(1));
   RuntimeContainer created;
@@ -414,12 +414,12 @@ TEST_F(ExactSourceTest, EstimatesWhenNobodyKnowsInTime) {
   std::string from;
   hasty.Find(pod_, created, DeadlineAfter(std::chrono::hours(1)),
              [&](const auto& demand) { from = demand->source; });
-  EXPECT_EQ(from, "") << "not on the thread that asks";
+  EXPECT_EQ(from, "") << "not on the caller's thread";
   io_.run();
   EXPECT_EQ(from, "estimate");
   pods_api_.EndLooking(Known(2));
   Poll();
-  EXPECT_EQ(from, "estimate") << "told once";
+  EXPECT_EQ(from, "estimate") << "reported once";
 }
 
 TEST_F(ExactSourceTest, AnswersAboutOnePodInTheOrderOfTheQuestions) {
@@ -439,7 +439,7 @@ TEST_F(ExactSourceTest, AnswersAboutOtherPodsMeanwhile) {
   EXPECT_EQ(Find("main", "uid-other"), "main pods-api");
 }
 
-TEST_F(ExactSourceTest, AnswersNobodyAfterItStopped) {
+TEST_F(ExactSourceTest, AnswersNothingAfterItStopped) {
   pods_api_.looks = true;
   EXPECT_EQ(Find(), "nothing yet");
   source_.Stop();

@@ -1,4 +1,4 @@
-// A manifest as the demands that an admission of its pod would start from.
+// A manifest becomes the demands with which an admission of its pod would begin.
 #include "manager/demand/new_pod.h"
 
 #include <gmock/gmock.h>
@@ -79,13 +79,13 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
   EXPECT_EQ(main.container, "main");
   EXPECT_THAT(*main.requests, ElementsAre(Pair("cpu", 1.5)));
   EXPECT_EQ(main.pod.qos_class, "Burstable");
-  EXPECT_EQ(main.priority_class, "") << "only the spec tells";
+  EXPECT_EQ(main.priority_class, "") << "only the spec has it";
   EXPECT_THAT(main.others, SizeIs(0));
   EXPECT_EQ(pod->admissions[0].type, ContainerType::kMain) << "as the estimate takes it";
   EXPECT_THAT(pod->unseen, ElementsAre("example.com/nic"));
 }
 
-TEST(NewPodTest, RefusesWhatIsNoPod) {
+TEST(NewPodTest, RejectsWhatIsNotAPod) {
   EXPECT_THAT(Problem("\xff\xff"), HasSubstr("its 2 bytes are not a serialized v1.Pod"));
   EXPECT_THAT(Problem(""), HasSubstr("it has no metadata.name; add it"));
   Pod pod = SamplePod();
@@ -101,7 +101,7 @@ TEST(NewPodTest, RefusesWhatIsNoPod) {
   EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("container third: "));
 }
 
-TEST(NewPodTest, RefusesPodsWhoseAnswerWouldFillTheMemory) {
+TEST(NewPodTest, RejectsPodsWhoseAnswerWouldFillTheMemory) {
   const auto add = [](Pod& pod, int count) {
     for (int i = 0; i < count; ++i) {
       pod.mutable_spec()->add_containers()->set_name("c" + std::to_string(i));

@@ -61,7 +61,7 @@ const QuantityCase kQuantities[] = {
 INSTANTIATE_TEST_SUITE_P(Texts, QuantityTest, testing::ValuesIn(kQuantities),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(QuantityErrorTest, RefusesWhatIsNoQuantity) {
+TEST(QuantityErrorTest, RejectsWhatIsNotAQuantity) {
   for (const char* text : {"", ".", "-", "m", "1 ", " 1", "1mm", "1K", "1ki", "1e", "e3", "1e3m",
                            "1.2.3", "0x10", "nan", "inf", "1,5", "1e1.5"}) {
     EXPECT_EQ(ParseQuantity(text).status().code(), StatusCode::kInvalidArgument) << text;
@@ -125,7 +125,7 @@ TEST(PodSpecTest, KnowsTheMirrorOfAStaticPodByBothAnnotations) {
   EXPECT_EQ(ReadManifest(manifest)->static_uid, "");
 }
 
-TEST(PodSpecTest, RefusesASpecThatCannotBe) {
+TEST(PodSpecTest, RejectsASpecThatCannotBe) {
   PodManifest nameless = Manifest();
   nameless.name.clear();
   PodManifest twins = Manifest();
@@ -239,7 +239,7 @@ TEST(RefineTest, TakesTheLimitsOfTheSpec) {
   EXPECT_THAT(*demand.limits, ElementsAre(Pair("cpu", 2)));
 }
 
-TEST(RefineTest, PlacesAnEphemeralContainerAlone) {
+TEST(RefineTest, PlacesAnEphemeralContainerSeparately) {
   PodManifest manifest = Manifest();
   manifest.ephemeral_containers = {{.name = "debug"}};
   const placement::ContainerDemand estimate{.container = "debug"};

@@ -23,13 +23,13 @@ LinuxResources Shares(uint64_t shares) {
   return {.cpu_shares = shares, .cpu_quota_us = 50000, .cpu_period_us = 100000};
 }
 
-TEST(ResizedDemandTest, CpusOfASpecThatIsOlderAreThoseOfTheShares) {
+TEST(ResizedDemandTest, AnOlderSpecYieldsToTheCpusOfTheShares) {
   EXPECT_EQ(After({{"cpu", 0.5}, {"nic", 2}}, Shares(1024)), (Requests{{"cpu", 1}, {"nic", 2}}));
   EXPECT_EQ(After({}, Shares(102)), (Requests{{"cpu", 0.1}}));
   EXPECT_EQ(After({{"cpu", 0.5}}, Shares(2)), Requests());
 }
 
-TEST(ResizedDemandTest, CpusThatSharesCannotTellAreThoseOfTheSpec) {
+TEST(ResizedDemandTest, TheSpecSaysCpusThatSharesCannotShow) {
   EXPECT_EQ(After({{"cpu", 0.002}}, Shares(2)), (Requests{{"cpu", 0.002}}));
   EXPECT_EQ(After({{"cpu", 300}}, Shares(262144)), (Requests{{"cpu", 300}}));
 }
@@ -60,7 +60,7 @@ TEST(ResizedDemandTest, ALimitForWhichKubeletWritesTheQuotaStays) {
             (Requests{{"cpu", 0.02}}));
 }
 
-TEST(ResizedDemandTest, ValuesOfSomebodyElseTellNoRequest) {
+TEST(ResizedDemandTest, ValuesThatAnotherProcessSetAreNoRequest) {
   EXPECT_EQ(After({{"cpu", 0.5}}, {.cpu_shares = 1024}), (Requests{{"cpu", 0.5}}));
 }
 

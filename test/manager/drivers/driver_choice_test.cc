@@ -80,7 +80,7 @@ TEST(DriverChoiceTest, APodsDriverIsForMainContainersThatRequestCpus) {
   EXPECT_THAT(Choose(init), Optional(Field(&DriverChoice::name, "fast")));
 }
 
-TEST(DriverChoiceTest, RefusesWhatCannotBe) {
+TEST(DriverChoiceTest, RejectsWhatCannotBe) {
   const auto why = [](const StringMap& annotations, double cpus) {
     return MessageOf(ChooseDriver(Demand(annotations), cpus, kOptions).status());
   };
@@ -90,7 +90,7 @@ TEST(DriverChoiceTest, RefusesWhatCannotBe) {
               HasSubstr("the container requests no CPU"));
 }
 
-TEST(DriverChoiceTest, TakesASpecOf16KiBAndRefusesALongerOne) {
+TEST(DriverChoiceTest, TakesASpecOf16KiBAndRejectsALongerOne) {
   StringMap annotations = {{"cci.qrm.io/driver", "fast"},
                            {"cci.qrm.io/spec", std::string(16 << 10, 'a')}};
   EXPECT_EQ(Choose(Demand(Bounded(annotations)))->spec, annotations["cci.qrm.io/spec"]);

@@ -25,22 +25,22 @@ class DriverGrantTest : public testing::Test {
   const DriverOffer offer_{.available = CpuSet::Range(2, 7), .shared = CpuSet::Range(2, 7)};
 };
 
-TEST_F(DriverGrantTest, TakesWhatWasOffered) {
+TEST_F(DriverGrantTest, AcceptsOfferedCpus) {
   EXPECT_TRUE(IsOk(Check({.parts = {{.cpus = {2, 5}}}})));
 }
 
-TEST_F(DriverGrantTest, RefusesWhatWasNot) {
+TEST_F(DriverGrantTest, RejectsOtherCpus) {
   EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {1, 2}}}})), HasSubstr("1 were not offered"));
   EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2}, .idle = {0}}}})),
               HasSubstr("0 were not offered"));
 }
 
-TEST_F(DriverGrantTest, RefusesMoreThanIsRequestedIdleOnesIncluded) {
+TEST_F(DriverGrantTest, RejectsMoreThanIsRequestedIdleOnesIncluded) {
   EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2, 3}, .idle = {4}}}})),
               HasSubstr("it gave 3 CPUs (2-4), but the container requests 2"));
 }
 
-TEST_F(DriverGrantTest, RefusesTextsThatARuntimeFailsOn) {
+TEST_F(DriverGrantTest, RejectsTextsThatARuntimeFailsOn) {
   const auto why = [this](const StringMap& envs) {
     return MessageOf(Check({.parts = {{.cpus = {2}}}, .envs = envs}));
   };
@@ -83,13 +83,13 @@ TEST_F(DriverGrantTest, NamedSharedCpusAreInThePool) {
               HasSubstr("of which 1 are not in the default pool, which is 2-7"));
 }
 
-TEST_F(DriverGrantTest, NothingIsSharedWithoutAPluginThatTellsHowThePoolChanges) {
+TEST_F(DriverGrantTest, NothingIsSharedWithoutAPluginThatReportsChangesOfThePool) {
   const ComputeGrant grant{.parts = {{.cpus = {2}}, {.shared = true}}};
   EXPECT_THAT(MessageOf(CheckGrant(grant, {.offer = offer_, .cpus = 2, .machine = machine_})),
               HasSubstr("but no cpu plugin has such a pool"));
 }
 
-TEST_F(DriverGrantTest, MemoryNodesHaveARecordOfTheirOwn) {
+TEST_F(DriverGrantTest, MemoryNodesHaveASeparateRecord) {
   const AllocationByResource records =
       RecordsOf("cci.qrm.io/fast", {.parts = {{.cpus = {2}}}, .mems = {1}}, machine_);
   EXPECT_EQ(records.at("cci.qrm.io/fast.mems")->value, "1");

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const ContainerKey kKey{"uid-web", "main"};
 
-// Eight CPUs on two nodes; 0 is reserved, 1 in a pool of its own.
+// Eight CPUs on two nodes; 0 is reserved, 1 in a separate pool.
 class DriverOfferTest : public testing::Test {
  protected:
   DriverOfferTest() {
@@ -47,12 +47,12 @@ TEST_F(DriverOfferTest, IsWhatTheDefaultPoolCouldGiveAway) {
   EXPECT_EQ(ToString(offer.reserved), "0");
 }
 
-TEST_F(DriverOfferTest, LeavesOutWhatIsReservedInAPoolThatMayUseIt) {
+TEST_F(DriverOfferTest, LeavesOutReservedCpusInAPoolThatMayUseThem) {
   account_.pools[1].cpus = CpuSet::Range(0, 7);
   EXPECT_EQ(ToString(Offer(NodeState()).available), "1-7");
 }
 
-TEST_F(DriverOfferTest, LeavesOutWhatOthersOwnByTheRecords) {
+TEST_F(DriverOfferTest, LeavesOutExclusiveCpusOnRecord) {
   EXPECT_EQ(ToString(Offer(With("db", "main", ContainerType::kMain, "2-3")).available), "4-7");
 }
 
@@ -61,7 +61,7 @@ TEST_F(DriverOfferTest, LendsWhatInitContainersOfThePodHold) {
   EXPECT_EQ(ToString(Offer(With("web", "init", ContainerType::kInit, "2-3")).available), "2-7");
 }
 
-TEST_F(DriverOfferTest, IsWhatNobodyOwnsWithoutACpuPlugin) {
+TEST_F(DriverOfferTest, IsAllFreeCpusWithoutACpuPlugin) {
   const NodeState state = With("db", "main", ContainerType::kMain, "2-3");
   const DriverOffer offer = MakeOffer(kKey, ContainerType::kMain, machine_, state, nullptr);
   EXPECT_EQ(ToString(offer.available), "0-1,4-7");

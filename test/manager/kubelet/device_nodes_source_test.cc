@@ -1,4 +1,4 @@
-// Where kubelet says that a pod's devices are, over a real socket.
+// Kubelet's NUMA nodes of a pod's devices, over a real socket.
 #include "manager/kubelet/device_nodes_source.h"
 
 #include <functional>
@@ -88,7 +88,7 @@ class DeviceNodesSourceTest : public testing::Test {
     return order_;
   }
 
-  /// The answer to the question about `demand`, which is asked here.
+  /// Asks about `demand`, and returns the answer.
   placement::ContainerDemand AnswerTo(const placement::ContainerDemand& demand) {
     inner_.demands.insert_or_assign(demand.container, demand);
     Ask(demand.container);
@@ -108,7 +108,7 @@ class DeviceNodesSourceTest : public testing::Test {
   std::map<std::string, StatusOr<placement::ContainerDemand>> answers_ QRM_GUARDED_BY(mutex_);
 };
 
-TEST_F(DeviceNodesSourceTest, TellsEachContainerWhereThePodsDevicesAre) {
+TEST_F(DeviceNodesSourceTest, ReportsEachContainerWhereThePodsDevicesAre) {
   kubelet_.AddDevice({"other", "engine", "main"}, {"nvidia.com/gpu", "gpu-3", {3}});
   kubelet_.AddDevice({"ml", "engine", "main"}, {"nvidia.com/gpu", "gpu-0", {1}});
   kubelet_.AddDevice({"ml", "engine", "main"}, {"nvidia.com/gpu", "gpu-1", {2}});
@@ -176,7 +176,7 @@ TEST_F(DeviceNodesSourceTest, AnswersAboutOnePodComeInTheOrderOfTheQuestions) {
   EXPECT_THAT(Order(), ElementsAre("gpu", "plain", "gpu"));
 }
 
-TEST_F(DeviceNodesSourceTest, FailuresOfTheSpecsAreToldAsTheyAre) {
+TEST_F(DeviceNodesSourceTest, FailuresOfTheSpecsAreReportedAsTheyAre) {
   Start();
   inner_.demands.insert_or_assign("main", Status(StatusCode::kInvalidArgument, "no such pod"));
   Ask("main");
@@ -184,7 +184,7 @@ TEST_F(DeviceNodesSourceTest, FailuresOfTheSpecsAreToldAsTheyAre) {
   EXPECT_EQ(MessageOf(answers_.at("main").status()), "no such pod");
 }
 
-TEST_F(DeviceNodesSourceTest, NobodyIsAnsweredOnceItHasStopped) {
+TEST_F(DeviceNodesSourceTest, NoRequestIsAnsweredOnceItHasStopped) {
   Start();
   kubelet_.Hang();
   inner_.demands.insert_or_assign("gpu", Demand("gpu", "nvidia.com/gpu"));

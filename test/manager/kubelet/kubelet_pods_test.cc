@@ -1,4 +1,4 @@
-// Kubelet's list over real TLS, with a certificate of its own.
+// Kubelet's list over real TLS, with a self-signed certificate.
 #include "manager/kubelet/kubelet_pods.h"
 
 #include <fstream>
@@ -58,7 +58,7 @@ class KubeletPodsTest : public testing::Test {
 TEST_F(KubeletPodsTest, FindsAPodThatItIsAskedFor) {
   KubeletPods pods(Options());
   EXPECT_EQ(pods.Find("uid"), nullptr);
-  EXPECT_EQ(kubelet_.answered(), 0) << "nobody has asked yet";
+  EXPECT_EQ(kubelet_.answered(), 0) << "no request yet";
   const PodSpecPtr spec = Ask(pods, "uid");
   ASSERT_NE(spec, nullptr);
   EXPECT_EQ(spec->name, "web");
@@ -102,7 +102,7 @@ TEST_F(KubeletPodsTest, BelievesTheCertificateThatIsGivenAndNoOther) {
   EXPECT_EQ(kubelet_.answered(), answered) << "the token stays with us";
 }
 
-TEST_F(KubeletPodsTest, BelievesNobodyWhenTheGivenCertificateIsNone) {
+TEST_F(KubeletPodsTest, TrustsNoServerWhenTheGivenCertificateIsInvalid) {
   KubeletPodsOptions options = Options();
   options.pin.given_file = dir_ / "token";
   KubeletPods pods(options);
@@ -135,7 +135,7 @@ TEST_F(KubeletPodsTest, AsksWithATokenThatMayReadPodsOnly) {
   KubeletPods pods(options);
   EXPECT_NE(Ask(pods, "uid"), nullptr);
   Ask(pods, "other");
-  EXPECT_EQ(kubelet_.answered(), 3) << "one of them to learn what the token may";
+  EXPECT_EQ(kubelet_.answered(), 3) << "one of them checks the token's permissions";
 }
 
 TEST_F(KubeletPodsTest, DoesNotAskWithATokenThatMayAnything) {
@@ -147,7 +147,7 @@ TEST_F(KubeletPodsTest, DoesNotAskWithATokenThatMayAnything) {
   EXPECT_FALSE(pods.reachable());
 }
 
-TEST_F(KubeletPodsTest, AsksAKubeletThatRunsCommandsForNobody) {
+TEST_F(KubeletPodsTest, AsksAKubeletThatRunsNoCommandsForUsers) {
   KubeletPodsOptions options = Options();
   options.token_power = TokenPower::kNodesPods;
   kubelet_.DisableDebugging();
@@ -173,7 +173,7 @@ TEST_F(KubeletPodsTest, AsksNotMoreOftenThanItIsAllowedTo) {
   EXPECT_EQ(kubelet_.answered(), 1);
 }
 
-TEST_F(KubeletPodsTest, LetsNobodyWaitForAKubeletThatFailed) {
+TEST_F(KubeletPodsTest, LetsNoRequestWaitForAKubeletThatFailed) {
   KubeletPodsOptions options = Options();
   options.least_interval = hours(1);
   options.most_interval = hours(1);
@@ -206,7 +206,7 @@ TEST_F(KubeletPodsTest, GivesUpWaitingForASlowKubeletAndKnowsMoreLater) {
   EXPECT_TRUE(Await([&] { return pods.Find("uid") != nullptr; }));
 }
 
-TEST_F(KubeletPodsTest, AsksNobodyWithoutTheTokenThatItIsToHave) {
+TEST_F(KubeletPodsTest, SendsNothingWithoutItsToken) {
   KubeletPodsOptions options = Options();
   options.token_file = dir_ / "missing";
   KubeletPods pods(options);

@@ -42,7 +42,7 @@ TEST_F(KubeletPolicyTest, NodeWithoutKubeletIsOurs) {
   EXPECT_THAT(KubeletPolicy("").Conflicts(), IsEmpty());
 }
 
-TEST_F(KubeletPolicyTest, PolicyNoneIsNoConflict) {
+TEST_F(KubeletPolicyTest, PolicyNoneIsNotAConflict) {
   Write("cpu_manager_state", R"({"policyName":"none","defaultCpuSet":"","checksum":1353318690})");
   Write("memory_manager_state", R"({"policyName":"None","machineState":{},"checksum":4})");
   EXPECT_THAT(policy_.Conflicts(), IsEmpty());
@@ -68,7 +68,7 @@ TEST_F(KubeletPolicyTest, FollowsTheRemedy) {
   EXPECT_THAT(policy_.Conflicts(), IsEmpty());
 }
 
-TEST_F(KubeletPolicyTest, WhatIsNoStateIsNoConflict) {
+TEST_F(KubeletPolicyTest, WhatIsNotAStateIsNotAConflict) {
   for (const char* text : {"", "{", "[]", "3", R"({"policyName":3})", R"({"policyName":"static)"}) {
     Write("cpu_manager_state", text);
     EXPECT_THAT(policy_.Conflicts(), IsEmpty()) << text;
@@ -88,12 +88,12 @@ TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
   EXPECT_THAT(watch.conflicts(), ElementsAre(HasSubstr("cpuManagerPolicy: none")));
   std::filesystem::remove(dir_ / "cpu_manager_state");
   EXPECT_EQ(watch.Look(), News::kFree);
-  EXPECT_EQ(watch.Look(), News::kNone) << "told once, when it changed";
+  EXPECT_EQ(watch.Look(), News::kNone) << "reported once, when it changed";
   EXPECT_FALSE(watch.stands_aside());
   EXPECT_THAT(watch.conflicts(), IsEmpty());
 }
 
-/// A file that is gone from its directory and still seen, as through a mount of it alone.
+/// A file that is removed from its directory but still visible, as through a mount of the file.
 class ReplacedFile {
  public:
   ReplacedFile(const std::string& seen_as, const std::string& text)
@@ -107,7 +107,7 @@ class ReplacedFile {
   const FileDescriptor file_;
 };
 
-TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsTold) {
+TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsReported) {
   const ReplacedFile file(dir_ / "cpu_manager_state", R"({"policyName":"none"})");
   Write("memory_manager_state", R"({"policyName":"None"})");
   KubeletWatch watch(dir_.path());
@@ -116,7 +116,7 @@ TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsTold) {
   EXPECT_EQ(watch.Look(), KubeletWatch::News::kNone);
 }
 
-TEST_F(KubeletPolicyTest, FilesThatAPinningKubeletReplacesAreToldRarely) {
+TEST_F(KubeletPolicyTest, FilesThatAPinningKubeletReplacesAreReportedRarely) {
   const ReplacedFile file(dir_ / "cpu_manager_state", R"({"policyName":"static"})");
   KubeletWatch watch(dir_.path());
   int told = 0;

@@ -1,4 +1,5 @@
-// The Pods API over a real socket: with a kubelet that is there, absent, late, restarting, lying.
+// The Pods API over a real socket: with a kubelet that runs, is absent, late or restarting, or
+// lies.
 #include "manager/kubelet/pods_api_client.h"
 
 #include <future>
@@ -88,7 +89,7 @@ class PodsApiTest : public testing::Test {
                          .most_backoff = std::chrono::milliseconds(50)}};
 };
 
-TEST_F(PodsApiTest, KnowsWhatTheInitialSyncTells) {
+TEST_F(PodsApiTest, KnowsWhatTheInitialSyncReports) {
   StartWith("web", "1500m");
   ASSERT_TRUE(AwaitSync());
   const placement::ContainerDemand demand = DemandOf("web");
@@ -108,7 +109,7 @@ TEST_F(PodsApiTest, FollowsChanges) {
   EXPECT_TRUE(AwaitCpus("web", 0));
 }
 
-TEST_F(PodsApiTest, AsksForAPodThatTheWatchHasNotToldOf) {
+TEST_F(PodsApiTest, AsksForAPodThatTheWatchHasNotReported) {
   StartKubelet();
   ASSERT_TRUE(AwaitSync());
   kubelet_->Put("uid-web", PodMessage("uid-web", "web", "4"));
@@ -121,7 +122,7 @@ TEST_F(PodsApiTest, EstimatesAtOnceWhereThereIsNoKubelet) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(DemandOf("web").source, "estimate");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
-      << "nobody waits for a kubelet that is away";
+      << "no admission waits for a kubelet that is not running";
 }
 
 TEST_F(PodsApiTest, EstimatesWhenKubeletDoesNotKnowThePod) {
@@ -166,7 +167,7 @@ TEST_F(PodsApiTest, WatchesAgainWhenItIsCutOffForSlowness) {
   EXPECT_TRUE(Await([this] { return kubelet_->watches() > 1 && client_.synced(); }));
 }
 
-TEST_F(PodsApiTest, LeavesOutWhatIsNoPodAndUnknownEvents) {
+TEST_F(PodsApiTest, LeavesOutWhatIsNotAPodAndUnknownEvents) {
   StartKubelet();
   ASSERT_TRUE(AwaitSync());
   kubelet_->Send(kAdded, "\xff\xff no pod");
@@ -197,7 +198,7 @@ TEST_F(PodsApiTest, DoesNotBelieveASpecOfAnotherPod) {
   EXPECT_EQ(DemandOf("web").source, "estimate");
   kubelet_->Put("uid-new", PodMessage("uid-other", "new", "64"));
   EXPECT_EQ(DemandOf("new").source, "estimate");
-  EXPECT_EQ(client_.Find("uid-other"), nullptr) << "asked for one pod, it told of another";
+  EXPECT_EQ(client_.Find("uid-other"), nullptr) << "asked for one pod, it reported another";
 }
 
 TEST_F(PodsApiTest, JoinsAStaticPodWithItsMirror) {

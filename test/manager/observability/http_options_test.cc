@@ -8,7 +8,7 @@
 namespace qrm::manager::http_options_test {
 namespace {
 
-TEST(HttpOptionsTest, TwoServersOfOnePortAreRefused) {
+TEST(HttpOptionsTest, TwoServersOfOnePortAreRejected) {
   for (const char* metrics : {":9754", "0.0.0.0:9754", "[::]:9754", "127.0.0.1:9754"}) {
     EXPECT_THAT(
         MessageOf(CheckHttp({.metrics_address = metrics})),
@@ -38,7 +38,7 @@ TEST(HttpOptionsTest, ThePageIsShownToOtherMachinesByTokenOnly) {
   EXPECT_THAT(MessageOf(CheckHttp(options)), testing::HasSubstr("such as 127.0.0.1:9755"));
   options.certificate_file = "/tls.crt";
   options.key_file = "/tls.key";
-  EXPECT_FALSE(CheckHttp(options).ok()) << "TLS keeps nobody off";
+  EXPECT_FALSE(CheckHttp(options).ok()) << "TLS alone authenticates no client";
   options.review_url = "https://10.96.0.1:443";
   EXPECT_TRUE(test::IsOk(CheckHttp(options)));
   for (const char* loopback : {"127.0.0.1:9755", "[::1]:9755", ""}) {

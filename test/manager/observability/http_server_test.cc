@@ -80,7 +80,7 @@ TEST_F(HttpServerTest, NothingListensWithoutAnAddress) {
   EXPECT_EQ(server_.probe_port(), 0);
 }
 
-TEST_F(HttpServerTest, AddressesOfAnotherFormAreRefused) {
+TEST_F(HttpServerTest, AddressesOfAnotherFormAreRejected) {
   EXPECT_EQ(server_.Start({.metrics_address = "localhost"}).code(), StatusCode::kInvalidArgument);
 }
 
@@ -121,7 +121,7 @@ TEST_F(HttpServerTest, AnIpv6AddressIsServed) {
   EXPECT_EQ(code, 200);
 }
 
-TEST_F(HttpServerTest, MetricsTellHowPoolsAndNumaNodesStand) {
+TEST_F(HttpServerTest, MetricsShowPoolsAndNumaNodes) {
   NodeStatus status;
   status.pools = {{.resource = "cpu", .pool = "fixed", .cpus = {4, 5}},
                   {.resource = "cpu",
@@ -156,7 +156,7 @@ TEST_F(HttpServerTest, MetricsTellHowPoolsAndNumaNodesStand) {
 
 TEST_F(HttpServerTest, HealthIsOkWhileTheLoopsTurn) {
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away"};
+  status.not_ready_reasons = {"the runtime is not running"};
   node_.SetStatus(status);
   Start();
   EXPECT_EQ(Get("/healthz").code, 200);
@@ -177,14 +177,14 @@ TEST_F(HttpServerTest, ProbesAndMetricsAreNotServedOnEachOthersPort) {
   EXPECT_EQ(Exchange(server_.probe_port(), "GET /metrics").code, 404);
 }
 
-TEST_F(HttpServerTest, ReadyTellsItsReasonsUntilThereAreNone) {
+TEST_F(HttpServerTest, ReadyReportsItsReasonsUntilThereAreNone) {
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away", "plugin cpu is away"};
+  status.not_ready_reasons = {"the runtime is not running", "plugin cpu is not running"};
   node_.SetStatus(status);
   Start();
   Answer answer = Get("/readyz");
   EXPECT_EQ(answer.code, 503);
-  EXPECT_EQ(answer.body, "the runtime is away\nplugin cpu is away\n");
+  EXPECT_EQ(answer.body, "the runtime is not running\nplugin cpu is not running\n");
   node_.SetStatus({});
   answer = Get("/readyz");
   EXPECT_EQ(answer.code, 200);
@@ -201,7 +201,7 @@ TEST_F(HttpServerTest, ReadyzOfADegradedNodeIsReadyAndSaysWhatIsWorse) {
   EXPECT_EQ(answer.body, "ok\ndegraded: containers are pinned late\n");
 }
 
-TEST_F(HttpServerTest, MetricsTellTheRuntimeMode) {
+TEST_F(HttpServerTest, MetricsShowTheRuntimeMode) {
   NodeStatus status;
   status.runtime.mode = RuntimeMode::kObserver;
   status.reconcile.drift_repairs = 3;
@@ -215,7 +215,7 @@ TEST_F(HttpServerTest, MetricsTellTheRuntimeMode) {
   EXPECT_THAT(text, HasSubstr("qrm_deferred_updates 2"));
 }
 
-TEST_F(HttpServerTest, MetricsCountOwnCpusThatAreOffline) {
+TEST_F(HttpServerTest, MetricsCountExclusiveCpusThatAreOffline) {
   const test::TempDir dir;
   test::WriteSysfsMachine(dir.path(), {.cpus = 4});
   const auto machine =
@@ -315,7 +315,7 @@ TEST_F(HttpServerTest, OtherMethodsAreNotAllowed) {
   EXPECT_EQ(Exchange(server_.metrics_port(), "DELETE /metrics").code, 405);
 }
 
-TEST_F(HttpServerTest, GarbageAndSilenceKeepNobodyElseWaiting) {
+TEST_F(HttpServerTest, GarbageAndSilenceKeepNoOtherClientWaiting) {
   Start();
   constexpr std::size_t kSilent = 200;
   std::vector<tcp::iostream> silent;
@@ -328,7 +328,7 @@ TEST_F(HttpServerTest, GarbageAndSilenceKeepNobodyElseWaiting) {
   EXPECT_EQ(Get("/healthz").code, 200);
 }
 
-TEST_F(HttpServerTest, TheSilentOnesAreClosedForThoseThatCome) {
+TEST_F(HttpServerTest, SilentConnectionsAreClosedForNewOnes) {
   Start();
   tcp::iostream silent("127.0.0.1", std::to_string(server_.probe_port()));
   std::vector<tcp::iostream> others;

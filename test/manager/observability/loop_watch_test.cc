@@ -28,7 +28,7 @@ class LoopWatchTest : public testing::Test {
                     {"I/O loop", [](const auto& job) { job(); }}}};
 };
 
-TEST_F(LoopWatchTest, ALoopThatStandsForTheLimitIsNamed) {
+TEST_F(LoopWatchTest, ALoopThatHangsForTheLimitIsNamed) {
   watch_.Look(now_);
   EXPECT_THAT(watch_.Look(now_ + LoopWatch::kLimit - std::chrono::milliseconds(1)), IsEmpty());
   EXPECT_THAT(watch_.Look(now_ + LoopWatch::kLimit),
@@ -49,7 +49,7 @@ TEST_F(LoopWatchTest, ALoopThatIsNotAskedIsNotBlamed) {
   EXPECT_THAT(watch_.Look(now_ + 2 * LoopWatch::kLimit), IsEmpty());
 }
 
-TEST_F(LoopWatchTest, AStandingLoopGetsOneJobHoweverOftenItIsLookedAt) {
+TEST_F(LoopWatchTest, AHangingLoopGetsOneJobHoweverOftenItIsLookedAt) {
   for (int i = 0; i < 5; ++i) {
     watch_.Look(now_ + i * LoopWatch::kLimit);
   }

@@ -1,4 +1,4 @@
-// Metrics and the page over TLS, told to those whom an API server knows.
+// Metrics and the page over TLS, for clients that an API server knows.
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -98,7 +98,7 @@ class MetricsGuardTest : public testing::Test {
     options.review_ca_file = dir_ / "tls.crt";
     return options;
   }
-  /// What one reads who believes the certificate in the file `trusted`.
+  /// What a client reads that trusts the certificate in the file `trusted`.
   StatusOr<std::string> Read(const std::string& token, const std::string& trusted = "tls.crt") {
     return ReadAt(std::to_string(server_.metrics_port()) + "/metrics", token, trusted);
   }
@@ -133,12 +133,12 @@ class MetricsGuardTest : public testing::Test {
                     .node_name = "node-7"}};
 };
 
-TEST_F(MetricsGuardTest, MetricsAreToldOverTls) {
+TEST_F(MetricsGuardTest, MetricsAreServedOverTls) {
   ASSERT_TRUE(server_.Start(OverTls()).ok());
   EXPECT_THAT(Read("").value_or(""), HasSubstr("qrm_ready"));
 }
 
-TEST_F(MetricsGuardTest, WhoSpeaksPlainTextLearnsNothing) {
+TEST_F(MetricsGuardTest, PlainTextClientsLearnNothing) {
   const uint64_t rejected = RejectedSoFar(Rejected::kTlsHandshake);
   ASSERT_TRUE(server_.Start(OverTls()).ok());
   boost::asio::io_context io;
@@ -166,7 +166,7 @@ TEST_F(MetricsGuardTest, ARenewedCertificateIsServed) {
   EXPECT_FALSE(Read("", "old.crt").ok());
 }
 
-TEST_F(MetricsGuardTest, WithoutACertificateNobodyIsServedUntilThereIsOne) {
+TEST_F(MetricsGuardTest, WithoutACertificateNoClientIsServedUntilThereIsOne) {
   std::filesystem::rename(dir_ / "tls.key", dir_ / "away");
   ASSERT_TRUE(server_.Start(OverTls()).ok());
   EXPECT_FALSE(Read("").ok());
@@ -174,7 +174,7 @@ TEST_F(MetricsGuardTest, WithoutACertificateNobodyIsServedUntilThereIsOne) {
   EXPECT_TRUE(Read("").ok());
 }
 
-TEST_F(MetricsGuardTest, OnlyBearersWhomTheApiServerAllowsAreTold) {
+TEST_F(MetricsGuardTest, OnlyBearersThatTheApiServerAllowsAreServed) {
   const uint64_t rejected = RejectedSoFar(Rejected::kHttpToken);
   ASSERT_TRUE(server_.Start(Reviewed()).ok());
   EXPECT_THAT(Read("prometheus").value_or(""), HasSubstr("qrm_ready"));
@@ -184,7 +184,7 @@ TEST_F(MetricsGuardTest, OnlyBearersWhomTheApiServerAllowsAreTold) {
   EXPECT_EQ(RejectedSoFar(Rejected::kHttpToken), rejected + 3);
 }
 
-TEST_F(MetricsGuardTest, ThePageTellsOfTheNodeToBearersWhoMayGetItsDocument) {
+TEST_F(MetricsGuardTest, ThePageShowsTheNodeToBearersThatMayGetItsDocument) {
   HttpOptions options = Reviewed();
   options.page_address = "127.0.0.1:0";
   ASSERT_TRUE(test::IsOk(page_.Start(options)));
@@ -203,7 +203,7 @@ TEST_F(MetricsGuardTest, TheApiServerIsAskedOnceForAToken) {
   EXPECT_EQ(api_.asked(), 2 + 1);
 }
 
-TEST_F(MetricsGuardTest, NobodyIsToldWhileTheApiServerDoesNotTell) {
+TEST_F(MetricsGuardTest, NoBearerIsServedWhileTheApiServerDoesNotAnswer) {
   api_.SetAway();
   ASSERT_TRUE(server_.Start(Reviewed()).ok());
   EXPECT_EQ(Read("prometheus").status().code(), StatusCode::kUnavailable);

@@ -1,4 +1,4 @@
-// What the live page is told of the node, also when names are hostile and many.
+// The live page's document about the node, also when names are hostile and many.
 #include "manager/page/page_document.h"
 
 #include <string>
@@ -43,7 +43,7 @@ class PageDocumentTest : public testing::Test {
   ContainerRemarks remarks_;
 };
 
-TEST_F(PageDocumentTest, AContainerIsToldWithItsCpusAndWhatItLacks) {
+TEST_F(PageDocumentTest, AContainerIsShownWithItsCpusAndMissingResources) {
   remarks_.runs_without = {"nic"};
   Admit(test::SamplePod("web"), {{"cpu", test::OwnCpus("0-1")}});
   const json container = Document()["containers"][0];
@@ -53,7 +53,7 @@ TEST_F(PageDocumentTest, AContainerIsToldWithItsCpusAndWhatItLacks) {
   EXPECT_EQ(container["without"], json({"nic"}));
 }
 
-TEST_F(PageDocumentTest, EachCpuOfTheMachineStandsInOneCore) {
+TEST_F(PageDocumentTest, EachCpuOfTheMachineIsInOneCore) {
   int cpus = 0;
   const json document = Document();
   for (const json& node : document["nodes"]) {
@@ -66,7 +66,7 @@ TEST_F(PageDocumentTest, EachCpuOfTheMachineStandsInOneCore) {
   EXPECT_EQ(cpus, machine_.cpu_set().Count());
 }
 
-TEST_F(PageDocumentTest, APluginIsLiveSuspectOrAwayWithItsSentence) {
+TEST_F(PageDocumentTest, APluginIsLiveSuspectOrNotRunningWithItsSentence) {
   plugins_ = {{.resource = "nic", .problem = "its socket is gone; start it"},
               {.resource = "cpu", .live = true},
               {.resource = "memory", .live = true, .problem = "hint names node 9"}};
@@ -77,7 +77,7 @@ TEST_F(PageDocumentTest, APluginIsLiveSuspectOrAwayWithItsSentence) {
   EXPECT_EQ(plugins[2]["problem"], "its socket is gone; start it");
 }
 
-TEST_F(PageDocumentTest, APoolThatWasResizedNamesWhatIsConfigured) {
+TEST_F(PageDocumentTest, APoolThatWasResizedShowsTheConfiguredSize) {
   status_.pools = {{.resource = "cpu", .pool = "online", .configured = {0, 1}, .cpus = {0}},
                    {.resource = "cpu", .pool = "offline", .configured = {2}, .cpus = {2}}};
   const json pools = Document()["pools"];

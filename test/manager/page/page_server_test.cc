@@ -1,4 +1,4 @@
-// The live page over real HTTP: what is served, to whom, and how little of it again.
+// The live page over real HTTP: its content, its clients, and how little is sent again.
 #include "manager/page/page_server.h"
 
 #include <iterator>
@@ -85,7 +85,7 @@ TEST_F(PageServerTest, ThePageAndAllItAsksForAreServed) {
   EXPECT_THAT(Get("/node.json").body, HasSubstr("\"node\":\"node-7\""));
 }
 
-TEST_F(PageServerTest, ThePageIsSmallAndAsksNobodyElse) {
+TEST_F(PageServerTest, ThePageIsSmallAndLoadsNothingElse) {
   std::size_t bytes = 0;
   for (const char* name : {"page.html", "page.css", "page.js"}) {
     const std::string_view file = FindPageFile(name);
@@ -112,7 +112,7 @@ TEST_F(PageServerTest, EveryAnswerForbidsWhatThePageDoesNotNeed) {
   }
 }
 
-TEST_F(PageServerTest, WhoHasTheDocumentGetsItNotAgain) {
+TEST_F(PageServerTest, AnUnchangedDocumentIsNotSentAgain) {
   Start();
   const Answer first = Get("/node.json");
   const Answer second = Get("/node.json", "If-None-Match: " + first.Header("ETag") + "\r\n");
@@ -121,7 +121,7 @@ TEST_F(PageServerTest, WhoHasTheDocumentGetsItNotAgain) {
   EXPECT_EQ(Get("/node.json", "If-None-Match: \"older\"\r\n").body, first.body);
 }
 
-TEST_F(PageServerTest, WhyIsToldOfContainersThatAreRemembered) {
+TEST_F(PageServerTest, ExplainsTheContainersOnRecord) {
   node_.decisions = {{.key = {"uid", "main"},
                       .pod_namespace = "shop",
                       .pod_name = "web",
@@ -135,7 +135,7 @@ TEST_F(PageServerTest, WhyIsToldOfContainersThatAreRemembered) {
   EXPECT_EQ(Get("/why/../../etc/passwd").code, 404);
 }
 
-TEST_F(PageServerTest, OtherNamesThanThisMachinesAreRefused) {
+TEST_F(PageServerTest, OtherNamesThanThisMachinesAreRejected) {
   Start();
   for (const char* host : {"localhost:80", "127.0.0.1:80", "[::1]:80", "[::1]", "10.0.0.1"}) {
     EXPECT_EQ(Get("/node.json", "", host).code, 200) << host;

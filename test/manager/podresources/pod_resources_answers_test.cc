@@ -354,7 +354,7 @@ TEST(PodResourcesAnswersTest, AllocatableMemoryIsByTypeAndNodeWithoutZeros) {
   EXPECT_EQ(answer.memory(1).topology().nodes(0).id(), 1);
 }
 
-TEST(PodResourcesAnswersTest, AllocatableTellsEachResourceWithCapacityByNode) {
+TEST(PodResourcesAnswersTest, AllocatableReportsEachResourceWithCapacityByNode) {
   const AllocatableByResource allocatable = {{"example.com/nic",
                                               {.is_node_resource = true,
                                                .allocatable = 90,

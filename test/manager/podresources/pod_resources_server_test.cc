@@ -1,4 +1,4 @@
-// The pod-resources socket, asked as its clients ask.
+// The pod-resources socket, with its clients' calls.
 #include "manager/podresources/pod_resources_server.h"
 
 #include <atomic>
@@ -109,7 +109,7 @@ TEST_F(PodResourcesServerTest, ListShowsTheLatestSnapshot) {
   EXPECT_THAT(list_.pod_resources(0).containers(0).cpu_ids(), ElementsAre(1, 2));
 }
 
-TEST_F(PodResourcesServerTest, TellsOnlyTheAnnotationsOfTheList) {
+TEST_F(PodResourcesServerTest, ReportsOnlyTheAnnotationsOfTheList) {
   checkpoint::PodMeta pod = SamplePod("web");
   pod.annotations = {{"katalyst.kubewharf.io/qos_level", "shared_cores"}, {"token", "secret"}};
   snapshots_.Apply(Admit(pod, "main", {}));
@@ -197,7 +197,7 @@ TEST_F(PodResourcesServerTest, CallsAskNoPluginWhileTheAnswersAreFresh) {
   EXPECT_EQ(plugins_.allocatable_calls(), calls);
 }
 
-TEST_F(PodResourcesServerTest, OneFailingPluginCostsItsOwnResourcesOnly) {
+TEST_F(PodResourcesServerTest, AFailingPluginCostsOnlyItsResources) {
   plugins_.infos.push_back({.resource = "nic", .live = true});
   plugins_.SetAllocatable({{"cpu", std::map<std::string, AllocatableResource>{{"cpu", {}}}},
                            {"nic", Errorf(StatusCode::kUnavailable, "away")}});
@@ -227,7 +227,7 @@ TEST_F(PodResourcesServerTest, AllocatableFailsWhileNoPluginHasEverAnswered) {
   EXPECT_EQ(metrics_.pod_resources.v1.errors_get_allocatable.Value(), 1);
 }
 
-/// A plugin in a process of its own that knows devices by name.
+/// A plugin in a separate process that knows devices by name.
 class PodResourcesPlacementTest : public PodResourcesServerTest {
  protected:
   PodResourcesPlacementTest() {
@@ -249,7 +249,7 @@ class PodResourcesPlacementTest : public PodResourcesServerTest {
   }
 };
 
-TEST_F(PodResourcesPlacementTest, WhatAPluginTellsByPlaceIsListedAndGot) {
+TEST_F(PodResourcesPlacementTest, ResourcesThatAPluginReportsByNodeAreListed) {
   Start();
   snapshots_.Apply(AdmitWithNic());
   EXPECT_THAT(ListedNic().topology_aware_quantity_list(), SizeIs(0));  // asked, not waited for
@@ -280,7 +280,7 @@ TEST_F(PodResourcesPlacementTest, PluginIsAskedOnceAboutAContainerUntilEitherCha
   EXPECT_THAT(plugins_.placement_calls(), SizeIs(3));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatFailsToTellIsCountedAndTheRecordIsListed) {
+TEST_F(PodResourcesPlacementTest, PluginThatFailsToReportIsCountedAndTheRecordIsListed) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
   Start();
   snapshots_.Apply(AdmitWithNic());
@@ -291,7 +291,7 @@ TEST_F(PodResourcesPlacementTest, PluginThatFailsToTellIsCountedAndTheRecordIsLi
                                                "containers' allocations: away"));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatWasAwayIsAskedAgainAfterAWhileAndForgiven) {
+TEST_F(PodResourcesPlacementTest, PluginThatWasNotRunningIsAskedAgainAfterAWhileAndForgiven) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kDeadlineExceeded, "too slow"));
   Start({.plugin_retry = std::chrono::milliseconds(0)});
   snapshots_.Apply(AdmitWithNic());
@@ -302,7 +302,7 @@ TEST_F(PodResourcesPlacementTest, PluginThatWasAwayIsAskedAgainAfterAWhileAndFor
   EXPECT_THAT(server_->Problems(), SizeIs(0));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatIsAwayIsNotAskedAboutEveryContainer) {
+TEST_F(PodResourcesPlacementTest, PluginThatIsNotRunningIsNotAskedAboutEveryContainer) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
   Start();
   for (int i = 0; i < 20; ++i) {
@@ -314,7 +314,7 @@ TEST_F(PodResourcesPlacementTest, PluginThatIsAwayIsNotAskedAboutEveryContainer)
   EXPECT_THAT(plugins_.placement_calls(), SizeIs(1));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsItsOwnResourcesOnly) {
+TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsOnlyItsResources) {
   plugins_.infos.push_back(
       {.resource = "disk", .registered_by = RegisteredBy::kRegister, .live = true});
   plugins_.HangPlacement("disk");
@@ -329,7 +329,8 @@ TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsItsOwnResourcesOnly) {
   ASSERT_THAT(list_.pod_resources(), SizeIs(20));
   for (const ::v1::PodResources& pod : list_.pod_resources()) {
     EXPECT_EQ(pod.containers(0).resources(0).aggregated_quantity(), 1) << "disk, as recorded";
-    EXPECT_EQ(pod.containers(0).resources(1).original_aggregated_quantity(), 20) << "nic, as told";
+    EXPECT_EQ(pod.containers(0).resources(1).original_aggregated_quantity(), 20)
+        << "nic, as reported";
   }
 }
 
@@ -342,7 +343,7 @@ TEST_F(PodResourcesPlacementTest, PluginIsAskedForClientsThatOnlyGet) {
   EXPECT_THAT(plugins_.placement_calls(), SizeIs(1));
 }
 
-TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNoError) {
+TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNotAnError) {
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnimplemented, "unknown call"));
   Start();
   snapshots_.Apply(AdmitWithNic());
@@ -351,7 +352,7 @@ TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNoError) {
   EXPECT_EQ(metrics_.pod_resources.placement_errors_total.Add({{"resource", "nic"}}).Value(), 0);
 }
 
-TEST_F(PodResourcesPlacementTest, BuiltInPluginIsNotAskedWhatStandsInTheRecords) {
+TEST_F(PodResourcesPlacementTest, BuiltInPluginIsNotAskedForWhatIsOnRecord) {
   plugins_.infos.front().registered_by = RegisteredBy::kBuiltIn;
   Start();
   snapshots_.Apply(AdmitWithNic());

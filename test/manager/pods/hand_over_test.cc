@@ -21,11 +21,11 @@ using testing::HasSubstr;
 
 const ContainerKey kOwner{"uid-web", "main"};
 
-// A node with CPUs 0-7, where container main of pod web owns some; others run below a directory
-// that stands for cgroups.
+// A node with CPUs 0-7, where container main of pod web has exclusive CPUs; others run below a
+// directory that represents cgroups.
 class HandOverTest : public testing::Test {
  protected:
-  /// `cpus` are what it took.
+  /// `cpus` are the CPUs that it took.
   void Run(const std::string& pod, const std::string& cpus, const AllocationByResource& has = {}) {
     cgroups_.Make(pod, cpus);
     live_.AddPod("uid-" + pod, "sandbox-" + pod);
@@ -65,7 +65,7 @@ TEST_F(HandOverTest, OthersLeaveTheCpusThatTheContainerOwns) {
   EXPECT_EQ(CpusOf("web"), "2-3");
 }
 
-TEST_F(HandOverTest, MarksThoseThatLeave) {
+TEST_F(HandOverTest, MarksContainersThatLeave) {
   RunOwner("2-3");
   RunShared("shared", "0-7");
   RunShared("far", "4-7");
@@ -73,7 +73,7 @@ TEST_F(HandOverTest, MarksThoseThatLeave) {
   EXPECT_THAT(live_.DeferredKeys(), ElementsAre(ContainerKey{"uid-shared", "main"}));
 }
 
-TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
+TEST_F(HandOverTest, AContainerThatHasNotStartedYetLeavesTheCpus) {
   RunOwner("2-3");
   RunShared("made", "0-7");
   live_.Add({"uid-made", "main"}, {.id = "made", .pod_id = "sandbox-made", .cgroups_path = "made"});
@@ -81,7 +81,7 @@ TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
   EXPECT_EQ(CpusOf("made"), "0-1,4-7");
 }
 
-TEST_F(HandOverTest, ThoseThatRunElsewhereAreLeftAlone) {
+TEST_F(HandOverTest, ContainersOnOtherCpusAreNotChanged) {
   RunOwner("2-3");
   RunShared("far", "2-7");
   cgroups_.Make("far", "4-7\n");
@@ -89,14 +89,14 @@ TEST_F(HandOverTest, ThoseThatRunElsewhereAreLeftAlone) {
   EXPECT_EQ(CpusOf("far"), "4-7\n");
 }
 
-TEST_F(HandOverTest, NoCgroupIsReadOfThoseThatAreElsewhereByTheirRecords) {
+TEST_F(HandOverTest, NoCgroupIsReadOfContainersThatAreOnOtherCpusByTheirRecords) {
   RunOwner("2-3");
   RunShared("far", "4-7");
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(reads_, 0);
 }
 
-TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
+TEST_F(HandOverTest, AContainerThatTheRuntimeHasNotMovedYetLeavesTheCpus) {
   RunOwner("2-3");
   RunShared("moves", "2-7");
   Change change;
@@ -110,8 +110,8 @@ TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
   EXPECT_EQ(CpusOf("moves"), "4-7");
 }
 
-// By its record it is elsewhere, since the owner came while the runtime was on its way.
-TEST_F(HandOverTest, OneWhoseUpdateIsUnderWayLeavesThemOnceItHasBeenWritten) {
+// By its record it is on other CPUs, since the owner came while the runtime was writing.
+TEST_F(HandOverTest, AContainerWithAPendingUpdateLeavesTheCpusOnceItIsWritten) {
   RunOwner("2-3");
   RunShared("grows", "4-7");
   updates_.Note({"uid-grows", "main"}, CpuSet::Range(2, 7));
@@ -130,15 +130,15 @@ TEST_F(HandOverTest, OneWhoseUpdateIsUnderWayLeavesThemOnceItHasBeenWritten) {
   ASSERT_TRUE(IsOk(room.get()));
   EXPECT_EQ(CpusOf("grows"), "4-7");
   EXPECT_THAT(live_.DeferredKeys(), ElementsAre(ContainerKey{"uid-grows", "main"}));
-  EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "nobody waits for it again";
+  EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "no container waits for it again";
 }
 
-TEST_F(HandOverTest, AnUpdateThatIsNotWrittenHoldsUpNobodyForLong) {
+TEST_F(HandOverTest, AnUpdateThatIsNotWrittenDelaysNoContainerForLong) {
   RunOwner("2-3");
   RunShared("fails", "2-7");
   updates_.Note({"uid-fails", "main"}, CpuSet::Range(1, 7));
   ASSERT_TRUE(IsOk(MakeRoom()));
-  EXPECT_EQ(CpusOf("fails"), "4-7") << "it leaves what it has";
+  EXPECT_EQ(CpusOf("fails"), "4-7") << "it leaves its CPUs";
 }
 
 TEST_F(HandOverTest, UpdatesThatGiveOtherCpusAreNotWaitedFor) {
@@ -150,14 +150,14 @@ TEST_F(HandOverTest, UpdatesThatGiveOtherCpusAreNotWaitedFor) {
   EXPECT_EQ(reads_, 0);
 }
 
-TEST_F(HandOverTest, OneThatOwnsTheSameCpusInTurnKeepsThem) {
+TEST_F(HandOverTest, AnOwnerOfTheSameCpusInTurnKeepsThem) {
   RunOwner("2-3");
   Run("init", "2-3", {{"cpu", test::OwnCpus("2-3")}});
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("init"), "2-3");
 }
 
-TEST_F(HandOverTest, OneBesideThoseThatOwnTheSameCpusInTurnLeavesThem) {
+TEST_F(HandOverTest, AContainerBesideOwnersOfTheSameCpusInTurnLeavesThem) {
   RunOwner("2-3");
   Run("init", "2-3", {{"cpu", test::OwnCpus("2-3")}});
   RunShared("shared", "2-7");
@@ -172,14 +172,14 @@ TEST_F(HandOverTest, OthersLeaveWhatAnOwnerHasNotTakenYet) {
   EXPECT_EQ(CpusOf("shared"), "4-7");
 }
 
-TEST_F(HandOverTest, AnOwnerOfOtherCpusLeavesThoseThatItTookBefore) {
+TEST_F(HandOverTest, AnOwnerOfOtherCpusLeavesItsFormerCpus) {
   RunOwner("2-3");
   Run("other", "2-5", {{"cpu", test::OwnCpus("4-5")}});
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("other"), "4-5");
 }
 
-TEST_F(HandOverTest, OneThatWouldHaveNoCpuLeftGoesWhereNobodyOwnsAny) {
+TEST_F(HandOverTest, AContainerWithNoCpuLeftGoesToCpusThatAreNotExclusive) {
   RunOwner("2-3");
   Run("other", "0-1", {{"cpu", test::OwnCpus("0-1")}});
   RunShared("displaced", "3");
@@ -187,7 +187,7 @@ TEST_F(HandOverTest, OneThatWouldHaveNoCpuLeftGoesWhereNobodyOwnsAny) {
   EXPECT_EQ(CpusOf("displaced"), "4-7");
 }
 
-TEST_F(HandOverTest, OneThatHasNowhereToGoIsNamed) {
+TEST_F(HandOverTest, AContainerWithoutOtherCpusIsNamed) {
   RunOwner("0-7");
   RunShared("stuck", "3");
   EXPECT_THAT(
@@ -195,7 +195,7 @@ TEST_F(HandOverTest, OneThatHasNowhereToGoIsNamed) {
       HasSubstr("container main of pod uid-stuck runs on CPUs 3, but all CPUs are exclusive"));
 }
 
-TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
+TEST_F(HandOverTest, AContainerThatTheKernelDoesNotMoveIsNamed) {
   RunOwner("2-3");
   RunShared("stuck", "2-4");
   cgroups_.Break("stuck");
@@ -205,14 +205,14 @@ TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
               HasSubstr("container main of pod uid-stuck does not leave CPUs 2-3"));
 }
 
-TEST_F(HandOverTest, CgroupsThatMayNotBeWrittenAreToldApart) {
+TEST_F(HandOverTest, CgroupsThatMayNotBeWrittenAreDistinguished) {
   RunOwner("2-3");
   RunShared("other", "2-4");
   cgroups_.MakeReadOnly("other");
   EXPECT_EQ(MakeRoom().code(), StatusCode::kPermissionDenied);
 }
 
-TEST_F(HandOverTest, OneThatBeginsLeavesTheCpusThatOthersOwn) {
+TEST_F(HandOverTest, AStartingContainerLeavesExclusiveCpusOfOthers) {
   RunOwner("2-3");
   RunShared("late", "0-7");
   const ContainerKey late{"uid-late", "main"};
@@ -221,7 +221,7 @@ TEST_F(HandOverTest, OneThatBeginsLeavesTheCpusThatOthersOwn) {
   EXPECT_EQ(CpusOf("late"), "0-1,4-7");
 }
 
-TEST_F(HandOverTest, OneThatIsNotOnRecordLeavesTheCpusThatOthersOwn) {
+TEST_F(HandOverTest, AContainerThatIsNotOnRecordLeavesExclusiveCpusOfOthers) {
   RunOwner("2-3");
   Run("unknown", "0-7");
   EXPECT_TRUE(MayRunOnOwned({"uid-unknown", "main"}, Node()));
@@ -229,7 +229,7 @@ TEST_F(HandOverTest, OneThatIsNotOnRecordLeavesTheCpusThatOthersOwn) {
   EXPECT_EQ(CpusOf("unknown"), "0-1,4-7");
 }
 
-TEST_F(HandOverTest, OneThatBeginsElsewhereOrOnItsOwnNeedsNothing) {
+TEST_F(HandOverTest, AContainerThatStartsOnOtherCpusOrItsExclusiveCpusNeedsNothing) {
   RunOwner("2-3");
   RunShared("far", "4-7");
   EXPECT_FALSE(MayRunOnOwned({"uid-far", "main"}, Node()));

@@ -21,7 +21,7 @@ RuntimePod Stopped(const std::string& name) {
   return pod;
 }
 
-// A node with a pod whose container was created and is not known to have started.
+// A node with a pod whose container was created but may not have started.
 class InventoryTest : public test::PodEventsFixture {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ TEST_F(InventoryTest, FindsAContainerThatStartedUnheard) {
   const RuntimeList runs{{Pod("web")}, {Container("web", "id1")}};
   EXPECT_EQ(inventory_.OnListed(runs), ListVerdict::kCertain);
   EXPECT_TRUE(HasStarted());
-  EXPECT_EQ(Reconciles(), before + 1) << "what was decided since its creation can be applied";
+  EXPECT_EQ(Reconciles(), before + 1) << "decisions since its creation can be applied";
   EXPECT_EQ(inventory_.OnListed(runs), ListVerdict::kCertain);
   EXPECT_EQ(Reconciles(), before + 1) << "no news";
 }
@@ -93,7 +93,7 @@ TEST_F(InventoryTest, FindsAPodThatEndedUnheard) {
   EXPECT_FALSE(Known("web"));
 }
 
-TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsAway) {
+TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsNotRunning) {
   inventory_.OnObserved({.pods = {Stopped("web")}, .containers = {}, .doubtful = {}});
   RunTimers();
   EXPECT_FALSE(Known("web"));
@@ -115,8 +115,8 @@ TEST_F(InventoryTest, PlacesAContainerThatNriLeavesOutAgainAndSeesItsEnd) {
   EXPECT_FALSE(Known("late"));
 }
 
-// As where cri-socket is that of another runtime.
-TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriToldOf) {
+// As with a cri-socket of another runtime.
+TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriReported) {
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
   const RuntimeList others{{Pod("other")}, {Container("other", "id9")}};
   EXPECT_EQ(inventory_.OnListed(others), ListVerdict::kUnconfirmed);
@@ -133,7 +133,7 @@ TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingThatNriToldOf) {
   EXPECT_THAT(inventory_.contradiction(), IsEmpty());
 }
 
-TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingWhileNriIsAwayEither) {
+TEST_F(InventoryTest, AListOfAnotherRuntimeEndsNothingWhileNriIsNotRunningEither) {
   const Observation others{.pods = {Pod("other")},
                            .containers = {},
                            .doubtful = {"uid-web"},

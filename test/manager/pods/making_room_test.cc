@@ -22,7 +22,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Container main of pod web runs on CPUs 0-3, which it shares; that of pod own gets 0-1 for itself.
+// Container main of pod web runs on the shared CPUs 0-3; the one of pod own gets 0-1 exclusively.
 class MakingRoomTest : public test::PodEventsFixture {
  protected:
   explicit MakingRoomTest(const DeferralOptions& deferral) : PodEventsFixture(deferral) {}
@@ -37,7 +37,7 @@ class MakingRoomTest : public test::PodEventsFixture {
     Reconcile();
     ASSERT_THAT(Told(), IsEmpty());
   }
-  /// What is held back keeps the reconciler's timers, whose loop goes first.
+  /// Deferred updates keep the reconciler's timers, whose loop goes first.
   void TearDown() override {
     while (runtime_.waiting() > 0) {
       runtime_.Answer();
@@ -51,7 +51,7 @@ class MakingRoomTest : public test::PodEventsFixture {
     return container;
   }
   static RuntimeContainer Owner() { return Container("own", "id3"); }
-  /// The plugin gives `web` its shared CPUs, and the next container that is made `own` alone.
+  /// The plugin gives `web` its shared CPUs, and the next container gets `own` exclusively.
   void Give(const std::string& web, const std::string& own = "0-1") {
     test::PluginScript script;
     script.gives = AllocationByResource{{"cpu", test::OwnCpus(own)}};
@@ -81,7 +81,7 @@ class MakingRoomTest : public test::PodEventsFixture {
     reconciler_.TriggerChanges();
     Reconcile();
   }
-  /// Lets the reconciler do all that it does at once.
+  /// Lets the reconciler do all its pending work.
   void Reconcile() {
     constexpr int kHandOvers = 40;  // between its two loops
     for (int i = 0; i < kHandOvers; ++i) {
@@ -92,7 +92,7 @@ class MakingRoomTest : public test::PodEventsFixture {
   }
   std::string Kernel() const { return cgroups_.CpusOf("web"); }
   std::string Recorded() { return state_.Load()->Find(Key("web"))->allocations.at("cpu")->value; }
-  /// What the runtime was sent so far.
+  /// The updates that the runtime got so far.
   std::vector<std::string> Told() const {
     std::vector<std::string> told;
     for (const ContainerUpdate& update : runtime_.updates()) {
@@ -134,7 +134,7 @@ TEST_F(MakingRoomAtOnceTest, TheRuntimeIsSentNothingWhileItCreatesStartsOrRemove
   EXPECT_EQ(reconciler_.GetStatus().deferred, 0u);
 }
 
-TEST_F(MakingRoomAtOnceTest, ContainersAreToldOneAfterTheOther) {
+TEST_F(MakingRoomAtOnceTest, ContainersAreUpdatedOneAfterTheOther) {
   for (const char* name : {"a", "b"}) {
     cgroups_.Make(name, "0-3");
     live_.Add(Key(name), {.id = name,
@@ -164,8 +164,8 @@ TEST_F(MakingRoomAtOnceTest, ContainersAreToldOneAfterTheOther) {
   EXPECT_THAT(Told(), ElementsAre("a 2-3", "b 2-3"));
 }
 
-// The runtime writes it while the state loop waits: nothing else can tell that it has.
-TEST_F(MakingRoomAtOnceTest, AnOwnerIsMadeAfterTheRuntimeHasWrittenWhatItWasAboutToWrite) {
+// The runtime writes it while the state loop waits: no other event shows that it has.
+TEST_F(MakingRoomAtOnceTest, AnOwnerIsCreatedAfterTheRuntimesPendingWrite) {
   MakeOwner();
   StartOwner();
   runtime_.Hold();
@@ -220,8 +220,8 @@ TEST_F(MakingRoomLaterTest, WhatTheRuntimeWritesMeanwhileIsCorrected) {
   EXPECT_GE(writes_.repairs(), 1u);
 }
 
-// As one that was killed between both writes leaves it.
-TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsWhatTheRuntimeHasYetToBeTold) {
+// As after a kill between both writes.
+TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsItsPendingUpdates) {
   MakeOwner();
   events_.OnContainerStarted(Pod("own"), Owner());
   live_.ClearDeferred(Key("web"), "id2");
@@ -229,7 +229,7 @@ TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsWhatTheRuntimeHasYetToBeTold) 
   Reconcile();
   EXPECT_THAT(live_.DeferredKeys(), Contains(Key("web")));
   EXPECT_EQ(Kernel(), "2-3");
-  EXPECT_EQ(writes_.repairs(), 0u) << "nobody else has written it";
+  EXPECT_EQ(writes_.repairs(), 0u) << "no other process has written it";
 }
 
 class MakingRoomAtLatestTest : public MakingRoomTest {
@@ -241,7 +241,7 @@ class MakingRoomAtLatestTest : public MakingRoomTest {
                         .look = milliseconds(0)}) {}
 };
 
-TEST_F(MakingRoomAtLatestTest, ARuntimeThatIsBusyForTooLongIsToldAllTheSame) {
+TEST_F(MakingRoomAtLatestTest, ARuntimeThatIsBusyForTooLongGetsTheUpdateAllTheSame) {
   MakeOwner();
   Reconcile();
   EXPECT_THAT(Told(), ElementsAre("id2 2-3"));

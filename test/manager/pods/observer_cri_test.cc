@@ -1,4 +1,4 @@
-// The observer against a CRI runtime that tells events well, badly, or not at all.
+// The observer against a CRI runtime that sends events correctly, badly, or not at all.
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,7 +56,7 @@ class ObserverCriTest : public testing::Test, public ObservationListener {
     });
   }
 
-  // Without `period`, only events make it look.
+  // Without `period`, it looks only after events.
   void Begin(milliseconds period = hours(1)) {
     loop_.Run([&] {
       client_ = std::make_unique<CriClient>(loop_.io(), CriOptions{.socket = socket_});
@@ -73,7 +73,7 @@ class ObserverCriTest : public testing::Test, public ObservationListener {
       observer_->OnNriAway();
     });
   }
-  // Follows what Inventory does with an observation.
+  // Keeps the containers of an observation, as Inventory does.
   void OnObserved(Observation seen) override {
     std::map<SharedText, std::set<SharedText>> pods;
     std::map<ContainerKey, LiveContainer> containers;
@@ -146,7 +146,7 @@ TEST_F(ObserverCriTest, RepeatedAndReorderedEventsShowWhatIsThere) {
   ASSERT_TRUE(Await([&] { return looks() == 1 && runtime_->event_streams() == 1; }));
   runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
-  // The container was started; the events say the contrary, many times.
+  // The container was started; the events say the opposite, many times.
   for (int times = 0; times < 50; ++times) {
     runtime_->SendEvent(cri::CONTAINER_DELETED_EVENT, "id");
     runtime_->SendEvent(cri::CONTAINER_STOPPED_EVENT, "id");
@@ -199,7 +199,7 @@ TEST_F(ObserverCriTest, StreamThatBreaksIsFollowedByALookAndAnother) {
   }));
 }
 
-TEST_F(ObserverCriTest, ErrorChangesNothingAndIsTold) {
+TEST_F(ObserverCriTest, ErrorChangesNothingAndIsReported) {
   runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   Begin(milliseconds(5));
@@ -238,7 +238,7 @@ TEST_F(ObserverCriTest, ContainerThatEndsMeanwhileIsLeftOut) {
   EXPECT_THAT(Ids(), ElementsAre("stays")) << "the pod of the other is not listed yet";
 }
 
-TEST_F(ObserverCriTest, TextThatIsNoStatusAddsNothing) {
+TEST_F(ObserverCriTest, TextThatIsNotAStatusAddsNothing) {
   runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   runtime_->SetInfo("id", R"({"pid":"x","runtimeSpec":[1,{"linux":3}]})");

@@ -60,7 +60,7 @@ TEST_F(GonePodsTest, PodIsThereAsLongAsItsCgroupIs) {
   EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
 }
 
-TEST_F(GonePodsTest, TimeBeginsAnewForAPodThatWasBack) {
+TEST_F(GonePodsTest, TimeBeginsAgainForAPodThatWasBack) {
   cgroup_is_there_ = false;
   Doubtful({"b"});
   now_ += seconds(9);
@@ -69,11 +69,11 @@ TEST_F(GonePodsTest, TimeBeginsAnewForAPodThatWasBack) {
   EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
 }
 
-TEST_F(GonePodsTest, EmptyListAloneProvesNothing) {
+TEST_F(GonePodsTest, AnEmptyListProvesNothing) {
   cgroup_is_there_ = false;
   Doubtful({});
   now_ += seconds(1000);
-  EXPECT_THAT(Doubtful({}), ElementsAre("b")) << "nobody knows a cgroup of b; a's is gone";
+  EXPECT_THAT(Doubtful({}), ElementsAre("b")) << "b's cgroup is unknown; a's is gone";
   EXPECT_THAT(Doubtful({"other"}), IsEmpty());
 }
 
@@ -87,7 +87,7 @@ TEST_F(GonePodsTest, ListOfAnotherRuntimeProvesNoMoreThanAnEmptyOne) {
   EXPECT_THAT(doubtful(), ElementsAre("b"));
 }
 
-// An observer of a runtime that tells no events and answers at once.
+// An observer of a runtime that sends no events and answers at once.
 class ObserverTest : public testing::Test, public ObservationListener {
  protected:
   void OnObserved(Observation seen) override { seen_.push_back(std::move(seen)); }

@@ -1,4 +1,4 @@
-// Pod events while NRI is away, and while somebody else pins the containers.
+// Pod events while NRI is not available, and while another process pins the containers.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST_F(PodEventsAsideTest, ObservedContainersAreAdmittedOnceAndPinned) {
   EXPECT_EQ(Reconciles(), 1U) << "nothing is new";
 }
 
-// containerd takes an update of a container that it is just starting, and applies nothing.
+// containerd accepts an update of a container that it is just starting, and applies nothing.
 TEST_F(PodEventsAsideTest, ObservedContainerIsPlacedAtItsCreationAndPinnedAtItsStart) {
   Observe({{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kCreated)}, {}});
   EXPECT_TRUE(Known("web"));
@@ -59,7 +59,7 @@ TEST_F(PodEventsAsideTest, OfTwoObservedContainersWithOneNameTheRunningOneCounts
   EXPECT_EQ(live_.All().size(), 1U) << "an id that is listed twice is one container";
 }
 
-TEST_F(PodEventsAsideTest, ObservedPodKeepsItsPlaceInANewSandbox) {
+TEST_F(PodEventsAsideTest, ObservedPodKeepsItsAllocationsInANewSandbox) {
   Observe({{Pod("web", "sandbox-old"), Pod("web")}, {Container("web", "id1")}, {}});
   Observe({{Pod("web")}, {Container("web", "id1")}, {}});
   EXPECT_TRUE(Known("web"));
@@ -74,7 +74,7 @@ TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {
   EXPECT_EQ(Reconciles(), 1U);
 }
 
-TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
+TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsNotChanged) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   RuntimeContainer pinned = Container("web", "id2");
   pinned.resources.cpuset_cpus = "0-1";
@@ -82,7 +82,7 @@ TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
   EXPECT_EQ(Reconciles(), 0U);
 }
 
-TEST_F(PodEventsAsideTest, ContainerThatTookThePlaceOfAnotherHasNoneOfItsOtherValues) {
+TEST_F(PodEventsAsideTest, ContainerThatReplacedAnotherHasNoneOfItsOtherValues) {
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record{
         .allocations = {{"quota",
@@ -143,7 +143,7 @@ TEST_F(PodEventsAsideTest, FollowsOverCriFromTheEndOfNriToTheNextSynchronization
   EXPECT_FALSE(observer_.GetStatus().active);
 }
 
-TEST_F(PodEventsAsideTest, TouchesNothingWhileSomebodyElsePins) {
+TEST_F(PodEventsAsideTest, TouchesNothingWhileAnotherProcessPins) {
   aside_ = true;
   const auto adjustment = Create(Pod("web"), Container("web", "id1"));
   ASSERT_TRUE(adjustment.ok());

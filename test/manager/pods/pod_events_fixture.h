@@ -1,4 +1,4 @@
-// The runtime's events on a node without disk, runtime or real plugins.
+// The runtime's events on a node without a disk, a runtime or real plugins.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,7 @@ inline ContainerKey Key(const std::string& pod) {
   return {"uid-" + pod, "main"};
 }
 
-// Counts what an audit finds.
+// Counts the findings of an audit.
 class CountingAuditListener final : public manager::AuditListener {
  public:
   manager::ListVerdict OnListed(const manager::RuntimeList& /*list*/) override {
@@ -86,19 +86,19 @@ class CountingAuditListener final : public manager::AuditListener {
   manager::ListVerdict verdict = manager::ListVerdict::kCertain;
 };
 
-// A node whose cpu plugin gives CPUs 0-1, and the room's parts but for its facade.
+// A node whose cpu plugin gives CPUs 0-1, and all parts of manager/pods except its facade.
 class PodEventsFixture : public testing::Test {
  protected:
   PodEventsFixture() : PodEventsFixture(estimate_) {}
-  /// `source`, which outlives the fixture, tells what containers ask for.
+  /// `source`, which outlives the fixture, reports requests of containers.
   explicit PodEventsFixture(manager::DemandSource& source) : source_(source) {
     Serve(true);
     reconciler_.Stop();  // it only counts who triggers it
   }
-  /// With a reconciler that works, while somebody runs `reconcile_io_`.
+  /// With a reconciler that works while another thread runs `reconcile_io_`.
   explicit PodEventsFixture(const manager::DeferralOptions& deferral)
       : source_(estimate_), deferral_(deferral) {}
-  /// What is still posted uses the parts below it.
+  /// Work that is still posted uses the parts below it.
   void TearDown() override { Settle(state_); }
 
   void Serve(bool live, bool exclusive = false) {
@@ -129,7 +129,7 @@ class PodEventsFixture : public testing::Test {
     return updates;
   }
   bool Known(const std::string& pod) { return state_.Load()->Find(Key(pod)) != nullptr; }
-  /// What is known of the pod's container; nothing of one that is not there.
+  /// The state of the pod's container; empty if it does not exist.
   LiveContainer Live(const std::string& pod) const {
     return live_.Find(Key(pod)).value_or(LiveContainer());
   }
@@ -138,8 +138,7 @@ class PodEventsFixture : public testing::Test {
     reconcile_io_.restart();
     return reconciles_ += reconcile_io_.poll();
   }
-  /// Lets all timers of the room pass, but for those that are hours away, and some that are set
-  /// again and again.
+  /// Runs all timers of manager/pods, except very long ones and some that are set again and again.
   void RunTimers() {
     constexpr int kMost = 50;
     io_.restart();

@@ -1,4 +1,4 @@
-// The runtime's events twice, out of order, about objects nobody knows, and from other writers.
+// The runtime's events twice, out of order, about unknown objects, and from other writers.
 #include <algorithm>
 #include <future>
 #include <string>
@@ -24,7 +24,7 @@ using testing::SizeIs;
 
 class PodEventsOrderTest : public test::PodEventsFixture {
  protected:
-  /// What is logged while `work` runs.
+  /// The log lines that `work` writes.
   template <typename Work>
   std::vector<std::string> Logged(Work work) {
     std::vector<std::string> lines;
@@ -54,7 +54,7 @@ TEST_F(PodEventsOrderTest, ARepeatedCreationIsAnsweredAlike) {
   EXPECT_THAT(live_.All(), SizeIs(1));
 }
 
-TEST_F(PodEventsOrderTest, ACreationThatTheRuntimeUndoesKeepsItsPlaceForTheNext) {
+TEST_F(PodEventsOrderTest, ACreationThatTheRuntimeUndoesKeepsItsAllocationsForTheNext) {
   const auto first = Create(Pod("web"), Container("web", "id1"));
   events_.OnContainerStopped(Pod("web"), Container("web", "id1"));
   events_.OnContainerRemoved(Pod("web"), Container("web", "id1"));
@@ -66,7 +66,7 @@ TEST_F(PodEventsOrderTest, ACreationThatTheRuntimeUndoesKeepsItsPlaceForTheNext)
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(PodEventsOrderTest, ARestartedContainersOldIdIsHeardLast) {
+TEST_F(PodEventsOrderTest, ARestartedContainersOldIdIsReportedLast) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "old")).ok());
   ASSERT_TRUE(Create(Pod("web"), Container("web", "new")).ok());
   events_.OnContainerStarted(Pod("web"), Container("web", "old"));
@@ -102,13 +102,13 @@ TEST_F(PodEventsOrderTest, TheRemovalOfAStaleSandboxFreesNoLivePod) {
   EXPECT_TRUE(Known("web"));
 }
 
-TEST_F(PodEventsOrderTest, AStaleSandboxWithoutContainersIsNoAdmission) {
+TEST_F(PodEventsOrderTest, AStaleSandboxWithoutContainersIsNotAnAdmission) {
   Synchronize({Pod("stale")}, {});
   EXPECT_FALSE(Known("stale"));
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(PodEventsOrderTest, AContainerWhosePodIsNotListedIsNoAdmission) {
+TEST_F(PodEventsOrderTest, AContainerWhosePodIsNotListedIsNotAnAdmission) {
   Synchronize({}, {Container("web", "id1")});
   EXPECT_FALSE(Known("web"));
 }

@@ -43,7 +43,7 @@ class SpecSource final : public DemandSource {
   }
   void Prefetch(const RuntimePod& pod) override { prefetched.push_back(pod.uid); }
 
-  /// Answers those that asked for slow pods.
+  /// Answers the pending requests for slow pods.
   void Release() {
     for (const auto& answer : std::exchange(waiting, {})) {
       answer();
@@ -105,7 +105,7 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
 }
 
-TEST_F(PodEventsSpecTest, ReleasesInitContainersThatEndedWhileNobodyLooked) {
+TEST_F(PodEventsSpecTest, ReleasesInitContainersThatEndedUnnoticed) {
   ASSERT_TRUE(CreateNamed("setup").ok());
   Synchronize({Pod("web")}, {Named("main")});
   EXPECT_FALSE(Has("setup"));
@@ -124,7 +124,7 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersThatWerePlacedBeforeTheirSpecCam
   EXPECT_TRUE(Has("main"));
 }
 
-TEST_F(PodEventsSpecTest, PlacesWhatAResizeLetGrowBeforeTheSpecTellsIt) {
+TEST_F(PodEventsSpecTest, PlacesWhatAResizeLetGrowBeforeTheSpecReportsIt) {
   ASSERT_TRUE(CreateNamed("main").ok());
   Update(Pod("web"), Named("main"),
          {.cpu_shares = 2048, .cpu_quota_us = 200000, .cpu_period_us = 100000});
@@ -155,7 +155,7 @@ TEST_F(PodEventsSpecTest, AdmitsNoPodThatWasRemovedWhileItsSpecWasLookedFor) {
   test::Settle(state_);
   by_spec_.Release();
   test::Settle(state_);
-  EXPECT_FALSE(Has("main")) << "nobody would ever remove it";
+  EXPECT_FALSE(Has("main")) << "it would never be removed";
   ASSERT_TRUE(answered.has_value());
   EXPECT_THAT(MessageOf(answered.value_or(OkStatus())),
               HasSubstr("default/web: the pod was removed"));

@@ -25,7 +25,7 @@ TEST_F(PodEventsTest, AnswersACreationWithWhatThePluginsGave) {
   EXPECT_FALSE(Live("web").started);
 }
 
-TEST_F(PodEventsTest, RefusesACreationWithThePluginsSentence) {
+TEST_F(PodEventsTest, RejectsACreationWithThePluginsSentence) {
   Serve(false);
   const auto adjustment = Create(Pod("web"), Container("web", "id1"));
   EXPECT_EQ(adjustment.status().code(), StatusCode::kUnavailable);
@@ -33,14 +33,14 @@ TEST_F(PodEventsTest, RefusesACreationWithThePluginsSentence) {
   EXPECT_FALSE(live_.Find(Key("web")).has_value());
 }
 
-TEST_F(PodEventsTest, SucceedsWhenARefusedCreationIsTriedAgain) {
+TEST_F(PodEventsTest, SucceedsWhenARejectedCreationIsTriedAgain) {
   Serve(false);
   EXPECT_FALSE(Create(Pod("web"), Container("web", "id1")).ok());
   Serve(true);
   EXPECT_TRUE(Create(Pod("web"), Container("web", "id2")).ok());
 }
 
-TEST_F(PodEventsTest, LeavesContainersOfNoPodAlone) {
+TEST_F(PodEventsTest, SkipsContainersOfNoPod) {
   RuntimePod pod = Pod("web");
   pod.uid = {};
   const auto adjustment = Create(pod, Container("web", "id1"));
@@ -48,7 +48,7 @@ TEST_F(PodEventsTest, LeavesContainersOfNoPodAlone) {
   EXPECT_EQ(*adjustment, ContainerAdjustment());
 }
 
-TEST_F(PodEventsTest, ReconcilesSoonWhenAContainerGotCpusOfItsOwn) {
+TEST_F(PodEventsTest, ReconcilesSoonWhenAContainerGotExclusiveCpus) {
   ASSERT_TRUE(Create(Pod("shared"), Container("shared", "id1")).ok());
   EXPECT_EQ(Reconciles(), 0U);
   Serve(true, true);
@@ -109,7 +109,7 @@ TEST_F(PodEventsTest, IgnoresContainersThatHaveEnded) {
   EXPECT_FALSE(Known("web"));
 }
 
-TEST_F(PodEventsTest, TriesUnplacedContainersAgainWhenAPluginIsBack) {
+TEST_F(PodEventsTest, TriesUnpinnedContainersAgainWhenAPluginIsBack) {
   Serve(false);
   Synchronize({Pod("web")}, {Container("web", "id1")});
   EXPECT_FALSE(Known("web"));
@@ -147,7 +147,7 @@ TEST_F(PodEventsTest, WritesNothingWhenTheRuntimeShowsOurValues) {
   EXPECT_EQ(journal_.commits(), before);
 }
 
-TEST_F(PodEventsTest, KeepsOurCpusWhenSomebodyElseUpdates) {
+TEST_F(PodEventsTest, KeepsOurCpusWhenAnotherProcessUpdates) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   for (const char* theirs : {"", "0-7"}) {
     LinuxResources requested{.cpu_shares = 512, .cpuset_cpus = theirs};
@@ -157,14 +157,14 @@ TEST_F(PodEventsTest, KeepsOurCpusWhenSomebodyElseUpdates) {
   }
 }
 
-TEST_F(PodEventsTest, LetsTheEchoOfOurOwnUpdatePass) {
+TEST_F(PodEventsTest, LetsTheEchoOfOurUpdatePass) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   EXPECT_THAT(Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-1"}), IsEmpty());
   EXPECT_THAT(Update(Pod("x"), Container("x", "id9"), {.cpuset_cpus = "0-1"}), IsEmpty());
 }
 
-// Its record is elsewhere by then, and nothing else tells that the runtime is on its way.
-TEST_F(PodEventsTest, AnOwnerOfCpusThatAnUpdateIsAboutToGiveAwayGetsThemAlone) {
+// Its record is on other CPUs by then, and no other event shows that the runtime will write.
+TEST_F(PodEventsTest, AnOwnerOfCpusThatAPendingUpdateTakesGetsThemExclusively) {
   RuntimeContainer shared = Container("web", "id1");
   shared.cgroups_path = "web";
   ASSERT_TRUE(Create(Pod("web"), shared).ok());

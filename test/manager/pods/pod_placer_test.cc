@@ -20,8 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// A node with a finished job, whose place is kept; the cpu plugin has room only when the job has
-// left it.
+// A node with a finished job, whose allocations are kept; the cpu plugin has room only when they
+// are released.
 class PodPlacerTest : public test::PodEventsFixture {
  protected:
   void SetUp() override {
@@ -47,27 +47,27 @@ class PodPlacerTest : public test::PodEventsFixture {
   }
 };
 
-TEST_F(PodPlacerTest, AdmissionThatLacksRoomGetsThatOfPodsThatHaveEnded) {
+TEST_F(PodPlacerTest, AdmissionWithoutRoomGetsTheAllocationsOfEndedPods) {
   events_.OnPodStopped(Pod("job"));
   Refuse(StatusCode::kResourceExhausted);
   EXPECT_TRUE(Create(Pod("next"), Container("next", "id2")).ok());
   EXPECT_FALSE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, AdmissionThatLacksRoomLeavesPodsThatMayGoOnAlone) {
+TEST_F(PodPlacerTest, AdmissionWithoutRoomReleasesNoPodThatMayContinue) {
   Refuse(StatusCode::kResourceExhausted);
   EXPECT_FALSE(Create(Pod("next"), Container("next", "id2")).ok());
   EXPECT_TRUE(Known("job")) << "its sandbox runs";
 }
 
-TEST_F(PodPlacerTest, AdmissionThatFailsForAnotherReasonLeavesEndedPodsTheirPlace) {
+TEST_F(PodPlacerTest, AdmissionThatFailsForAnotherReasonKeepsAllocationsOfEndedPods) {
   events_.OnPodStopped(Pod("job"));
   Refuse(StatusCode::kInvalidArgument);
   EXPECT_FALSE(Create(Pod("next"), Container("next", "id2")).ok());
   EXPECT_TRUE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, RunningContainerThatLacksRoomGetsThatOfPodsThatHaveEnded) {
+TEST_F(PodPlacerTest, RunningContainerWithoutRoomGetsTheAllocationsOfEndedPods) {
   events_.OnPodStopped(Pod("job"));
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("next")}, {Container("next", "id2")});
@@ -94,7 +94,7 @@ TEST_F(PodPlacerTest, ContainerThatEndedBeforeTheNextOfItsPodIsReleasedWhenThatI
   EXPECT_FALSE(Known("job"));
 }
 
-TEST_F(PodPlacerTest, ContainerThatEndedWhileNobodyLookedIsReleasedWhenTheNextIsFound) {
+TEST_F(PodPlacerTest, ContainerThatEndedUnnoticedIsReleasedWhenTheNextIsFound) {
   live_.Reset({}, {});
   Synchronize({Pod("job")}, {Named("next", "id2")});
   test::Settle(state_);
@@ -137,7 +137,7 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
-TEST_F(PodPlacerTest, ContainersThatRunWithoutAPlaceAreCountedUntilTheyHaveOne) {
+TEST_F(PodPlacerTest, UnpinnedContainersAreCountedUntilTheyHaveAllocations) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
   EXPECT_EQ(placer_.unplaced().containers, 1U);
@@ -159,7 +159,7 @@ TEST_F(PodPlacerTest, ContainersThatRunWaitForThePluginsOfBeforeTheStart) {
   PodPlacer patient(parts_, std::chrono::seconds(10), std::chrono::hours(1));
   patient.Adopt({Pod("web")}, {Container("web", "id2")});
   test::Settle(state_);
-  EXPECT_FALSE(Known("web")) << "what cpu gives now would bind memory to its nodes";
+  EXPECT_FALSE(Known("web")) << "cpu's answer now would bind memory to its nodes";
 
   memory.registered_by = RegisteredBy::kWatcher;
   memory.live = true;
@@ -190,10 +190,10 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenTheRuntimeComesAfterAPluginTha
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
-TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
+TEST_F(PodPlacerTest, UnpinnedContainerLeavesExclusiveCpusOfOthers) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
-  EXPECT_THAT(runtime_.updates(), IsEmpty()) << "nobody owns CPUs";
+  EXPECT_THAT(runtime_.updates(), IsEmpty()) << "no CPUs are exclusive";
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
   ASSERT_EQ(runtime_.updates().size(), 1U);
@@ -203,7 +203,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
   EXPECT_TRUE(moved.IsSubsetOf(machine_.cpu_set()));
 }
 
-TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatAnotherGotByAReconcile) {
+TEST_F(PodPlacerTest, UnpinnedContainerLeavesCpusThatAnotherGotByAReconcile) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
   checkpoint::Change change;
@@ -219,7 +219,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatAnotherGotByAReconcile
   EXPECT_EQ(runtime_.updates()[0].container_id, "id2");
 }
 
-TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
+TEST_F(PodPlacerTest, UnpinnedContainerStaysOnCpusThatAreNotExclusive) {
   Refuse(StatusCode::kResourceExhausted);
   RuntimeContainer pinned = Container("web", "id2");
   pinned.resources.cpuset_cpus = "2-3";
@@ -229,7 +229,7 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
   EXPECT_THAT(runtime_.updates(), IsEmpty());
 }
 
-TEST_F(PodPlacerTest, ContainerThatNobodyServesLeavesCpusThatOthersOwnOnRecord) {
+TEST_F(PodPlacerTest, ContainerWithoutAPluginLeavesExclusiveCpusOnRecord) {
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id2")).ok());
   plugins_.Set("cpu", {.registered_by = RegisteredBy::kCheckpoint, .live = false});
@@ -243,7 +243,7 @@ TEST_F(PodPlacerTest, ContainerThatNobodyServesLeavesCpusThatOthersOwnOnRecord) 
       CpuSet::Parse(runtime_.updates()[0].resources.cpuset_cpus)->Intersects(CpuSet{0, 1}));
 }
 
-// A container runs on CPUs 0-3 that it shares; the next one has 0-1 for itself.
+// A container runs on the shared CPUs 0-3; the next one has 0-1 exclusively.
 class HandingOverTest : public PodPlacerTest {
  protected:
   void SetUp() override {
@@ -276,7 +276,7 @@ TEST_F(HandingOverTest, OthersHaveLeftTheCpusOfAContainerWhenTheRuntimeMakesIt) 
   EXPECT_EQ(then, "2-3");
 }
 
-TEST_F(HandingOverTest, ContainersWithoutAPlaceLeaveThemToo) {
+TEST_F(HandingOverTest, UnpinnedContainersLeaveExclusiveCpusToo) {
   Refuse(StatusCode::kInvalidArgument);
   RuntimeContainer lost = Container("lost", "id4");
   lost.cgroups_path = "lost";
@@ -287,7 +287,7 @@ TEST_F(HandingOverTest, ContainersWithoutAPlaceLeaveThemToo) {
   EXPECT_EQ(cgroups_.CpusOf("lost"), "2-7");
 }
 
-TEST_F(HandingOverTest, ContainerIsRefusedWhileAnotherDoesNotLeaveItsCpus) {
+TEST_F(HandingOverTest, ContainerIsRejectedWhileAnotherDoesNotLeaveItsCpus) {
   cgroups_.Break("web");
   EXPECT_THAT(MessageOf(Create(Pod("own"), Container("own", "id3")).status()),
               AllOf(HasSubstr("cannot create container main of pod default/own"),
@@ -332,7 +332,7 @@ TEST_F(HandingOverTest, UpdateOfAContainerDoesNotBringItBackOntoCpusThatAnotherO
   EXPECT_TRUE(live_.FindDeferred({"uid-wide", "main"}, "id5").has_value());
 }
 
-TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItBeganIsBroughtWhatItHasByThen) {
+TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItsStartGetsItsPresentAllocation) {
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
   ASSERT_TRUE(live_.FindDeferred({"uid-web", "main"}, "id2").has_value());
   const std::size_t before = Reconciles();

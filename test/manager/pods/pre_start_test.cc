@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A container that has something of two plugins, of which "lane" wants to prepare it.
+// A container with allocations of two plugins, of which "lane" wants to prepare its own.
 class PreStartTest : public testing::Test {
  protected:
   PreStartTest() {
@@ -34,7 +34,7 @@ class PreStartTest : public testing::Test {
                  {.options = {.pre_start_required = true}, .prepares = std::move(prepares)});
   }
   Status Prepare(const std::string& container) {
-    Status prepared = Errorf(StatusCode::kInternal, "not told");
+    Status prepared = Errorf(StatusCode::kInternal, "not called");
     pre_start_.Prepare({"uid", container}, [&](const Status& status) { prepared = status; });
     return prepared;
   }
@@ -49,7 +49,7 @@ TEST_F(PreStartTest, AsksThePluginsOfTheContainerThatWantIt) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("prepare lane uid/main"));
 }
 
-TEST_F(PreStartTest, AsksNobodyAboutAContainerThatHasNothing) {
+TEST_F(PreStartTest, AsksNoDriverAboutAContainerThatHasNothing) {
   EXPECT_EQ(Prepare("unknown"), OkStatus());
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }

@@ -1,4 +1,4 @@
-// Requests that change while a container runs, whoever tells of them.
+// Requests that change while a container runs, from every source.
 #include "manager/pods/resizes.h"
 
 #include <map>
@@ -31,7 +31,7 @@ RuntimeContainer With(RuntimeContainer container, uint64_t cpus) {
   return container;
 }
 
-/// Estimates, and tells the specs of pods that it hears of later.
+/// Estimates, and knows the specs of pods later.
 class LateSpecs final : public DemandSource {
  public:
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
@@ -97,7 +97,7 @@ class ResizesTest : protected HasSpecs, public test::PodEventsFixture {
     Update(Pod("web"), Container("web", "id1"), requested);
     test::Settle(state_);
   }
-  /// What each whole reconcile does.
+  /// What each full reconcile does.
   void Reconcile(PodPlacer& placer) {
     test::RunOn(state_, [&] { placer.CompareAllRequests(); });
     test::Settle(state_);
@@ -108,14 +108,14 @@ class ResizesTest : protected HasSpecs, public test::PodEventsFixture {
   PendingStatus Pending() const { return placer_.resizes().GetStatus(); }
 };
 
-TEST_F(ResizesTest, AContainerThatGrewWhileQrmdWasAwayGetsMore) {
+TEST_F(ResizesTest, AContainerThatGrewWhileQrmdWasNotRunningGetsMore) {
   Synchronize({Pod("web")}, {With(Container("web", "id1"), 4)});
   Reconcile();
   EXPECT_EQ(plugins_.allocated("cpu").quantity(), 4);
   EXPECT_EQ(Requested(), 4);
 }
 
-TEST_F(ResizesTest, AContainerThatGrewWhileItsPluginWasAwayGetsMoreOnceThatIsBack) {
+TEST_F(ResizesTest, AContainerThatGrewWhileItsPluginWasNotRunningGetsMoreOnceThatIsBack) {
   Serve(false);
   Resize({.cpu_shares = 4096});
   EXPECT_EQ(Pending().containers, 1U);
@@ -135,7 +135,7 @@ TEST_F(ResizesTest, AContainerThatTheObserverSeesGrownGetsMore) {
   EXPECT_EQ(Requested(), 4);
 }
 
-TEST_F(ResizesTest, AContainerThatCrashesIsMadeAnewWithWhatItHasWhereMoreIsRefused) {
+TEST_F(ResizesTest, AContainerThatCrashesIsRecreatedWithWhatItHasWhereMoreIsRejected) {
   Refuse();
   Resize({.cpu_shares = 4096});
   events_.OnContainerStopped(Pod("web"), Container("web", "id1"));
@@ -144,10 +144,10 @@ TEST_F(ResizesTest, AContainerThatCrashesIsMadeAnewWithWhatItHasWhereMoreIsRefus
   EXPECT_EQ(again->resources.cpuset_cpus, "0-1");
   EXPECT_EQ(Requested(), 2);
   test::Settle(state_);
-  EXPECT_EQ(Pending().containers, 1U) << "what it lacks is told";
+  EXPECT_EQ(Pending().containers, 1U) << "the missing resource is reported";
 }
 
-TEST_F(ResizesTest, PluginsHearWhatAContainerRequestsNoMore) {
+TEST_F(ResizesTest, PluginsAreNotifiedOfSmallerRequests) {
   Resize({.cpu_shares = 1024});
   EXPECT_EQ(plugins_.allocated("cpu").quantity(), 1);
   EXPECT_EQ(Requested(), 1);
@@ -175,7 +175,7 @@ TEST_F(ResizesTest, CpusThatTheMachineLostAreAskedForAgain) {
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 
-TEST_F(ResizesTest, ALimitThatAloneGrowsIsToldToThePlugin) {
+TEST_F(ResizesTest, AGrowingLimitWithoutARequestIsSentToThePlugin) {
   Resize({.cpu_shares = 2048, .cpu_quota_us = 400000, .cpu_period_us = 100000});
   EXPECT_EQ(plugins_.allocated("cpu").limit, 4);
   EXPECT_EQ(Record().limits.at("cpu"), 4);
@@ -195,7 +195,7 @@ TEST_F(ResizesTest, AContainerWithCpusAndAPoolBesideThemGrows) {
   EXPECT_EQ(Record().allocations.at("cpu")->value, "0-3");
 }
 
-TEST_F(ResizesTest, ALateSpecTellsWhatARunningContainerLacks) {
+TEST_F(ResizesTest, ALateSpecShowsWhatARunningContainerIsMissing) {
   ServeNic();
   Reconcile();
   EXPECT_FALSE(admitter_.Lacks(Record(), kNic));
@@ -237,7 +237,7 @@ TEST_F(ResizesTest, NothingIsTriedAgainByItselfWhereThatIsSwitchedOff) {
   EXPECT_EQ(Requested(), 3) << "it was resized again";
 }
 
-TEST_F(ResizesTest, APluginIsNotAskedAboutContainersThatRequestWhatTheyDid) {
+TEST_F(ResizesTest, APluginIsNotAskedAboutContainersWithUnchangedRequests) {
   Reconcile();
   Reconcile();
   Synchronize({Pod("web")}, {Container("web", "id1")});
@@ -255,7 +255,7 @@ TEST_F(ResizesTest, AListThatContradictsSpecAndRecordIsNotTrusted) {
   EXPECT_EQ(Requested(), 2);
 }
 
-TEST_F(ResizesTest, WhatARunningContainerCannotTakeWaitsUntilItIsMadeAnew) {
+TEST_F(ResizesTest, WhatARunningContainerCannotTakeWaitsUntilItIsRecreated) {
   ServeNic();
   specs_.Tell(Pod("web"), {{"cpu", "2"}, {kNic, "1"}});
   test::RunOn(state_, [&] {

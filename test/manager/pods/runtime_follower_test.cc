@@ -1,4 +1,4 @@
-// The room as the daemon uses it, with a runtime on a real NRI socket.
+// manager/pods as the daemon uses it, with a runtime on a real NRI socket.
 #include "manager/pods/runtime_follower.h"
 
 #include <memory>
@@ -33,7 +33,7 @@ class RuntimeFollowerTest : public PodEventsFixture {
   void TearDown() override {
     PodEventsFixture::TearDown();
     loop_.Run([this] { follower_->Stop(); });
-    state_.Stop();  // what is posted uses the follower
+    state_.Stop();  // posted work uses the follower
     loop_.Stop();
     follower_.reset();
   }
@@ -89,7 +89,7 @@ TEST_F(RuntimeFollowerTest, AdmitsWhatTheRuntimeCreates) {
   EXPECT_TRUE(Known("web"));
 }
 
-TEST_F(RuntimeFollowerTest, FollowsOverCriUntilNriIsThereAndTellsWhichOfThemWorks) {
+TEST_F(RuntimeFollowerTest, FollowsOverCriUntilNriIsThereAndReportsWhichOfThemWorks) {
   runtime_.SetContainers({Pod("web")}, {Container("web", "id1")});
   Start();
   ASSERT_TRUE(AwaitMode(RuntimeMode::kObserver));
@@ -139,7 +139,7 @@ TEST_F(RuntimeFollowerTest, SaysSoWhenCriIsOfAnotherRuntimeThanNri) {
   EXPECT_TRUE(Known("web"));
 }
 
-TEST_F(RuntimeFollowerTest, PlacesWhatNobodyServedWhenItIsToldTo) {
+TEST_F(RuntimeFollowerTest, PlacesContainersWithoutAPluginWhenAsked) {
   Serve(false);
   runtime_.SetContainers({Pod("web")}, {Container("web", "id1")});
   Start();

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(RuntimeModeTest, NriAloneMakesTheNodeReady) {
+TEST(RuntimeModeTest, OnlyNriMakesTheNodeReady) {
   RuntimeStatus status;
   AddRuntimeMode({.connected = true}, {}, status);
   EXPECT_EQ(status.mode, RuntimeMode::kNri);
@@ -30,10 +30,11 @@ TEST(RuntimeModeTest, ObserverMakesItReadyButDegraded) {
 
 TEST(RuntimeModeTest, NeitherMakesItNotReadyForBothReasons) {
   RuntimeStatus status;
-  AddRuntimeMode({.problem = "no socket"}, {.active = true, .problem = "nobody listens"}, status);
+  AddRuntimeMode({.problem = "no socket"}, {.active = true, .problem = "connection refused"},
+                 status);
   EXPECT_EQ(status.mode, RuntimeMode::kNone);
   EXPECT_THAT(status.not_ready_reasons,
-              ElementsAre(HasSubstr("no socket"), HasSubstr("nobody listens")));
+              ElementsAre(HasSubstr("no socket"), HasSubstr("connection refused")));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class SyncAuditTest : public testing::Test {
     change.put_containers.push_back({{.uid = uid}, "main", {}});
     state_.Apply(change);
   }
-  /// Lists within a time that is long for the periods of this test, and short for a test.
+  /// Lists within a time that is long for the periods of this test, and short for the test.
   int ListsSoFar() {
     io_.restart();
     io_.run_for(milliseconds(50));
@@ -97,12 +97,12 @@ TEST_F(SyncAuditTest, SynchronizesAgainForANewContainerOfAKnownName) {
   EXPECT_EQ(audited_.left_out, 1);
 }
 
-TEST_F(SyncAuditTest, FollowsAContainerThatIsNeverToldByCrisWord) {
+TEST_F(SyncAuditTest, FollowsAContainerThatOnlyCriReports) {
   audited_.on_left_out_again = [this](const RuntimeContainer& container) {
     live_.AddUntold(key_, {.id = container.id, .pod_id = container.pod_id});
   };
   Audit();
-  EXPECT_FALSE(live_.Find(key_).has_value()) << "the next synchronization may tell it";
+  EXPECT_FALSE(live_.Find(key_).has_value()) << "the next synchronization may report it";
   Audit();
   EXPECT_EQ(audited_.left_out, 1);
   EXPECT_TRUE(live_.Find(key_).has_value());
@@ -118,7 +118,7 @@ TEST_F(SyncAuditTest, IgnoresAContainerThatHasEnded) {
   EXPECT_EQ(audited_.left_out, 0);
 }
 
-TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasToldByEvents) {
+TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasReportedByEvents) {
   LetItBeKnown();
   live_.AddPod("uid", "sandbox");
   PutOnRecord("uid");
@@ -150,7 +150,7 @@ TEST_F(SyncAuditTest, ListsOnceMoreWhenSomethingMayHaveEnded) {
   EXPECT_EQ(ListsSoFar(), 3);
 }
 
-TEST_F(SyncAuditTest, ListsAgainUntilWhatIsMissingIsConfirmed) {
+TEST_F(SyncAuditTest, ListsAgainUntilMissingContainersAreConfirmed) {
   Audit();
   audited_.verdict = ListVerdict::kUnconfirmed;
   audit_.LookSoon();

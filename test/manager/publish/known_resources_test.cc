@@ -21,21 +21,21 @@ auto HasAmount(double amount) {
   return ElementsAre(Pair(kName, Field(&AllocatableResource::allocatable, amount)));
 }
 
-TEST(KnownResourcesTest, WhatIsNotToldAnyMoreStaysForTheGracePeriod) {
+TEST(KnownResourcesTest, ResourcesThatAreNotReportedAnyMoreStayForTheGracePeriod) {
   KnownResources known(seconds(10));
   known.Join({{kName, {.allocatable = 4}}}, kBegin);
   EXPECT_THAT(known.Join({}, kBegin + seconds(10)), HasAmount(4));
   EXPECT_THAT(known.Join({}, kBegin + seconds(11)), IsEmpty());
 }
 
-TEST(KnownResourcesTest, ThePeriodBeginsWhenItWasToldLast) {
+TEST(KnownResourcesTest, ThePeriodBeginsWithTheLatestReport) {
   KnownResources known(seconds(10));
   known.Join({{kName, {.allocatable = 4}}}, kBegin);
   known.Join({{kName, {.allocatable = 5}}}, kBegin + seconds(9));
   EXPECT_THAT(known.Join({}, kBegin + seconds(19)), HasAmount(5));
 }
 
-TEST(KnownResourcesTest, WhatANodeSaysFromBeforeCountsUntilAPluginTells) {
+TEST(KnownResourcesTest, WhatANodeSaysFromBeforeCountsUntilAPluginReports) {
   KnownResources known(seconds(10));
   known.Recall({{kName, "2k"}}, kBegin);
   EXPECT_THAT(known.Join({}, kBegin), HasAmount(2000));

@@ -32,7 +32,7 @@ TEST(ExtendedResourcesTest, AreThosePluginsAskForUnderNamesThatPodsCanRequest) {
   EXPECT_THAT(ExtendedResourcesOf(offered), ElementsAre(Pair("example.com/dongle", "2")));
 }
 
-/// Types blockio, with classes of any and of limited number, and lanes of a plugin for pods.
+/// Types blockio, with classes of unlimited and of limited number, and lanes of a plugin for pods.
 OfferedTypes Types() {
   auto rules = std::make_shared<ClassTypeRules>();
   rules->classes["fast"] = {.capacity = 4, .namespaces = {"db"}};
@@ -114,7 +114,7 @@ TEST(NodePatchTest, WhatKubeletZeroedIsPutBack) {
               Optional(json({{"status", {{"allocatable", {{"e.com/a", "2"}}}}}})));
 }
 
-TEST(NodePatchTest, WhatIsNotWishedAnyMoreIsTakenAwayAndNothingOfOthers) {
+TEST(NodePatchTest, WhatIsNotWishedAnyMoreIsRemovedAndNothingOfOthers) {
   json node = Patched(Node(), {.extended_resources = {{"e.com/a", "2"}}, .classes = "x"});
   node["status"]["capacity"]["nvidia.com/gpu"] = "1";
   node = Patched(node, {});

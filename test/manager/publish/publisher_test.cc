@@ -39,7 +39,7 @@ class PublisherTest : public testing::Test {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}},
                          {"status", {{"capacity", {{"cpu", "8"}}}}}});
     server_.Put(kTopologiesPath, {{"metadata", {{"name", "other"}}}});
-    server_.Delete(kTopologiesPath, "other");  // there is such a kind
+    server_.Delete(kTopologiesPath, "other");  // the kind exists
     Offer(4);
   }
 
@@ -115,7 +115,7 @@ class PublisherTest : public testing::Test {
              }) == 2;
     });
   }
-  /// When so many looks have passed, as far as time tells.
+  /// Returns when so many looks have passed.
   void AwaitLooks() const {
     constexpr int kLooks = 10;
     const auto end = std::chrono::steady_clock::now() + kLooks * milliseconds(20);
@@ -131,7 +131,7 @@ class PublisherTest : public testing::Test {
   std::unique_ptr<Publisher> publisher_;
 };
 
-TEST_F(PublisherTest, TheNodeIsToldInOneWriteOfEachObject) {
+TEST_F(PublisherTest, TheNodeIsPublishedInOneWriteOfEachObject) {
   Start();
   ASSERT_TRUE(AwaitAll());
   AwaitLooks();
@@ -141,7 +141,7 @@ TEST_F(PublisherTest, TheNodeIsToldInOneWriteOfEachObject) {
   EXPECT_THAT(publisher_->GetStatus().problem, IsEmpty());
 }
 
-TEST_F(PublisherTest, WhatAContainerTakesIsToldInTheNextWrite) {
+TEST_F(PublisherTest, AllocationsArePublishedInTheNextWrite) {
   Start();
   ASSERT_TRUE(AwaitAll());
   snapshots_.Apply(test::Admit(test::SamplePod("a"), "c", {{"cpu", test::OwnCpus("0-2")}}));
@@ -182,7 +182,7 @@ TEST_F(PublisherTest, WhatOthersPlaceByFollowsTheCpusThatAreThere) {
   EXPECT_EQ(Writes(), 3);
 }
 
-TEST_F(PublisherTest, WhatOthersPlaceByIsWithdrawnWhenItIsNotToBeToldAnyMore) {
+TEST_F(PublisherTest, WhatOthersPlaceByIsWithdrawnWhenPublishingIsDisabled) {
   Start({kPublishNodeConfig});
   ASSERT_TRUE(Await([&] { return !Config().empty(); }));
   publisher_.reset();
@@ -201,7 +201,7 @@ TEST_F(PublisherTest, AConfigurationThatIsTooLongForANodeIsAProblem) {
   EXPECT_THAT(Config(), IsEmpty());
 }
 
-TEST_F(PublisherTest, ARestartTakesNothingAwayBeforePluginsAreBack) {
+TEST_F(PublisherTest, ARestartWithdrawsNothingBeforePluginsAreBack) {
   Start();
   ASSERT_TRUE(AwaitAll());
   publisher_.reset();
@@ -214,7 +214,7 @@ TEST_F(PublisherTest, ARestartTakesNothingAwayBeforePluginsAreBack) {
   EXPECT_EQ(Writes(), writes);
 }
 
-TEST_F(PublisherTest, ARefusedPodGetsAnEvent) {
+TEST_F(PublisherTest, ARejectedPodGetsAnEvent) {
   Start({kPublishEvents});
   ASSERT_TRUE(Await([&] { return publisher_->GetStatus().enabled; }));
   publisher_->OnRefused(
@@ -233,7 +233,7 @@ TEST_F(PublisherTest, FailuresAreCountedAndTriedAgain) {
   EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
 }
 
-TEST_F(PublisherTest, AWriteThatIsRefusedIsAProblemUntilItIsTaken) {
+TEST_F(PublisherTest, AWriteThatIsRejectedIsAProblemUntilItIsTaken) {
   Start({kPublishTopology});
   ASSERT_TRUE(Await([&] { return CpusAvailable(0) == "4"; }) && AwaitWatches());
   server_.Refuse(1, 422);
@@ -250,14 +250,14 @@ TEST_F(PublisherTest, ANodeThatIsNotThereIsNamed) {
       [&] { return publisher_->GetStatus().problem.find("no Node n1") != std::string::npos; }));
 }
 
-TEST_F(PublisherTest, WithNothingToPublishNobodyIsAsked) {
+TEST_F(PublisherTest, WithNothingToPublishNoServerIsAsked) {
   Start({});
   AwaitLooks();
   EXPECT_THAT(server_.requests(), IsEmpty());
   EXPECT_FALSE(publisher_->GetStatus().enabled);
 }
 
-TEST(PublishOptionsTest, AWordThatIsNoneIsRefusedWithAllThatAre) {
+TEST(PublishOptionsTest, AWordThatIsNoneIsRejectedWithAllThatAre) {
   const Status checked = CheckPublish({.what = {"topology", "weather"}});
   EXPECT_EQ(checked.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(checked), HasSubstr("'weather'"));

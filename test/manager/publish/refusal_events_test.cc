@@ -32,7 +32,7 @@ class RefusalEventsTest : public testing::Test {
                           .wall = std::chrono::system_clock::time_point(seconds(60))};
 };
 
-TEST_F(RefusalEventsTest, ARefusalIsAWarningOnItsPodAtOnce) {
+TEST_F(RefusalEventsTest, ARejectionIsAWarningOnItsPodAtOnce) {
   const auto request = Take("web");
   ASSERT_TRUE(request.has_value());
   const json event = json::parse(request.value_or(cluster::ApiRequest()).body);

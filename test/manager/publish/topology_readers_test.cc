@@ -1,5 +1,5 @@
-// What others make of the published topology: resource-topology-exporter, which computes the same
-// from pod-resources, and the scheduler plugin NodeResourceTopologyMatch.
+// Readers of the published topology: resource-topology-exporter, which computes the same from
+// pod-resources, and the scheduler plugin NodeResourceTopologyMatch.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -31,9 +31,8 @@ constexpr int kMilli = 1000;
 
 using AmountByZone = std::map<int, int64_t>;
 
-/// resource-topology-exporter, by what pod-resources tells of `state`.
-/// Source: its rules in short: available is what is allocatable less CPU ids and memory blocks of
-/// containers.
+/// resource-topology-exporter, by pod-resources' answers about `state`. Source: its rules in short:
+/// available is what is allocatable less CPU ids and memory blocks of containers.
 struct Exporter {
   Exporter(const checkpoint::NodeState& state, const Machine& machine,
            const AllocatableByResource& offered) {
@@ -67,7 +66,7 @@ struct Exporter {
   AmountByZone memory;
 };
 
-/// Pods with CPUs of their own, with bound memory, with both and with neither.
+/// Pods with exclusive CPUs, with bound memory, with both and with neither.
 class RandomNode {
  public:
   explicit RandomNode(uint32_t seed) : random_(seed) {
@@ -146,7 +145,7 @@ TEST(TopologyReadersTest, TheExporterWouldPublishTheSame) {
 
 using Amounts = std::map<std::string, double>;
 
-/// A container as its pod's spec has it, and what of that is served.
+/// A container by its pod's spec, and the source of its requests.
 struct SpecContainer {
   ContainerType type = ContainerType::kMain;
   Amounts limits;
@@ -163,8 +162,8 @@ struct CountCase {
 
 class PodsCountTest : public testing::TestWithParam<CountCase> {};
 
-// The zones list cpu, memory and veryfast.io/fpga. Whoever the pod is and wherever it runs, in a
-// pool or as one that is skipped, it counts as its spec says.
+// The zones list cpu, memory and veryfast.io/fpga. Every pod counts as its spec says, also in a
+// pool or skipped.
 TEST_P(PodsCountTest, AsForTheSchedulerPlugin) {
   const CountCase& pod = GetParam();
   checkpoint::NodeState state;
@@ -197,7 +196,7 @@ const Amounts kCoreAndFpga = {{"cpu", 4}, {"memory", 2 << 20}, {"veryfast.io/fpg
 const Amounts kCpusAndFpga = {{"cpu", 4}, {"veryfast.io/fpga", 1}};
 const Amounts kNone = {{"cpu", 0}};
 
-// Named as in scheduler-plugins' exclusive_test.go; the others are answers of its code.
+// Named as in scheduler-plugins' exclusive_test.go; the other rows are answers of its code.
 const CountCase kCountCases[] = {
     {"NoContainers", "BestEffort", {}, false},
     {"SingleContainerGuNoDevs", "Guaranteed", {{.limits = kCore, .requests = kCore}}, true},

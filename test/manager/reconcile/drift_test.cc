@@ -25,7 +25,7 @@ ContainerKey Key(int number) {
   return {"uid-" + std::to_string(number), "main"};
 }
 
-TEST(DriftOfTest, NamesWhatTheKernelHasInPlaceOfOurs) {
+TEST(DriftOfTest, NamesTheKernelsValueInsteadOfOurs) {
   const CgroupCpuset kernel{.cpus = {0, 1}, .mems = {0}};
   EXPECT_THAT(DriftOf({{"CpusetCpus", "0-3"}, {"CpusetMems", "0"}}, kernel),
               ElementsAre(Pair("CpusetCpus", "0-1")));
@@ -35,7 +35,7 @@ TEST(DriftOfTest, NamesWhatTheKernelHasInPlaceOfOurs) {
   EXPECT_THAT(DriftOf({{"CpusetCpus", "x"}}, kernel), IsEmpty());
 }
 
-TEST(DriftOfTest, BlamesNobodyForCpusThatAreOffline) {
+TEST(DriftOfTest, ReportsNoDriftForOfflineCpus) {
   EXPECT_THAT(DriftOf({{"CpusetCpus", "0-3"}}, {.cpus = {0, 1}}, {2, 3}), IsEmpty());
   EXPECT_THAT(DriftOf({{"CpusetCpus", "0-3"}}, {.cpus = {0}}, {2, 3}),
               ElementsAre(Pair("CpusetCpus", "0")));
@@ -107,7 +107,7 @@ TEST_F(DriftCheckTest, ForgetsWhatDriftedSoThatItIsAppliedAgain) {
   EXPECT_EQ(writes_.repairs(), 1u);
 }
 
-TEST_F(DriftCheckTest, BlamesNobodyForWhatAContainerLeftToAnOwner) {
+TEST_F(DriftCheckTest, ReportsNoDriftForCpusThatAContainerLeftToAnOwner) {
   kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0, 1, 2}, .mems = {0}};
   live_.Defer(Key(3), "id-3", {});
   EXPECT_TRUE(DriftCheck(Parts()).Find(state_).Empty());
@@ -115,7 +115,7 @@ TEST_F(DriftCheckTest, BlamesNobodyForWhatAContainerLeftToAnOwner) {
   EXPECT_THAT(DriftCheck(Parts()).Find(state_).put_containers, SizeIs(1));
 }
 
-TEST_F(DriftCheckTest, BlamesNobodyForCpusThatAContainerIsToHaveAndTheRuntimeDoesNotKnow) {
+TEST_F(DriftCheckTest, ReportsNoDriftForCpusThatTheRuntimeDoesNotKnowYet) {
   Change change;
   change.put_containers.push_back({test::SamplePod("3"),
                                    "main",
@@ -127,7 +127,7 @@ TEST_F(DriftCheckTest, BlamesNobodyForCpusThatAContainerIsToHaveAndTheRuntimeDoe
   EXPECT_TRUE(DriftCheck(Parts()).Find(state_).Empty());
 }
 
-TEST_F(DriftCheckTest, BlamesNobodyInItsFirstRoundForCpusThatAreMissing) {
+TEST_F(DriftCheckTest, ReportsNoDriftInItsFirstRoundForMissingCpus) {
   kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0, 1}, .mems = {0}};
   DriftCheck check(Parts());
   EXPECT_THAT(check.Find(state_).put_containers, SizeIs(1));

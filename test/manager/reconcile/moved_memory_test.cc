@@ -35,7 +35,7 @@ class MovedMemoryTest : public testing::Test {
                      live_};
 };
 
-TEST_F(MovedMemoryTest, TellsWhatIsElsewhereUntilItHasFollowed) {
+TEST_F(MovedMemoryTest, ReportsMemoryOnOtherNodesUntilItHasMoved) {
   const auto still_there = ElementsAre(
       "16777216 bytes of container main of pod uid-db are still on NUMA nodes 0 instead of 1: the "
       "kernel did not move them (cgroup v1 moves memory only if cpuset.memory_migrate is 1); "
@@ -46,10 +46,10 @@ TEST_F(MovedMemoryTest, TellsWhatIsElsewhereUntilItHasFollowed) {
   EXPECT_THAT(moved_.Look(), IsEmpty()) << "the kernel counts no more exactly than that";
   bytes_ = std::map<int, uint64_t>{{0, 16 * kMiB}};
   EXPECT_THAT(moved_.Look(), IsEmpty()) << "it has followed once";
-  EXPECT_EQ(readings_, 3) << "nobody is looked at any longer";
+  EXPECT_EQ(readings_, 3) << "no container is looked at any longer";
 }
 
-TEST_F(MovedMemoryTest, TellsNoMoreOfWhatTheKernelDoesNotMove) {
+TEST_F(MovedMemoryTest, StopsReportingMemoryThatTheKernelDoesNotMove) {
   for (int i = 0; i < MovedMemory::kMostLooks; ++i) {
     EXPECT_EQ(moved_.Look().size(), 1U);
   }
@@ -62,7 +62,7 @@ TEST_F(MovedMemoryTest, GoesByTheLatestNodes) {
   EXPECT_THAT(moved_.Look(), IsEmpty());
 }
 
-TEST_F(MovedMemoryTest, LooksAtNobodyForAnUpdateOfOtherValues) {
+TEST_F(MovedMemoryTest, LooksAtNoContainerForAnUpdateOfOtherValues) {
   EXPECT_EQ(moved_.Look().size(), 1U);
   moved_.Note({.key = kDb, .container_id = "id", .properties = {{"CpusetCpus", "0"}}});
   EXPECT_EQ(moved_.Look().size(), 1U) << "its nodes are as before";

@@ -61,7 +61,7 @@ ReconcilePlan Plan(const NodeState& state, const AllocationsByPlugin& answers) {
   return PlanReconcile(state, state, answers, test::SampleMachine());
 }
 
-TEST(PlanReconcileTest, HasLetGoWhatOnlyANewContainerCouldTake) {
+TEST(PlanReconcileTest, ReleasesWhatOnlyANewContainerCouldTake) {
   const NodeState state = StateOf({{"web", Own("0-1")}});
   const AllocationsByPlugin answers = {
       {"lane",
@@ -138,7 +138,7 @@ TEST(PlanReconcileTest, NotesWhatTheContainerWasAdmittedWith) {
               Optional(Field(&checkpoint::Amounts::quantity, Pool("0-3").quantity)));
 }
 
-TEST(PlanReconcileTest, RefusesMoreBoundMemoryThanANodeHas) {
+TEST(PlanReconcileTest, RejectsMoreBoundMemoryThanANodeHas) {
   const Machine machine = test::SampleMachine();
   ResourceAllocation all{.oci_property = std::string(kCpusetMems), .value = "0"};
   all.amount_by_node = {{0, machine.FindNode(0)->memory_bytes}};
@@ -154,7 +154,7 @@ TEST(PlanReconcileTest, FindsWhatAPluginHoldsForUnknownContainers) {
   EXPECT_THAT(plan.orphans, ElementsAre(Pair("cpu", ElementsAre(Key("ghost")))));
 }
 
-TEST(PlanReconcileTest, LeavesAloneWhatWasAdmittedWhileThePluginsAnswered) {
+TEST(PlanReconcileTest, SkipsContainersThatWereAdmittedWhileThePluginsAnswered) {
   const NodeState asked = StateOf({});
   const NodeState now = StateOf({{"new", Own("0-1")}});
   const ReconcilePlan plan =
@@ -172,9 +172,9 @@ TEST(PlanReconcileTest, DoesNotReportAContainerThatTheOldAnswerCannotHave) {
 
 TEST(PlanReconcileTest, ReportsAPluginThatFailsAndTakesTheOthers) {
   AllocationsByPlugin answers = CpuHolds({{"a", Pool("0-1")}});
-  answers.emplace("memory", Errorf(StatusCode::kUnavailable, "memory is away"));
+  answers.emplace("memory", Errorf(StatusCode::kUnavailable, "memory is not running"));
   const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), answers);
-  EXPECT_THAT(plan.problems, ElementsAre("memory is away"));
+  EXPECT_THAT(plan.problems, ElementsAre("memory is not running"));
   EXPECT_EQ(plan.change.put_containers.size(), 1u);
 }
 
@@ -192,7 +192,7 @@ TEST(PlanReconcileTest, ComparesOnlyThePodsOfItsScope) {
   EXPECT_THAT(plan.missing, ElementsAre(Pair("cpu", ElementsAre(Key("d")))));
 }
 
-TEST(PlanReconcileTest, RefusesWhatAnAdmissionWouldRefuse) {
+TEST(PlanReconcileTest, RejectsWhatAnAdmissionWouldReject) {
   for (const char* bad : {"0-99", "", "x"}) {
     const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", Pool(bad)}}));
     EXPECT_TRUE(plan.change.Empty()) << bad;
@@ -201,7 +201,7 @@ TEST(PlanReconcileTest, RefusesWhatAnAdmissionWouldRefuse) {
   }
 }
 
-TEST(PlanReconcileTest, RefusesCpusThatBelongToAnotherContainer) {
+TEST(PlanReconcileTest, RejectsCpusThatBelongToAnotherContainer) {
   const NodeState state = StateOf({{"owner", Own("4-5")}, {"shared", Pool("0-3")}});
   const ReconcilePlan plan =
       Plan(state, CpuHolds({{"owner", Own("4-5")}, {"shared", Pool("0-4")}}));
@@ -254,7 +254,7 @@ TEST(PlanUpdatesTest, LeavesOutContainersThatDoNotRunAndThoseItDoesNotKnow) {
   EXPECT_THAT(PlanUpdates(state, created), IsEmpty());
 }
 
-TEST(PlanUpdatesTest, AppliesEveryValueToAContainerThatTookThePlaceOfAnother) {
+TEST(PlanUpdatesTest, AppliesEveryValueToAContainerThatReplacedAnother) {
   ResourceAllocation quota = {.oci_property = "CpuQuota", .value = "50000"};
   Change change;
   change.put_containers.push_back({test::SamplePod("a"),
@@ -268,7 +268,7 @@ TEST(PlanUpdatesTest, AppliesEveryValueToAContainerThatTookThePlaceOfAnother) {
               ElementsAre(Pair("CpuQuota", "50000"), Pair("CpusetCpus", "0-3")));
 }
 
-TEST(PlanUpdatesTest, PutsThoseThatGiveCpusUpBeforeThoseThatGain) {
+TEST(PlanUpdatesTest, PutsContainersThatLoseCpusBeforeThoseThatGain) {
   const NodeState state = Changed(StateOf({{"a", Pool("0-1")}, {"b", Pool("2-7")}}),
                                   {{"a", Pool("0-4")}, {"b", Pool("5-7")}});
   const auto updates = PlanUpdates(state, Live({"a", "b"}));
@@ -278,7 +278,7 @@ TEST(PlanUpdatesTest, PutsThoseThatGiveCpusUpBeforeThoseThatGain) {
   EXPECT_TRUE(updates[1].grows);
 }
 
-TEST(PlanUpdatesTest, GivesADeferredContainerAgainWhatItTookAfterOthersHaveGivenUpTheirs) {
+TEST(PlanUpdatesTest, GivesADeferredContainerItsCpusAgainAfterOthersHaveLeftThem) {
   const NodeState state =
       Changed(StateOf({{"a", Pool("0-3")}, {"b", Pool("0-3")}}), {{"b", Pool("0-1")}});
   const auto updates = PlanUpdates(state, Live({"a", "b"}), {}, {Key("a"), Key("gone")});
@@ -368,7 +368,7 @@ TEST(RunUpdatesTest, GrowsOnlyAfterAllOthersWereAnswered) {
   runtime.Answer();
 }
 
-TEST(RunUpdatesTest, TellsWhichFailed) {
+TEST(RunUpdatesTest, ReportsWhichFailed) {
   test::FakeRuntime runtime;
   runtime.Refuse("id1", Errorf(StatusCode::kDeadlineExceeded, "too slow"));
   std::vector<UpdateResult> got;

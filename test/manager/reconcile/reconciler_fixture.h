@@ -73,7 +73,7 @@ class ReconcilerTest : public testing::Test {
             .read_memory = [this](const std::string&) { return ReadMemory(); },
             .stands_aside = [this] { return aside_.load(); }};
   }
-  // What the kernel has for the container.
+  // The kernel's CPUs of the container.
   void KernelHas(const std::string& cpus) {
     const MutexLock lock(mutex_);
     kernel_ = CgroupCpuset{.cpus = *CpuSet::Parse(cpus), .mems = {0}};
@@ -82,7 +82,7 @@ class ReconcilerTest : public testing::Test {
     const MutexLock lock(mutex_);
     return kernel_;
   }
-  // Where the container has memory.
+  // The memory nodes of the container's memory.
   void MemoryIsOn(int node) {
     const MutexLock lock(mutex_);
     memory_ = {{node, 16 << 20}};

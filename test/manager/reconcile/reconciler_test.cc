@@ -36,7 +36,7 @@ TEST_F(ReconcilerTest, UpdatesAContainerThatHasStartedSinceTheSameAnswer) {
   live_.Add(kKey, {"id", "sandbox", false});
   CpuHolds("0-1");
   RunOnce();  // commits 0-1
-  RunOnce();  // idle but for the container, which cannot be updated yet
+  RunOnce();  // idle except for the container, which cannot be updated yet
   RunOnce();
   EXPECT_TRUE(runtime_.updates().empty());
   live_.MarkStarted(kKey, "id");
@@ -66,7 +66,7 @@ TEST_F(ReconcilerTest, SendsAnUpdateAgainInEachRunWhileItFails) {
   EXPECT_EQ(runtime_.updates().size(), 3u);
 }
 
-TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
+TEST_F(ReconcilerTest, CommitsThenUpdatesThenRecordsTheAppliedValues) {
   CpuHolds("0-1");
   RunOnce();
   ASSERT_EQ(runtime_.updates().size(), 1u);
@@ -81,17 +81,17 @@ TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
 
 TEST_F(ReconcilerTest, TriesAFailedUpdateAgainInTheNextRun) {
   CpuHolds("0-1");
-  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "cannot update id: nobody listens"));
+  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "cannot update id: connection refused"));
   RunOnce();
   EXPECT_FALSE(Record().applied.contains("CpusetCpus")) << "it may have been applied all the same";
-  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("nobody listens"));
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("connection refused"));
   runtime_.Accept("id");
   RunOnce();
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
   EXPECT_EQ(reconciler_.GetStatus().last_problem, "");
 }
 
-// The runtime may apply it later than anybody waits for it.
+// The runtime may apply it after every deadline.
 TEST_F(ReconcilerTest, SendsTheFormerValueAgainAfterAnUpdateThatTimedOut) {
   CpuHolds("0-1");
   runtime_.Refuse("id", Errorf(StatusCode::kDeadlineExceeded, "no answer"));
@@ -103,7 +103,7 @@ TEST_F(ReconcilerTest, SendsTheFormerValueAgainAfterAnUpdateThatTimedOut) {
   EXPECT_EQ(runtime_.updates()[1].resources.cpuset_cpus, "0-3");
 }
 
-TEST_F(ReconcilerTest, TellsWhoseMemoryDidNotFollowToOtherNodes) {
+TEST_F(ReconcilerTest, ReportsContainersWhoseMemoryDidNotMove) {
   CpuHolds("0-3");
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = Record();
@@ -129,7 +129,7 @@ TEST_F(ReconcilerTest, LogsAProblemThatLastsOnce) {
     lines += line.find("reconcile found a problem") != std::string::npos ? 1 : 0;
   });
   CpuHolds("0-1");
-  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "nobody listens"));
+  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "connection refused"));
   RunOnce();
   RunOnce();
   log::SetSink({});
@@ -150,10 +150,10 @@ TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-3");
 }
 
-TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
+TEST_F(ReconcilerTest, SendsADeferredContainersValuesToTheRuntimeAgain) {
   CpuHolds("0-3");
   RunOnce();
-  live_.Defer(kKey, "id", {});  // its owner came and went before anybody was asked
+  live_.Defer(kKey, "id", {});  // its owner came and went before any plugin was asked
   RunOnce();
   ASSERT_EQ(runtime_.updates().size(), 1u);
   EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
@@ -161,7 +161,7 @@ TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
   EXPECT_EQ(runtime_.updates().size(), 1u) << "once";
 }
 
-TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatLosesCpusMeanwhileAgainAndBlamesNobody) {
+TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatLosesCpusMeanwhileAgainWithoutDrift) {
   CpuHolds("0-1");
   KernelHas("0-3");
   runtime_.on_update = [this](const ContainerUpdate&) {
@@ -187,11 +187,11 @@ TEST_F(ReconcilerTest, TakesAContainerThatEndedMeanwhileForNoProblem) {
   EXPECT_EQ(reconciler_.GetStatus().failures, 0u);
 }
 
-TEST_F(ReconcilerTest, ReleasesWhatIsHeldForUnknownContainers) {
+TEST_F(ReconcilerTest, ReleasesAllocationsOfUnknownContainers) {
   CpuHolds("0-3", {{{"uid-web", "ghost"}, {{"cpu", Pool("0-3")}}},
                    {{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
   RunOnce();
-  // One call after the other, behind what the loop has to do meanwhile.
+  // One call after another, after the loop's other work.
   ASSERT_TRUE(test::Await([&] { return plugins_.calls().size() >= 3; }));
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/ghost"));
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-gone"));
@@ -207,13 +207,13 @@ TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
   Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_, drift_},
                    {.period = std::chrono::milliseconds(10)});
   CpuHolds("0-3", {{{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
-  loop_.Run([&] { early.Start(); });  // the runtime is away
+  loop_.Run([&] { early.Start(); });  // the runtime is not running
   ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs >= 2; }));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-gone"))));
   loop_.Run([&] { early.Stop(); });
 }
 
-TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimeToTellWhatItHas) {
+TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimesContainers) {
   LiveContainers live;
   Reconciler early({loop_.io(), state_, plugins_, runtime_, live, machine_, drift_},
                    {.period = std::chrono::hours(1)});
@@ -230,7 +230,7 @@ TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimeToTellWhatItHas) {
   loop_.Run([&] { early.Stop(); });
 }
 
-TEST_F(ReconcilerTest, ReleasesNothingWhileNobodyCouldReadTheCheckpoint) {
+TEST_F(ReconcilerTest, ReleasesNothingWhileTheCheckpointCannotBeRead) {
   test::Journal journal;
   journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
   StateLoop unread(test::OpenMemoryStore(journal));
@@ -302,7 +302,7 @@ TEST_F(ReconcilerTest, TakesNothingOfAPluginThatWasNotAsked) {
   EXPECT_EQ(reconciler_.GetStatus().last_problem, "") << "the cpu plugin was not asked either";
 }
 
-TEST_F(ReconcilerTest, RepairsACpusetThatSomebodyElseChangedAndSaysItOnce) {
+TEST_F(ReconcilerTest, RepairsACpusetThatAnotherProcessChangedAndSaysItOnce) {
   int lines = 0;
   log::SetSink([&](log::Level, const std::string& line) {
     lines += line.find("cpuset drift corrected") != std::string::npos ? 1 : 0;
@@ -356,7 +356,7 @@ TEST_F(ReconcilerTest, RunsEveryPeriod) {
   loop_.Run([&] { often.Stop(); });
 }
 
-TEST_F(ReconcilerTest, AppliesWhatTheDiskRefuses) {
+TEST_F(ReconcilerTest, AppliesWhatTheDiskRejects) {
   CpuHolds("0-1");
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   RunOnce();

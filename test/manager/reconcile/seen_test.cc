@@ -1,4 +1,4 @@
-// A run that looks only at what changed finds what one that looks at everything would.
+// A run that looks only at changes finds what a run that looks at everything would find.
 #include "manager/reconcile/seen.h"
 
 #include <memory>
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::Pair;
 
 // A node of a few pods, whose plugins answer over a socket. Pods come and go, and plugins change,
-// lose and make up what they hold, also while they are asked.
+// lose and invent allocations, also while they are asked.
 class RandomNode {
  public:
   explicit RandomNode(uint32_t seed) : engine_(seed) {}
@@ -62,7 +62,7 @@ class RandomNode {
     state_ = std::make_shared<const NodeState>(state_->With(std::move(change)));
   }
 
-  /// Of both, or of one of them alone, which may fail.
+  /// The answers of both or only one of them, which may fail.
   AllocationsByPlugin Answers() {
     AllocationsByPlugin answers;
     for (auto& [plugin, held] : held_) {
@@ -80,7 +80,7 @@ class RandomNode {
 
  private:
   std::string Pod() { return std::to_string(Draw(20)); }
-  // Some of them are no good.
+  // Some of them are invalid.
   ResourceAllocation Allocation() {
     return test::SharedCpus("0-" + std::to_string(Draw(9)), Draw(3));
   }
@@ -132,13 +132,13 @@ TEST(ComparedAnswersTest, AreNotComparedAgainWhenNothingChanged) {
   const AllocationsByPlugin answers = {{"cpu", calls::ToHeld({})}};
   const Inquiry inquiry{state, {}, true};
   ComparedAnswers compared;
-  EXPECT_TRUE(compared.ToCompare(inquiry, answers, *state).empty()) << "nobody knows them";
+  EXPECT_TRUE(compared.ToCompare(inquiry, answers, *state).empty()) << "they are unknown";
   compared.Note(inquiry, answers, {});
   EXPECT_THAT(compared.ToCompare(inquiry, answers, *state),
               ElementsAre(Pair("cpu", testing::IsEmpty())));
 }
 
-// What accompanies another plugin's resource counts once nobody else speaks for it.
+// What accompanies another plugin's resource counts once no other plugin answers for it.
 TEST(ComparedAnswersTest, AreComparedAgainWhenAnotherPluginLeaves) {
   const auto state = std::make_shared<const NodeState>();
   AllocationsByPlugin answers = {{"cpu", calls::ToHeld({})}, {"memory", calls::ToHeld({})}};

@@ -1,4 +1,4 @@
-// What plugins and checkpoint disagree about ends as the checkpoint has it.
+// Where plugins and checkpoint disagree, the checkpoint wins.
 #include "manager/reconcile/settler.h"
 
 #include <gmock/gmock.h>
@@ -62,14 +62,14 @@ class SettlerTest : public testing::Test {
                      .on_taught = [this](const std::string& r) { taught_.push_back(r); }});
 };
 
-TEST_F(SettlerTest, TeachesAPluginWhatItLostAndSaysSo) {
+TEST_F(SettlerTest, ResyncsAPluginThatLostAllocationsAndSaysSo) {
   Settle(lost_);
   EXPECT_THAT(plugins_.calls(), ElementsAre("restore cpu uid-web/main=0-1"));
   EXPECT_THAT(taught_, ElementsAre("cpu"));
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
-TEST_F(SettlerTest, AsksAPluginThatCannotBeTaughtToAllocateOnTheRecordedNodes) {
+TEST_F(SettlerTest, AsksAPluginThatCannotBeResyncedToAllocateOnTheRecordedNodes) {
   test::PluginScript script;
   script.restores = Errorf(StatusCode::kUnimplemented, "no such call");
   plugins_.Set("cpu", script);
@@ -88,14 +88,14 @@ TEST_F(SettlerTest, ReleasesWhatAContainerOnRecordRunsWithout) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("release lane uid-web/main")) << "cpu is on record";
 }
 
-TEST_F(SettlerTest, TellsOfAPluginThatLearnsNothingAndDoesNotTeachItWithoutEnd) {
+TEST_F(SettlerTest, ReportsAPluginThatKeepsNothingAndResyncsItNotForever) {
   Settle(lost_);
   Settle(lost_);
   EXPECT_THAT(taught_, ElementsAre("cpu"));
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr("such as main of pod uid-web")));
 }
 
-TEST_F(SettlerTest, TeachesNothingOfAContainerThatIsGoneMeanwhile) {
+TEST_F(SettlerTest, ResyncsNothingOfAContainerThatIsGoneMeanwhile) {
   Commit({.remove_pods = {"uid-web"}});
   Settle(lost_);
   EXPECT_THAT(plugins_.calls(), IsEmpty());
@@ -106,13 +106,13 @@ TEST_F(SettlerTest, ReleasesAPodWithOneCall) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-gone", "release cpu uid-web/old"));
 }
 
-TEST_F(SettlerTest, LeavesRemovalsThatAreReplayedToThoseWhoReplayThem) {
+TEST_F(SettlerTest, SkipsRemovalsThatAreReplayed) {
   Commit({.add_pending_removals = {{"uid-gone", "cpu"}}});
   Settle({.orphans = {{"cpu", {{"uid-gone", "main"}, {"uid-lost", "main"}}}}});
-  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-lost")) << "each is told once";
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-lost")) << "each is notified once";
 }
 
-TEST_F(SettlerTest, ReleasesWhatNobodyHasBeforeItTeaches) {
+TEST_F(SettlerTest, ReleasesAllocationsWithoutAContainerBeforeTheResync) {
   Settle({.orphans = {{"cpu", {{"uid-gone", "main"}}}}, .missing = lost_.missing});
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-gone", "restore cpu uid-web/main=0-1"));
 }

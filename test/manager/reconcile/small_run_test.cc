@@ -1,4 +1,4 @@
-// Runs of the reconciler that ask only for what plugins changed.
+// Runs of the reconciler that ask only for plugins' changes.
 #include <chrono>
 #include <future>
 #include <string>
@@ -35,7 +35,7 @@ class SmallRunTest : public ReconcilerTest {
     });
     return over.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
-  /// Until the plugins were called so often, and the run has ended.
+  /// Waits until the plugins were called so often, and the run has ended.
   void AwaitCalls(std::size_t count) {
     ASSERT_TRUE(test::Await([&] { return plugins_.calls().size() >= count; }));
     test::Settle(state_);
@@ -63,7 +63,7 @@ TEST_F(SmallRunTest, AsksForWhatChangedSinceTheAnswerThatWasDealtWith) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since now-1"));
 }
 
-TEST_F(SmallRunTest, AsksSoonWhenNobodyWaits) {
+TEST_F(SmallRunTest, AsksSoonWhenNoAdmissionWaits) {
   CpuChanged({}, "now-1");
   reconciler_.TriggerChangesSoon();
   reconciler_.TriggerChangesSoon();
@@ -71,7 +71,7 @@ TEST_F(SmallRunTest, AsksSoonWhenNobodyWaits) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
 }
 
-TEST_F(SmallRunTest, RunThatComesBeforeAnswersForTheOneThatWasWantedSoon) {
+TEST_F(SmallRunTest, AnEarlierRunReplacesTheRequestedOne) {
   CpuChanged({}, "now-1");
   reconciler_.TriggerChangesSoon();
   reconciler_.TriggerChanges();
@@ -80,7 +80,7 @@ TEST_F(SmallRunTest, RunThatComesBeforeAnswersForTheOneThatWasWantedSoon) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
 }
 
-TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
+TEST_F(SmallRunTest, ChangesNothingThatPluginsDoNotName) {
   CpuChanged({}, "now-1");
   reconciler_.TriggerChanges();
   AwaitCalls(1);
@@ -88,7 +88,7 @@ TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
   EXPECT_EQ(Record().allocations.at("cpu")->value, "0-3");
 }
 
-TEST_F(SmallRunTest, AsksPluginsThatCannotTellForEverything) {
+TEST_F(SmallRunTest, AsksPluginsThatCannotReportForEverything) {
   CpuHolds("0-1");
   reconciler_.TriggerChanges();
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
@@ -99,7 +99,7 @@ TEST_F(SmallRunTest, AsksPluginsThatCannotTellForEverything) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "holdings cpu", "holdings cpu"));
 }
 
-TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
+TEST_F(SmallRunTest, AppliesTheRecordToAContainerThatHasStarted) {
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = Record();
     record.allocations["cpu"] = Pool("0-2");
@@ -113,7 +113,7 @@ TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-2");
 }
 
-TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
+TEST_F(SmallRunTest, SendsADeferredContainersValuesToTheRuntimeAgain) {
   live_.Defer(kKey, "id", {});
   CpuChanged({}, "now-1");
   reconciler_.TriggerChanges();
@@ -123,7 +123,7 @@ TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatADeferredContainerHas) {
 
 TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {
   test::PluginScript away;
-  away.changes = Status(StatusCode::kUnavailable, "the cpu plugin is away");
+  away.changes = Status(StatusCode::kUnavailable, "the cpu plugin is not running");
   plugins_.Set("cpu", away);
   reconciler_.TriggerChanges();
   AwaitCalls(1);

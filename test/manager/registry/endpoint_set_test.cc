@@ -50,7 +50,7 @@ class EndpointSetTest : public testing::Test {
     return plugin;
   }
 
-  /// Asks the plugins that reconcile what they hold.
+  /// Asks the plugins that reconcile for their allocations.
   void AskHoldings(std::function<void(AllocationsByPlugin)> done) {
     set_->AskAll<calls::GetResourcesAllocation>(
         set_->Live([](const PluginInfo& plugin) { return plugin.options.need_reconcile; }), {},
@@ -114,7 +114,7 @@ TEST_F(EndpointSetTest, PluginIsLiveOnlyWhenItIsPrepared) {
   EXPECT_TRUE(InfoOfPlugin("cpu").live);
 }
 
-TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
+TEST_F(EndpointSetTest, AnswersAreInTheOrderOfTheRequests) {
   const auto cpu = Add("cpu", HintsOn(0));
   const auto memory = Add("memory", HintsOn(1));
   const auto answers = set_->AskForEach<calls::GetTopologyHints>(
@@ -124,7 +124,7 @@ TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
   EXPECT_EQ(answers[1]->hints().front().nodes, NumaMask{0});
 }
 
-TEST_F(EndpointSetTest, EachCallIsToldWithItsMethodAndOutcome) {
+TEST_F(EndpointSetTest, EachCallIsReportedWithItsMethodAndOutcome) {
   Mutex mutex;
   std::vector<std::string> calls;
   set_ = std::make_unique<EndpointSet>(EndpointSetOptions{
@@ -157,7 +157,7 @@ TEST_F(EndpointSetTest, CallsRunInParallel) {
   }
 }
 
-TEST_F(EndpointSetTest, PluginThatHangsCostsItsOwnDeadlineOnly) {
+TEST_F(EndpointSetTest, PluginThatHangsCostsOnlyItsDeadline) {
   std::promise<void> release;
   PluginScript hanging;
   hanging.hints = [released = release.get_future().share()](const auto&, auto&) {
@@ -213,7 +213,7 @@ TEST_F(EndpointSetTest, PluginThatIsBackOnItsSocketIsLiveWithinTwoSeconds) {
   EXPECT_TRUE(Hints("cpu").ok());
 }
 
-TEST_F(EndpointSetTest, RefusalIsPassedOnAndIsNoReasonForSuspicion) {
+TEST_F(EndpointSetTest, RejectionIsPassedOnAndDoesNotMakeAPluginSuspect) {
   PluginScript script;
   script.allocate = [](const auto&, auto&) {
     return Status(StatusCode::kResourceExhausted, "cannot place main: 4 CPUs are free");
@@ -285,7 +285,7 @@ const HostileAnswer kHostileAnswers[] = {
 INSTANTIATE_TEST_SUITE_P(Answers, HostileAnswerTest, testing::ValuesIn(kHostileAnswers),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST_F(EndpointSetTest, HintForNodeThatTheMachineLacksBreaksTheProtocol) {
+TEST_F(EndpointSetTest, HintForNodeThatDoesNotExistBreaksTheProtocol) {
   const auto cpu = Add("cpu", HintsOn(7));
   const Status failed = Hints("cpu");
   EXPECT_EQ(failed.code(), StatusCode::kInternal);
@@ -293,7 +293,7 @@ TEST_F(EndpointSetTest, HintForNodeThatTheMachineLacksBreaksTheProtocol) {
 }
 
 TEST_F(EndpointSetTest, PluginStaysSuspectUntilItAnswersTheSameCallWell) {
-  auto node = std::make_shared<std::atomic<int>>(7);  // the machine lacks it
+  auto node = std::make_shared<std::atomic<int>>(7);  // the machine does not have it
   PluginScript script;
   script.hints = [node](const pb::ResourceRequest& request, pb::ResourceHintsResponse& response) {
     return HintsOn(*node).hints(request, response);
@@ -319,7 +319,7 @@ TEST_F(EndpointSetTest, PluginThatPlacedWronglyStaysSuspectUntilItPlacesWell) {
   EXPECT_EQ(InfoOfPlugin("cpu").problem, "");
 }
 
-TEST_F(EndpointSetTest, RemovePodTellsEachPluginAndReportsEach) {
+TEST_F(EndpointSetTest, RemovePodNotifiesEachPluginAndReportsEach) {
   std::atomic<int> removed = 0;
   PluginScript script;
   script.remove_pod = [&](const pb::RemovePodRequest& request, auto&) {

@@ -1,4 +1,4 @@
-// Plugins as processes of their own, killed while the registry uses them.
+// Plugins as separate processes, killed while the registry uses them.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -22,10 +22,10 @@ using test::Await;
 using test::ChildProcess;
 using testing::HasSubstr;
 
-/// How long anybody may notice that a plugin has gone or is back.
+/// The time until a plugin's end or return must be noticed.
 constexpr std::chrono::seconds kLimit{2};
 
-/// By the flag that tells the plugin which path to register by.
+/// By the flag that says which path the plugin registers by.
 class PluginProcessTest : public testing::TestWithParam<std::string> {
  protected:
   PluginProcessTest() { StartRegistry(); }
@@ -74,7 +74,7 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
   test::LoopThread loop_;
 };
 
-TEST_P(PluginProcessTest, KilledPluginIsAwayAtOnceAndBackWithItsAllocations) {
+TEST_P(PluginProcessTest, KilledPluginIsNotRunningAtOnceAndReturnsWithItsAllocations) {
   ASSERT_TRUE(started_.ok()) << started_;
   auto plugin = StartPlugin();
   ASSERT_TRUE(Await([&] { return IsLive(); })) << plugin->Output();

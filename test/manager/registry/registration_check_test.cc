@@ -1,4 +1,4 @@
-// What a plugin may say of itself at registration.
+// A plugin's claims at registration.
 #include "manager/registry/registration_check.h"
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Leaves a socket's file at `path`, as a plugin does that was killed.
+/// Leaves a socket's file at `path`, as a killed plugin does.
 void MakeSocketFile(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   QRM_CHECK(fd >= 0);
@@ -34,7 +34,7 @@ TEST(RegistrationCheckTest, OneVersionOfSeveralIsEnough) {
   EXPECT_TRUE(CheckVersions({"v1beta1", "v1alpha1"}).ok());
 }
 
-TEST(RegistrationCheckTest, RefusedVersionsAreAllNamed) {
+TEST(RegistrationCheckTest, RejectedVersionsAreAllNamed) {
   const Status refused = CheckVersions({"v1beta1", "v2"});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(refused), HasSubstr("\"v1beta1\", \"v2\""));
@@ -49,7 +49,7 @@ TEST(RegistrationCheckTest, EndpointIsTheSocketOfThatNameInTheDirectory) {
   EXPECT_EQ(*socket, dir / "cpu.sock");
 }
 
-TEST(RegistrationCheckTest, ManagersOwnSocketIsNoPlugin) {
+TEST(RegistrationCheckTest, ManagersOwnSocketIsNotAPlugin) {
   const test::TempDir dir;
   MakeSocketFile(dir / kRegistrationSocket);
   const Status refused = SocketNamed(kRegistrationSocket, dir.path()).status();
@@ -57,7 +57,7 @@ TEST(RegistrationCheckTest, ManagersOwnSocketIsNoPlugin) {
   EXPECT_THAT(MessageOf(refused), HasSubstr("manager's own socket"));
 }
 
-TEST(RegistrationCheckTest, EndpointWithNulIsRefused) {
+TEST(RegistrationCheckTest, EndpointWithNulIsRejected) {
   const test::TempDir dir;
   MakeSocketFile(dir / "cpu.sock");
   EXPECT_EQ(SocketNamed(std::string("cpu.sock\0x", 10), dir.path()).status().code(),
@@ -75,7 +75,7 @@ TEST(RegistrationCheckTest, ALinkToASocketIsNone) {
             StatusCode::kInvalidArgument);
 }
 
-TEST(RegistrationCheckTest, ADirectoryThatEverybodyMayWriteIsRefused) {
+TEST(RegistrationCheckTest, AWorldWritableDirectoryIsRejected) {
   const test::TempDir dir;
   EXPECT_TRUE(CheckPluginDirectory(dir.path()).ok());
   ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
@@ -87,7 +87,7 @@ TEST(RegistrationCheckTest, ADirectoryThatEverybodyMayWriteIsRefused) {
             StatusCode::kFailedPrecondition);
 }
 
-TEST(RegistrationCheckTest, ADirectoryThatAGroupMayWriteIsRefused) {
+TEST(RegistrationCheckTest, AGroupWritableDirectoryIsRejected) {
   const test::TempDir dir;
   ASSERT_EQ(::chmod(dir.path().c_str(), 02770), 0);
   const Status refused = CheckPluginDirectory(dir.path());
@@ -96,8 +96,8 @@ TEST(RegistrationCheckTest, ADirectoryThatAGroupMayWriteIsRefused) {
               HasSubstr("group " + std::to_string(::getegid()) + " may write there (mode 2770)"));
 }
 
-// It was put there before the directory was closed.
-TEST(RegistrationCheckTest, ASocketOfAnotherUserThanRootIsRefused) {
+// It was put there before the directory's permissions were restricted.
+TEST(RegistrationCheckTest, ASocketOfAnotherUserThanRootIsRejected) {
   const test::TempDir dir;
   MakeSocketFile(dir / "cpu.sock");
   EXPECT_TRUE(CheckPluginSocket(dir / "cpu.sock").ok());
@@ -111,7 +111,7 @@ TEST(RegistrationCheckTest, ASocketOfAnotherUserThanRootIsRefused) {
               HasSubstr(why));
 }
 
-TEST(RegistrationCheckTest, ADirectoryOfAnotherUserThanRootIsRefused) {
+TEST(RegistrationCheckTest, ADirectoryOfAnotherUserThanRootIsRejected) {
   const test::TempDir dir;
   constexpr uid_t kOther = 12345;
   if (::chown(dir.path().c_str(), kOther, static_cast<gid_t>(-1)) != 0) {

@@ -85,7 +85,7 @@ class RegistryTest : public testing::Test {
     return request;
   }
 
-  /// Of one that is not known, nothing.
+  /// Empty for an unknown plugin.
   PluginInfo InfoOf(const std::string& resource) {
     return registry_->plugins().Find(resource).value_or(PluginInfo());
   }
@@ -110,7 +110,7 @@ PluginScript ScriptFor(const std::string& resource) {
   return script;
 }
 
-/// A socket file that nobody listens behind.
+/// A socket file without a listener.
 void BindAndLeave(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   QRM_CHECK(fd >= 0);
@@ -143,7 +143,7 @@ TEST_F(RegistryTest, OptionsThatAreSentCount) {
   EXPECT_EQ(InfoOf("cpu").options, PluginOptions{.pre_start_required = true});
 }
 
-TEST_F(RegistryTest, DoesNotStartOnADirectoryThatEverybodyMayWrite) {
+TEST_F(RegistryTest, DoesNotStartOnAWorldWritableDirectory) {
   ASSERT_EQ(::chmod((dir_ / "direct").c_str(), 0777), 0);
   RegistryOptions options;
   options.registration_dir = dir_ / "direct";
@@ -165,7 +165,7 @@ TEST_F(RegistryTest, PassesOverSocketsInADirectoryOfAnotherUser) {
   EXPECT_GT(RejectedSoFar(Rejected::kPluginPath), rejected);
 }
 
-TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNoPlugin) {
+TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNotAPlugin) {
   Start();
   PluginScript script;
   script.options = [](const auto&, auto&) { return Status(StatusCode::kUnimplemented, "old"); };
@@ -184,10 +184,10 @@ struct BadRegistration {
   std::string sentence;
 };
 
-class RegistryRefusalTest : public RegistryTest,
-                            public testing::WithParamInterface<BadRegistration> {};
+class RegistryRejectionTest : public RegistryTest,
+                              public testing::WithParamInterface<BadRegistration> {};
 
-TEST_P(RegistryRefusalTest, NamesTheValueAndTheAcceptedForm) {
+TEST_P(RegistryRejectionTest, NamesTheValueAndTheAcceptedForm) {
   Start();
   const ScriptedPlugin plugin(Direct("cpu.sock"), {});
   pb::RegisterRequest request = RequestFor(GetParam().resource, GetParam().endpoint);
@@ -195,7 +195,7 @@ TEST_P(RegistryRefusalTest, NamesTheValueAndTheAcceptedForm) {
   const grpc::Status refused = Register(request);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(refused.error_message(), HasSubstr(GetParam().sentence));
-  EXPECT_TRUE(registry_->plugins().List().empty()) << "a refusal changes nothing";
+  EXPECT_TRUE(registry_->plugins().List().empty()) << "a rejection changes nothing";
 }
 
 const BadRegistration kBadRegistrations[] = {
@@ -212,7 +212,7 @@ const BadRegistration kBadRegistrations[] = {
     {"NoSocket", "v1alpha1", "cpu", "none.sock",
      "is not a socket (links are not followed); listen there before registering"},
 };
-INSTANTIATE_TEST_SUITE_P(Requests, RegistryRefusalTest, testing::ValuesIn(kBadRegistrations),
+INSTANTIATE_TEST_SUITE_P(Requests, RegistryRejectionTest, testing::ValuesIn(kBadRegistrations),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST_F(RegistryTest, NameOfLivePluginCannotBeTakenByAnother) {
@@ -262,7 +262,7 @@ TEST_F(RegistryTest, DirectoriesThatItMakesAreForTheGroupToRead) {
 
 // --- the watched directory
 
-TEST_F(RegistryTest, SocketThatAppearsIsRegisteredAndTold) {
+TEST_F(RegistryTest, SocketThatAppearsIsRegisteredAndReported) {
   Start();
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
@@ -291,7 +291,7 @@ TEST_F(RegistryTest, SocketThatIsRenamedInIsRegistered) {
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
 }
 
-TEST_F(RegistryTest, SocketThatIsRemovedTakesItsPluginAway) {
+TEST_F(RegistryTest, RemovedSocketMeansThatItsPluginIsNotRunning) {
   Start();
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   ASSERT_TRUE(Await([&] { return IsLive("cpu"); }));
@@ -314,7 +314,7 @@ TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
   const ScriptedPlugin plugin(Watched("cpu.sock"), script);
   asked.get_future().wait();
   std::filesystem::remove(Watched("cpu.sock"));
-  // The walk that finds this one sees that the other has gone.
+  // The scan that finds this one notices that the other has gone.
   const ScriptedPlugin later(Watched("memory.sock"), ScriptFor("memory"));
   ASSERT_TRUE(Await([&] { return IsLive("memory"); }));
   release.set_value();
@@ -323,7 +323,7 @@ TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
   EXPECT_THAT(InfoOf("cpu").problem, HasSubstr("was removed"));
 }
 
-TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegisteredWhoeverWasAskedFirst) {
+TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegistered) {
   Start();
   std::promise<void> asked;
   std::promise<void> release_former;
@@ -348,7 +348,7 @@ TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegisteredWhoeverWa
   };
   const ScriptedPlugin plugin(Watched("cpu.sock"), script);
   ASSERT_TRUE(Await([&] { return times_asked == 1; }));
-  release_former.set_value();  // it is taken back, and the one that is there is asked once more
+  release_former.set_value();  // it is withdrawn, and the present one is asked again
   ASSERT_TRUE(Await([&] { return times_asked == 2; }));
   release.set_value();
   EXPECT_TRUE(Await([&] { return plugin.statuses().size() == 2; }));
@@ -366,7 +366,7 @@ TEST_F(RegistryTest, PluginThatIsKilledAndStartedAgainIsRegisteredWithinTwoSecon
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }, std::chrono::seconds(2)));
 }
 
-TEST_F(RegistryTest, SocketsOfOtherManagersAreLeftAlone) {
+TEST_F(RegistryTest, SocketsOfOtherManagersAreSkipped) {
   Start();
   PluginScript script = ScriptFor("csi");
   script.identity.set_type("CSIPlugin");
@@ -377,7 +377,7 @@ TEST_F(RegistryTest, SocketsOfOtherManagersAreLeftAlone) {
   EXPECT_FALSE(registry_->plugins().Find("csi").has_value());
 }
 
-TEST_F(RegistryTest, RefusedPluginIsToldWhyAndTriedAgain) {
+TEST_F(RegistryTest, RejectedPluginGetsTheReasonAndIsTriedAgain) {
   Start();
   PluginScript script = ScriptFor("cpu");
   script.identity.clear_supported_versions();
@@ -397,8 +397,8 @@ TEST_F(RegistryTest, HiddenSocketsAreIgnored) {
 
 TEST_F(RegistryTest, SocketThatIsBoundBeforeItListensIsRegistered) {
   Start();
-  // A plugin's socket file exists from bind on; this one never listens and is then replaced by one
-  // that does.
+  // A plugin's socket file exists from bind on; this one never listens and is then replaced by a
+  // socket with a listener.
   BindAndLeave(Watched("cpu.sock"));
   const ScriptedPlugin plugin(dir_ / "ready.sock", ScriptFor("cpu"));
   std::filesystem::rename(dir_ / "ready.sock", Watched("cpu.sock"));
@@ -407,7 +407,7 @@ TEST_F(RegistryTest, SocketThatIsBoundBeforeItListensIsRegistered) {
 
 // --- what is known from before
 
-TEST_F(RegistryTest, ResourcesOfTheCheckpointAreAwayUntilTheyRegister) {
+TEST_F(RegistryTest, ResourcesOfTheCheckpointAreNotRunningUntilTheyRegister) {
   Start({"cpu"});
   const PluginInfo before = InfoOf("cpu");
   EXPECT_FALSE(before.live);

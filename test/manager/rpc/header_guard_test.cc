@@ -38,7 +38,7 @@ std::string Frame(Kind kind, std::size_t size) {
   return frame + std::string(size, '\x09');
 }
 
-/// What a client says that has taken the server's settings.
+/// The bytes of a client that has taken the server's settings.
 std::string Greeting() {
   return kPreface + Frame({kSettings, kAck}, 0);
 }
@@ -78,7 +78,7 @@ TEST_F(HeaderGuardTest, LongHeadersOfOneFrameEndTheConnection) {
   EXPECT_FALSE(Take(Frame({kHeaders, kEndHeaders}, HeaderGuard::kMaxBytes + 1)));
 }
 
-TEST_F(HeaderGuardTest, LongHeadersOfSeveralFramesEndTheConnectionAtTheHeadOfTheOneThatIsTooMuch) {
+TEST_F(HeaderGuardTest, LongHeadersOfSeveralFramesEndTheConnectionAtTheFirstExcessFrame) {
   EXPECT_TRUE(Take(kPreface + Frame({kHeaders, 0}, HeaderGuard::kMaxBytes)));
   EXPECT_FALSE(Take(Frame({kContinuation, 0}, 1).substr(0, 9)));
 }
@@ -215,7 +215,7 @@ TEST_F(HeaderGuardTest, CallsBeforeTheSettingsAreAcknowledgedAreFew) {
   EXPECT_FALSE(Take(Frame({kHeaders, kWholeCall}, 10)));
 }
 
-// As a client does that waits for each answer, and acknowledges what came of it.
+// A client that waits for each answer, and acknowledges its bytes.
 TEST_F(HeaderGuardTest, SeveralThousandCallsASecondPass) {
   EXPECT_TRUE(Take(Greeting()));
   for (int call = 0; call < 10'000; ++call) {

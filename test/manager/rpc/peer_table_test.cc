@@ -1,4 +1,4 @@
-// Who may connect, how often and how many times, with time and peers as arguments.
+// Limits of connections by process and user, with time and peers as arguments.
 #include "manager/rpc/peer_table.h"
 
 #include <array>
@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 const PeerTable::Time kStart{seconds(1000)};
 
-/// Connected sockets, whose ends of our side stand in `fds`.
+/// Connected sockets; `fds` has our ends of them.
 class Sockets {
  public:
   Sockets() = default;
@@ -39,12 +39,12 @@ class Sockets {
     far_.push_back(pair[1]);
     return pair[0];
   }
-  /// Closes the one that was made last.
+  /// Closes the latest one.
   void Close() {
     close(fds.back());
     fds.pop_back();
   }
-  /// The other end of the one that was made last sees the end.
+  /// Whether the other end of the latest one sees the end.
   bool IsAtEnd() const {
     char byte = 0;
     return recv(far_.back(), &byte, 1, MSG_DONTWAIT) == 0;
@@ -93,7 +93,7 @@ TEST(PeerTableTest, ClosedConnectionsMakeRoomAfterAWhile) {
   EXPECT_TRUE(table.Add(sockets.Make(), Process(1), kStart + PeerTable::kSweepInterval).ok());
 }
 
-TEST(PeerTableTest, ProcessThatConnectsTooOftenIsRefusedAndOthersAreNot) {
+TEST(PeerTableTest, ProcessThatConnectsTooOftenIsRejectedAndOthersAreNot) {
   Sockets sockets;
   PeerTable table({.per_process = 2, .per_second = 10});
   for (int i = 0; i < 2; ++i) {
@@ -105,7 +105,7 @@ TEST(PeerTableTest, ProcessThatConnectsTooOftenIsRefusedAndOthersAreNot) {
   EXPECT_TRUE(table.Add(sockets.Make(), Process(1), kStart + milliseconds(100)).ok());
 }
 
-TEST(PeerTableTest, UserThatConnectsTooOftenWithManyProcessesIsRefusedAndOthersAreNot) {
+TEST(PeerTableTest, UserThatConnectsTooOftenWithManyProcessesIsRejectedAndOthersAreNot) {
   Sockets sockets;
   PeerTable table({.per_user = 4, .per_process = 2, .per_second = 10});
   for (pid_t pid = 1; pid <= 4; ++pid) {

@@ -33,7 +33,7 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::Optional;
 
-/// Answers NotifyChanged and remembers who asked.
+/// Answers NotifyChanged and remembers the callers.
 class PeerRecorder final : public v1::Control::CallbackService {
  public:
   grpc::ServerUnaryReactor* NotifyChanged(grpc::CallbackServerContext* context,
@@ -48,7 +48,7 @@ class PeerRecorder final : public v1::Control::CallbackService {
     return reactor;
   }
 
-  /// Answers with much.
+  /// Gives long answers.
   grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
                                         const v1::SetLogLevelRequest*,
                                         v1::SetLogLevelResponse* response) override {
@@ -73,7 +73,7 @@ class PeerRecorder final : public v1::Control::CallbackService {
 grpc::Status Notify(const std::string& path, grpc::ClientContext& context,
                     const std::string& text) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own each time
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new connection each time
   const auto channel =
       grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
@@ -124,7 +124,7 @@ TEST_F(UnixServerTest, ServesUnderItsNameAndRemovesItOnStop) {
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(UnixServerTest, FindPeerTellsTheCallingProcess) {
+TEST_F(UnixServerTest, FindPeerReportsTheCallingProcess) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   ASSERT_TRUE(Notify(path_).ok());
@@ -147,8 +147,8 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Were it unpacked, it would be refused for its size.
-TEST_F(UnixServerTest, ACompressedRequestIsRefusedUnread) {
+// If it were unpacked, it would be rejected for its size.
+TEST_F(UnixServerTest, ACompressedRequestIsRejectedUnread) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const uint64_t rejected = RejectedSoFar(Rejected::kGrpcCompressed);
@@ -231,7 +231,7 @@ TEST_F(UnixServerTest, PingsNowAndThenKeepTheConnection) {
   close(fd);
 }
 
-TEST_F(UnixServerTest, ALongRequestIsRefused) {
+TEST_F(UnixServerTest, ALongRequestIsRejected) {
   UnixServer server({.max_request_bytes = 4096});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   grpc::ClientContext fits;
@@ -241,7 +241,7 @@ TEST_F(UnixServerTest, ALongRequestIsRefused) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
+TEST_F(UnixServerTest, TheClientWithMostUnfinishedBytesIsClosedFirst) {
   UnixServer server({.max_request_bytes = 8 << 20});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const uint64_t ended = RejectedSoFar(Rejected::kGrpcUnfinished);
@@ -261,7 +261,7 @@ TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
   }
 }
 
-TEST_F(UnixServerTest, WhoeverLeavesAnAnswerUnreadForLongestGoesWhenThereAreTooMany) {
+TEST_F(UnixServerTest, TheClientThatLeavesAnAnswerUnreadForLongestIsClosedWhenThereAreTooMany) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const uint64_t ended = RejectedSoFar(Rejected::kGrpcUnread);
@@ -303,7 +303,7 @@ TEST_F(UnixServerTest, ASilentConnectionStays) {
   const int halfway = test::ConnectRaw(path_);
   const std::string begun = test::BegunHeaders();
   ASSERT_TRUE(test::SendAll(halfway, begun));
-  AwaitEnd(halfway);  // those who wait for headers were looked at
+  AwaitEnd(halfway);  // connections that wait for headers were checked
   char byte = 0;
   EXPECT_EQ(recv(silent, &byte, 1, MSG_DONTWAIT), 1) << "the server's greeting";
   std::array<char, 4096> rest{};
@@ -353,7 +353,7 @@ TEST_F(UnixServerTest, ReplacesWhatIsLeftOver) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
-TEST_F(UnixServerTest, RefusesToTakeALiveServersPlace) {
+TEST_F(UnixServerTest, DoesNotReplaceALiveServer) {
   UnixServer first({});
   ASSERT_TRUE(first.Start(path_, {&service_}).ok());
   PeerRecorder other;
@@ -364,7 +364,7 @@ TEST_F(UnixServerTest, RefusesToTakeALiveServersPlace) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
-TEST_F(UnixServerTest, LeavesASocketThatIsNoLongerItsOwn) {
+TEST_F(UnixServerTest, DoesNotRemoveASocketThatWasReplaced) {
   UnixServer first({});
   ASSERT_TRUE(first.Start(path_, {&service_}).ok());
   ASSERT_EQ(unlink(path_.c_str()), 0);
@@ -375,14 +375,14 @@ TEST_F(UnixServerTest, LeavesASocketThatIsNoLongerItsOwn) {
   EXPECT_TRUE(Notify(path_).ok());
 }
 
-TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRefused) {
+TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRejected) {
   UnixServer server({});
   const Status started = server.Start(dir_ / std::string(120, 'x'), {&service_});
   EXPECT_EQ(started.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(started), HasSubstr("1 to 107 characters"));
 }
 
-TEST_F(UnixServerTest, GarbageEndsOnlyItsOwnConnection) {
+TEST_F(UnixServerTest, GarbageEndsOnlyItsConnection) {
   UnixServer server({});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const int fd = test::ConnectRaw(path_);

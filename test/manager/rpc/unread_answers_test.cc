@@ -1,4 +1,4 @@
-// Who has to go when answers are not read.
+// Which connections are closed when answers are not read.
 #include "manager/rpc/unread_answers.h"
 
 #include <string>
@@ -18,13 +18,13 @@ class UnreadAnswersTest : public testing::Test {
   const int third_ = 0;
 };
 
-TEST_F(UnreadAnswersTest, NobodyGoesWhileThereIsRoom) {
+TEST_F(UnreadAnswersTest, NoConnectionIsClosedWhileThereIsRoom) {
   EXPECT_EQ(answers_.Add("fd:1", &first_, kMost - 1).to_disconnect, "");
   EXPECT_EQ(answers_.Add("fd:2", &second_, 1).to_disconnect, "");
   EXPECT_EQ(answers_.bytes(), kMost);
 }
 
-TEST_F(UnreadAnswersTest, WhoeverWaitsForLongestGoes) {
+TEST_F(UnreadAnswersTest, TheLongestWaitingConnectionIsClosed) {
   const auto quick = answers_.Add("fd:1", &first_, 60);
   const auto slow = answers_.Add("fd:2", &second_, 10);
   answers_.Remove(quick.number);
@@ -34,7 +34,7 @@ TEST_F(UnreadAnswersTest, WhoeverWaitsForLongestGoes) {
   EXPECT_EQ(answers_.bytes(), 120u);
 }
 
-TEST_F(UnreadAnswersTest, NobodyElseGoesUntilTheFirstIsGone) {
+TEST_F(UnreadAnswersTest, NoOtherConnectionIsClosedUntilTheFirstIsGone) {
   const auto slow = answers_.Add("fd:1", &first_, 60);
   EXPECT_EQ(answers_.Add("fd:2", &second_, 60).to_disconnect, "fd:1");
   EXPECT_EQ(answers_.Add("fd:3", &third_, 60).to_disconnect, "");

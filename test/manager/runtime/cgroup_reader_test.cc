@@ -40,7 +40,7 @@ TEST_F(CgroupReaderTest, ReadsVersion1) {
   EXPECT_EQ(cpuset->mems, NumaMask{0});
 }
 
-TEST_F(CgroupReaderTest, ReadsEffectiveValueWhereVersion2HasNoOwn) {
+TEST_F(CgroupReaderTest, ReadsEffectiveValueWhereVersion2HasNone) {
   MakeV2();
   Write("cgroup/pod1/c1/cpuset.cpus", "4-5\n");
   Write("cgroup/pod1/c1/cpuset.mems", "\n");
@@ -101,7 +101,7 @@ TEST_F(CgroupReaderTest, ReadsAnonymousMemoryByNodeInVersion1) {
   EXPECT_EQ(*bytes, (std::map<int, uint64_t>{{0, 2 * page}, {1, page}}));
 }
 
-TEST_F(CgroupReaderTest, RefusesMemoryOfAFormThatItDoesNotKnow) {
+TEST_F(CgroupReaderTest, RejectsMemoryOfAFormThatItDoesNotKnow) {
   MakeV2();
   for (const char* text : {"file N0=1\n", "anon N0\n", "anon Nx=1\n", "anon N0=-1\n", "anon =\n"}) {
     Write("cgroup/c1/memory.numa_stat", text);
@@ -116,13 +116,13 @@ TEST_F(CgroupReaderTest, SaysNotFoundForContainerThatIsGone) {
   EXPECT_EQ(reader_.ReadByPid(42).status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(CgroupReaderTest, SaysWhatTheMachineLacks) {
+TEST_F(CgroupReaderTest, ReportsAMissingCpusetController) {
   const Status status = reader_.ReadByPath("/pod1").status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(MessageOf(status), testing::HasSubstr("no cgroup cpuset controller"));
 }
 
-TEST_F(CgroupReaderTest, RefusesFileThatIsNoList) {
+TEST_F(CgroupReaderTest, RejectsFileThatIsNotAList) {
   MakeV1();
   Write("cgroup/cpuset/c1/cpuset.cpus", "all of them\n");
   Write("cgroup/cpuset/c1/cpuset.mems", "0\n");

@@ -54,11 +54,11 @@ TEST(LiveContainersTest, KnowsWhatChangedSinceARevision) {
   EXPECT_THAT(live.ChangedSince(live.revision() - 3), Optional(ElementsAre(web)));
 }
 
-TEST(LiveContainersTest, KnowsOfWhichContainersTheRuntimeIsToldLaterWhileTheyAreTheSame) {
+TEST(LiveContainersTest, KnowsContainersWithPendingUpdatesWhileTheyAreTheSame) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
   live.Defer(key, "old", {1});
-  EXPECT_THAT(live.DeferredKeys(), IsEmpty()) << "nobody knows it";
+  EXPECT_THAT(live.DeferredKeys(), IsEmpty()) << "it is unknown";
   live.Add(key, {.id = "old", .pod_id = "s"});
   live.Defer(key, "old", {1});
   live.Reset({{"web", {"s"}}}, {{key, {.id = "old", .pod_id = "s"}}});
@@ -96,7 +96,7 @@ TEST(LiveContainersTest, NothingIsDeferredAnyMoreWhenTheRuntimeTookWhatTheContai
   EXPECT_THAT(live.DeferredKeys(), IsEmpty());
 }
 
-TEST(LiveContainersTest, NamesThoseThatTheRuntimeMayYetGiveCpusBack) {
+TEST(LiveContainersTest, NamesContainersThatMayGetFormerCpusBackFromTheRuntime) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
   live.Add(key, {.id = "id", .pod_id = "s"});
@@ -109,7 +109,7 @@ TEST(LiveContainersTest, NamesThoseThatTheRuntimeMayYetGiveCpusBack) {
   EXPECT_THAT(live.DeferredWith({3}), IsEmpty());
 }
 
-// From what the runtime tells, in the order in which a pod's life has it.
+// By the runtime's events, in the order of a pod's life.
 TEST(LiveContainersTest, ARuntimeIsBusyWhileSomethingIsCreatedStartedOrRemoved) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;
@@ -161,9 +161,9 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   EXPECT_FALSE(live.HasPod("never-seen"));
 }
 
-TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriToldOf) {
+TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriReported) {
   LiveContainers live;
-  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has told of nothing";
+  EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "NRI has reported nothing";
   live.Reset({{"observed", {"other"}}}, {}, {}, ListSource::kCri);
   live.AddPod("web", "sandbox");
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "nothing of it runs";
@@ -210,10 +210,10 @@ TEST(LiveContainersTest, ListThatIsOlderThanASandboxsEndDoesNotTakeItBack) {
   live.MarkReady("uid", "sandbox", before);
   EXPECT_TRUE(live.HasStopped("uid"));
   live.MarkReady("uid", "sandbox", std::chrono::steady_clock::time_point::max());
-  EXPECT_FALSE(live.HasStopped("uid")) << "the runtime told it too early";
+  EXPECT_FALSE(live.HasStopped("uid")) << "the runtime reported it too early";
 }
 
-TEST(LiveContainersTest, TellsWhoEndedInItsFirstAttempt) {
+TEST(LiveContainersTest, ReportsContainersThatEndedInTheirFirstAttempt) {
   LiveContainers live;
   const ContainerKey key{"uid", "init"};
   live.Add(key, {.id = "first", .pod_id = "sandbox"});
@@ -230,7 +230,7 @@ TEST(LiveContainersTest, TellsWhoEndedInItsFirstAttempt) {
   EXPECT_THAT(live.EndedOnce("uid"), IsEmpty()) << "it was made again";
 }
 
-TEST(LiveContainersTest, TellsWhoEndedByLists) {
+TEST(LiveContainersTest, ReportsContainersThatEndedByLists) {
   LiveContainers live;
   live.Reset({{"uid", {"sandbox"}}}, {});
   live.NoteEnded({"uid", "init"}, 0);
@@ -239,7 +239,7 @@ TEST(LiveContainersTest, TellsWhoEndedByLists) {
   EXPECT_THAT(live.EndedOnce("uid"), ElementsAre("init"));
 }
 
-TEST(LiveContainersTest, PodIsOneOfAListUntilAnEventTellsOfItsSandbox) {
+TEST(LiveContainersTest, PodIsOneOfAListUntilAnEventReportsItsSandbox) {
   LiveContainers live;
   live.Reset({{"uid", {"sandbox"}}}, {});
   EXPECT_THAT(live.Listed(), ElementsAre("uid"));

@@ -62,19 +62,19 @@ const placement::MadeWith kMadeWithAll = {.env = {"A=b", "LANE=0"},
                                           .mount_paths = {"/proc", "/etc/lane"},
                                           .device_paths = {"/dev/lane"}};
 
-TEST(RunOptionsTest, ContainerWasMadeWithWhatTheRuntimeTellsOfIt) {
+TEST(RunOptionsTest, ContainerWasMadeWithWhatTheRuntimeReports) {
   EXPECT_TRUE(IsForNewOnly(kDevice));
   EXPECT_TRUE(WasMadeWith(kMadeWithAll, kDevice));
 }
 
-TEST(RunOptionsTest, ContainerLacksNoAnnotationThatIsEmpty) {
+TEST(RunOptionsTest, AnEmptyAnnotationIsNeverMissing) {
   EXPECT_TRUE(WasMadeWith({}, {.annotations = {{"nic.qrm.io/problem", ""}}}));
   EXPECT_TRUE(WasMadeWith({.annotations = {{"nic.qrm.io/problem", "has no link"}}},
                           {.annotations = {{"nic.qrm.io/problem", ""}}}));
   EXPECT_FALSE(WasMadeWith({}, {.annotations = {{"nic.qrm.io/problem", "has no link"}}}));
 }
 
-TEST_P(MadeWithTest, ContainerThatLacksAnyPartWasMadeWithout) {
+TEST_P(MadeWithTest, ContainerThatIsMissingAnyPartWasCreatedWithoutTheOptions) {
   EXPECT_FALSE(WasMadeWith(GetParam().container, kDevice));
 }
 
@@ -98,7 +98,7 @@ TEST(RunOptionsTest, KnobsAndAmountsCanBeGivenToARunningContainer) {
       {.oci_property = std::string(kCpusetCpus), .value = "0", .envs = {{"CPUS", "0"}}}));
 }
 
-TEST(RunOptionsTest, SharedCpusAreAddedToThoseOfTheFirstResource) {
+TEST(RunOptionsTest, SharedCpusAreAddedToTheFirstResource) {
   const AllocationByResource allocations = {
       {"a", ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = "2-3"}},
       {"b", ResourceAllocation{.value = "2-3", .may_share = "0-7", .shares = "5-6"}}};

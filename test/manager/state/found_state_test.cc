@@ -1,4 +1,4 @@
-// What a start learns from the state that it finds.
+// What a start reads from an existing state.
 #include "manager/state/found_state.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using checkpoint::NodeState;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-TEST(FoundStateTest, KnowsThePluginsThatGaveAllocationsOrHaveToHearOfRemovals) {
+TEST(FoundStateTest, KnowsThePluginsWithAllocationsOrPendingRemovals) {
   Change change = test::Admit(test::SamplePod("web"), "main", {{"cpu", test::OwnCpus("1")}});
   change.add_pending_removals.emplace_back("uid-gone", "memory");
   EXPECT_THAT(ResourcesOf(NodeState().With(change)), ElementsAre("cpu", "memory"));
@@ -29,7 +29,7 @@ TEST(FoundStateTest, KnowsNoPluginOfWhatAccompaniesAnothersAllocation) {
   EXPECT_THAT(ResourcesOf(NodeState().With(change)), ElementsAre("cpu"));
 }
 
-TEST(MachineFitTest, SharedCpusThatAreGoneCostNobodyItsOwn) {
+TEST(MachineFitTest, SharedCpusThatAreGoneCostNoExclusiveCpus) {
   ResourceAllocation mixed = test::OwnCpus("1");
   mixed.may_share = "0-99";
   mixed.shares = "90-99";

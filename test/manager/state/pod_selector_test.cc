@@ -32,14 +32,14 @@ TEST(PodSelectorTest, FindsAPodByNamespaceAndNameOrByUid) {
   }
 }
 
-TEST(PodSelectorTest, RefusesANameOfTwoPods) {
+TEST(PodSelectorTest, RejectsANameOfTwoPods) {
   const checkpoint::NodeState state = TwoPods();
   const auto found = FindMeantPod(state, "web");
   EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(found.status()), HasSubstr("2 pods are called web; write NAMESPACE/NAME"));
 }
 
-TEST(PodSelectorTest, RefusesWhatNoPodIsCalled) {
+TEST(PodSelectorTest, RejectsWhatNoPodIsCalled) {
   const checkpoint::NodeState state = TwoPods();
   EXPECT_EQ(FindMeantPod(state, "shop").status().code(), StatusCode::kNotFound);
 }

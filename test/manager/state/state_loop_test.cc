@@ -48,7 +48,7 @@ TEST(StateLoopTest, DropsWorkAfterItStopped) {
   EXPECT_FALSE(ran);
 }
 
-TEST(StateLoopTest, PublishesWhatItCommitted) {
+TEST(StateLoopTest, PublishesCommittedStates) {
   test::Journal journal;
   StateLoop state(test::OpenMemoryStore(journal));
   const auto before = state.Load();
@@ -59,7 +59,7 @@ TEST(StateLoopTest, PublishesWhatItCommitted) {
   EXPECT_EQ(state.Load()->pod_count(), 1u);
 }
 
-TEST(StateLoopTest, TellsWhenTheStateCouldBeReadAtLast) {
+TEST(StateLoopTest, ReportsWhenTheStateCouldBeReadAtLast) {
   test::Journal journal;
   int returned = 0;
   StateLoop state(test::OpenMemoryStore(journal),
@@ -90,7 +90,7 @@ TEST(StateLoopTest, PublishesWhatTheDiskHoldsBeforeTheFirstDecisionByIt) {
   EXPECT_NE(state.Load(), before) << "it is published";
 }
 
-TEST(StateLoopTest, TellsOfTheStateThatTheStartCouldNotRead) {
+TEST(StateLoopTest, ReportsTheStateThatTheStartCouldNotRead) {
   test::Journal journal;
   journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
   int recalled = 0;
@@ -132,7 +132,7 @@ TEST(StateLoopTest, WritesWhatAPluginKeepsWithAnEmptyChange) {
   EXPECT_EQ(journal.commits(), 1u);
 }
 
-TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
+TEST(StateLoopTest, PublishesNothingThatTheStoreRejected) {
   test::Journal journal;
   journal.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   StateLoop state(test::OpenMemoryStore(journal));
@@ -142,7 +142,7 @@ TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
   EXPECT_EQ(state.Load()->pod_count(), 0u);
 }
 
-TEST(StateLoopTest, PublishesWhatItRemembersAndSaysWhenTheDiskTakesIt) {
+TEST(StateLoopTest, PublishesStatesInMemoryAndReportsWhenTheDiskTakesThem) {
   test::Journal journal;
   int returned = 0;
   StateLoop state(test::OpenMemoryStore(journal),
@@ -189,7 +189,7 @@ TEST(LiveContainersTest, KnowsAPodUntilItsLastSandboxGoes) {
   EXPECT_FALSE(live.RemovePod("uid", "2"));
 }
 
-TEST(LiveContainersTest, IsSynchronizedOnceItWasTold) {
+TEST(LiveContainersTest, IsSynchronizedOnceTheSandboxWasReported) {
   LiveContainers live;
   EXPECT_FALSE(live.synchronized());
   live.Reset({{"uid", {"sandbox"}}}, {});
@@ -197,7 +197,7 @@ TEST(LiveContainersTest, IsSynchronizedOnceItWasTold) {
   EXPECT_TRUE(live.HasPod("uid"));
 }
 
-TEST(StateLockTest, RefusesASecondDaemonOnTheSameDirectory) {
+TEST(StateLockTest, RejectsASecondDaemonOnTheSameDirectory) {
   const test::TempDir dir;
   const auto first = StateLock::Take(dir / "state");
   ASSERT_TRUE(first.ok());
@@ -221,7 +221,7 @@ TEST(StateLockTest, MakesThePrivateDirectory) {
   EXPECT_EQ(std::filesystem::status(dir / "a/b").permissions(), std::filesystem::perms::owner_all);
 }
 
-TEST(StateLockTest, WritesToNoFileThatALinkInItsPlaceLeadsTo) {
+TEST(StateLockTest, FollowsNoLinkWhenItWrites) {
   namespace fs = std::filesystem;
   for (const auto make_link : {&::link, &::symlink}) {
     const test::TempDir dir;
@@ -234,7 +234,7 @@ TEST(StateLockTest, WritesToNoFileThatALinkInItsPlaceLeadsTo) {
   }
 }
 
-TEST(StateLockTest, ClosesADirectoryOfItsOwnUserToOthers) {
+TEST(StateLockTest, ClosesADirectoryOfItsUserToOthers) {
   using std::filesystem::perms;
   const test::TempDir dir;
   std::filesystem::create_directory(dir / "state");
@@ -249,7 +249,7 @@ TEST(StateLockTest, ClosesADirectoryOfItsOwnUserToOthers) {
                                                HasSubstr("777"))));
 }
 
-TEST(StateLockTest, RefusesADirectoryForAllToWriteIn) {
+TEST(StateLockTest, RejectsADirectoryForAllToWriteIn) {
   using std::filesystem::perms;
   const test::TempDir dir;
   std::filesystem::permissions(dir.path(), perms::all | perms::sticky_bit);
@@ -257,7 +257,7 @@ TEST(StateLockTest, RefusesADirectoryForAllToWriteIn) {
               HasSubstr("other users may write there (mode 1777)"));
 }
 
-TEST(StateLockTest, RefusesADirectoryOfAnotherUserWithTheRemedy) {
+TEST(StateLockTest, RejectsADirectoryOfAnotherUserWithTheRemedy) {
   const test::TempDir dir;
   if (::chown(dir.path().c_str(), 12345, 0) != 0) {
     GTEST_SKIP() << "needs root";

@@ -53,7 +53,7 @@ struct BadConfig {
 };
 class BadBlockioConfigTest : public testing::TestWithParam<BadConfig> {};
 
-TEST_P(BadBlockioConfigTest, IsRefusedWithTheLine) {
+TEST_P(BadBlockioConfigTest, IsRejectedWithTheLine) {
   const Status refused = Parse(GetParam().text).status();
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(refused), AllOf(HasSubstr("blockio.yaml:"), HasSubstr(GetParam().says)));
@@ -135,7 +135,7 @@ TEST_F(BlockioTest, V2HasAllRatesOfADeviceInOneLine) {
                                  {"io.weight", {{"default", "10000"}, {"8:0", "1"}}},
                                  {"io.bfq.weight", {{"8:16", "300"}}}}));
   EXPECT_THAT(UnifiedOf(*table), ElementsAre(Pair("io.bfq.weight", "8:16 300")))
-      << "runc 1.1 writes all lines of a file at once, which the kernel refuses";
+      << "runc 1.1 writes all lines of a file at once, which the kernel rejects";
 }
 
 TEST_F(BlockioTest, ALaterEntryWinsPerDeviceAndParameter) {
@@ -149,7 +149,7 @@ TEST_F(BlockioTest, ALaterEntryWinsPerDeviceAndParameter) {
                          {"blkio.throttle.write_bps_device", {{"8:0", "6"}, {"8:16", "6"}}}}));
 }
 
-TEST_F(BlockioTest, AWeightThatNothingWeighsByIsRefused) {
+TEST_F(BlockioTest, AWeightThatNothingWeighsByIsRejected) {
   devices_["/dev/sdb"].has_bfq = false;
   const auto table = Table("{Devices: [/dev/sdb], Weight: 300}", CgroupVersion::kV2);
   EXPECT_EQ(table.status().code(), StatusCode::kFailedPrecondition);
@@ -162,7 +162,7 @@ Classes:
   disks: [{Devices: [/dev/sda, /dev/sdc], ThrottleReadBps: 5}]
 )";
 
-TEST_F(BlockioTest, AGlobThatMatchesAPartitionRefusesThatClassAndNoOther) {
+TEST_F(BlockioTest, AGlobThatMatchesAPartitionRejectsThatClassAndNoOther) {
   WriteConfig(kTwoClasses);
   const auto provider = Make(CgroupVersion::kV1);
   EXPECT_THAT(ProblemOf(*provider, "parts"), HasSubstr("/dev/sda1 is a partition"));
@@ -211,7 +211,7 @@ TEST_F(BlockioTest, AFileWithAnErrorChangesNothing) {
   EXPECT_EQ(ProblemOf(*provider, "disks"), "");
 }
 
-TEST_F(BlockioTest, TellsWhatACgroupHasInstead) {
+TEST_F(BlockioTest, ReportsWhatACgroupHasInstead) {
   WriteConfig(kTwoClasses);
   const auto provider = Make(CgroupVersion::kV1);
   std::filesystem::create_directories(dir_ / "pod1/c1");

@@ -65,13 +65,13 @@ TEST_F(CciDriverTest, AProgramFindsItsPartsInTheEnvironment) {
                                     {"CCI_UNMET", "no-quota?"}}));
 }
 
-TEST_F(CciDriverTest, NothingUnmetIsNotTold) {
+TEST_F(CciDriverTest, NothingUnmetIsNotReported) {
   const auto grant = Admit("", 2000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->envs, (StringMap{{"CCI_CPUS", "2-3"}, {"CCI_PARTS", "2-3 exclusive"}}));
 }
 
-TEST_F(CciDriverTest, PartsOfCpusAreRefused) {
+TEST_F(CciDriverTest, PartsOfCpusAreRejected) {
   for (const int64_t milli_cpus : {0, 500, 1500}) {
     EXPECT_THAT(MessageOf(Admit("", milli_cpus).status()), HasSubstr("it gives whole CPUs"));
   }
@@ -108,7 +108,7 @@ TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {
   EXPECT_EQ(machine_.files.values, before_);
 }
 
-TEST_F(CciDriverTest, AKilledDriverKnowsWhatItsContainersNeed) {
+TEST_F(CciDriverTest, AKilledDriverKnowsTheAttributesOfItsContainers) {
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-idle}", 1000).status()));
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
@@ -122,7 +122,7 @@ TEST_F(CciDriverTest, AKilledDriverKnowsWhatItsContainersNeed) {
   EXPECT_EQ(machine_.files.values, before_) << "it was removed meanwhile";
 }
 
-TEST_F(CciDriverTest, AnAttributeThatTheMachineLacksIsRefusedOrUnmet) {
+TEST_F(CciDriverTest, AnUnsupportedAttributeIsRejectedOrUnmet) {
   EXPECT_THAT(MessageOf(Admit("{cores: '7', attributes: no-idle}", 1000).status()),
               HasSubstr("cores, line 1: no-idle is not possible: CPUs 7 have no pm_qos_resume"));
   const auto grant = Admit("{cores: '7', attributes: 'exclusive, no-idle?'}", 1000);
@@ -150,7 +150,7 @@ TEST_F(CciDriverTest, FastCpusAreChosenByRank) {
   EXPECT_EQ(ToString(grant->Cpus()), "3");
 }
 
-// One that appeared since the admission, for instance.
+// For example, an interrupt that appeared since the admission.
 TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: 'no-irq, no-idle'}", 1000).status()));
   machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
@@ -158,10 +158,10 @@ TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   EXPECT_THAT(MessageOf(Add()), HasSubstr("the interrupt of proc/irq/6 stays on CPUs 2"));
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "5";
   EXPECT_EQ(machine_.files.values, before_);
-  EXPECT_TRUE(IsOk(Add())) << "it is not on this CPU alone";
+  EXPECT_TRUE(IsOk(Add())) << "it may use other CPUs, too";
 }
 
-TEST_F(CciDriverTest, RealTimeIsRefusedOrUnmetWhereContainersHaveNoBudget) {
+TEST_F(CciDriverTest, RealTimeIsRejectedOrUnmetWhereContainersHaveNoBudget) {
   std::ofstream(dir_ / "cpu.rt_runtime_us") << "950000\n";
   scheduling_.files_root = dir_.path();
   Start();
@@ -175,7 +175,7 @@ TEST_F(CciDriverTest, RealTimeIsRefusedOrUnmetWhereContainersHaveNoBudget) {
   EXPECT_FALSE(grant->envs.contains("CCI_CONTAINER"));
 }
 
-TEST_F(CciDriverTest, SomebodysOwnAttributeOfTheContainerIsRefusedOrUnmet) {
+TEST_F(CciDriverTest, AContainerAttributeThatAnotherProcessSetIsRejectedOrUnmet) {
   EXPECT_THAT(MessageOf(Admit("{cores: '*', container_attributes: 'x/y=1'}", 1000).status()),
               HasSubstr("x/y=1 is not supported by this driver"));
   EXPECT_TRUE(IsOk(Admit("{cores: '*', container_attributes: 'x/y=1?'}", 1000).status()));
@@ -194,7 +194,7 @@ class BalancerTest : public CciDriverTest {
   }
 };
 
-TEST_F(BalancerTest, WhoeverMovesInterruptsLeavesQuietCpusAloneUntilTheEnd) {
+TEST_F(BalancerTest, ABalancerLeavesQuietCpusUntilTheEnd) {
   const auto before = machine_.files.values;
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
@@ -203,7 +203,7 @@ TEST_F(BalancerTest, WhoeverMovesInterruptsLeavesQuietCpusAloneUntilTheEnd) {
   EXPECT_EQ(machine_.files.values, before);
 }
 
-TEST_F(BalancerTest, OneThatWasRestartedIsToldAtTheNextChangeAndLosesNothingOfItsOwn) {
+TEST_F(BalancerTest, ARestartedBalancerGetsTheBansAtTheNextChangeAndKeepsItsBans) {
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
   StopBalancer("77");
@@ -215,7 +215,7 @@ TEST_F(BalancerTest, OneThatWasRestartedIsToldAtTheNextChangeAndLosesNothingOfIt
   EXPECT_EQ(Value(host::BanFile("99")), "6");
 }
 
-TEST_F(BalancerTest, OneThatWasStartedWhileTheDriverWasAwayIsToldAtItsStart) {
+TEST_F(BalancerTest, ABalancerThatStartedWhileTheDriverWasNotRunningGetsTheBansAtTheDriversStart) {
   StopBalancer("77");
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
@@ -225,7 +225,7 @@ TEST_F(BalancerTest, OneThatWasStartedWhileTheDriverWasAwayIsToldAtItsStart) {
   EXPECT_EQ(Value(host::BanFile("99")), "2,7");
 }
 
-TEST_F(BalancerTest, OneThatCannotBeToldFailsTheStartAndNothingRemains) {
+TEST_F(BalancerTest, ABalancerThatDoesNotAnswerFailsTheStartAndNothingRemains) {
   const auto before = machine_.files.values;
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
   machine_.files.on_write[host::BanFile("77")] = test::RefuseWrite;
@@ -282,7 +282,7 @@ TEST_F(PartitionTest, AnInstanceThatFollowsLeavesNothingOnTheCgroupBeforeIt) {
   EXPECT_EQ(Value(Exclusive("kubepods")), "2-3");
 }
 
-TEST_F(PartitionTest, LinesThatAreBalancedAndOnesThatAreNotAreRefused) {
+TEST_F(PartitionTest, LinesThatAreBalancedAndOnesThatAreNotAreRejected) {
   EXPECT_THAT(
       MessageOf(Admit("{cores: ['2', '3'], attributes: [no-balance, exclusive]}", 2000).status()),
       HasSubstr("no-balance applies to all CPUs of a container, but is in 1 of 2 lines"));

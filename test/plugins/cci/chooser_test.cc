@@ -23,7 +23,7 @@ const CpuLayout& TwoNodes() {
   return layout;
 }
 
-/// CPUs 0-3 are two fast cores of two threads, 4-7 four slow ones of one.
+/// CPUs 0-3 are two fast cores of two threads, 4-7 are four slow cores of one thread.
 const CpuLayout& Hybrid() {
   static const Machine machine([] {
     MachineParts parts;
@@ -71,7 +71,7 @@ StatusOr<sdk::ComputeGrant> ChooseOn(const CpuLayout& layout, const Case& asked)
 
 class ChooserTest : public testing::TestWithParam<Case> {};
 class HybridChooserTest : public testing::TestWithParam<Case> {};
-class RefusalTest : public testing::TestWithParam<Case> {};
+class RejectionTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ChooserTest, GivesWhatIsAsked) {
   const auto grant = ChooseOn(TwoNodes(), GetParam());
@@ -85,7 +85,7 @@ TEST_P(HybridChooserTest, KnowsKindsOfCores) {
   EXPECT_EQ(TextOf(*grant), GetParam().want);
 }
 
-TEST_P(RefusalTest, SaysWhyAndTheCure) {
+TEST_P(RejectionTest, SaysWhyAndTheCure) {
   const auto grant = ChooseOn(TwoNodes(), GetParam());
   ASSERT_FALSE(grant.ok()) << TextOf(*grant);
   EXPECT_THAT(MessageOf(grant.status()), HasSubstr(GetParam().want));
@@ -176,7 +176,7 @@ const Case kRefusals[] = {
      "no-quota?"},
     {"MemoryPolicy", "{cores: '*1', attributes: mem=interleave}", "1-15", 1, "write mem=bind"},
 };
-INSTANTIATE_TEST_SUITE_P(Rooms, RefusalTest, testing::ValuesIn(kRefusals),
+INSTANTIATE_TEST_SUITE_P(Rooms, RejectionTest, testing::ValuesIn(kRefusals),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST(ChosenPartTest, IsNamedAfterWhatItKeeps) {

@@ -1,4 +1,4 @@
-// What a machine can set, read from its files, and what attributes set of it.
+// The settings that a machine supports, read from its files, and what attributes change of them.
 #include "plugins/cci/cpu_knobs.h"
 
 #include <string>
@@ -92,7 +92,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Attributes, CpuKnobsTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
+TEST(CpuKnobsMachineTest, AProcessThatMovesInterruptsIsNamed) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
   EXPECT_THAT(
@@ -101,7 +101,7 @@ TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
       HasSubstr("irqbalance (process 77) moves interrupts back within seconds; stop irqbalance"));
 }
 
-TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsToldBeforeTheyAreMoved) {
+TEST(CpuKnobsMachineTest, AProcessThatMovesInterruptsIsNotifiedBeforeTheyAreMoved) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
   machine.files.values[host::BanFile("77")] = "";

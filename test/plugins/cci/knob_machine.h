@@ -1,4 +1,4 @@
-// The files of a machine of eight CPUs on which attributes can be set, and some cannot.
+// The files of a machine of eight CPUs that supports only some attributes.
 #pragma once
 
 #include <string>

@@ -99,14 +99,14 @@ TEST_F(SchedulingTest, ADriverThatWasStartedAgainKnowsWhatTheContainerHas) {
   EXPECT_THAT(Values(knobs::ThreadAttribute::kNice), Each("7"));
 }
 
-TEST_F(SchedulingTest, AContainerThatSaysNothingIsLeftAlone) {
+TEST_F(SchedulingTest, AContainerThatSaysNothingIsNotChanged) {
   container_->Run([] { test::Idle(); });
   ASSERT_TRUE(IsOk(driver_->Admit({.key = kKey, .available = {1}, .milli_cpus = 1000}).status()));
   ASSERT_TRUE(IsOk(Add()));
   EXPECT_THAT(Values(knobs::ThreadAttribute::kNice), Each("0"));
 }
 
-TEST_F(SchedulingTest, RealTimeIsGivenOrRefusedBeforeTheAdmission) {
+TEST_F(SchedulingTest, RealTimeIsGivenOrRejectedBeforeTheAdmission) {
   container_->Run([] { test::Idle(); });
   const auto grant = Admit("sched=fifo:3");
   if (FindScheduling(kCgroups).HasFile("cpu.rt_runtime_us")) {
@@ -124,7 +124,7 @@ TEST_F(SchedulingTest, AContainerThatIsGoneFailsItsStart) {
               HasSubstr("/no-such-cgroup: the cgroup is gone"));
 }
 
-/// In a process of its own, which has all rights but that of others' scheduling.
+/// In a separate process, which has all rights except to schedule others' threads.
 int AskWithoutRights() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[2] = {};

@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SpecTest, testing::ValuesIn(kSpecs),
 
 class WrongSpecTest : public testing::TestWithParam<SpecCase> {};
 
-TEST_P(WrongSpecTest, IsAnErrorThatNamesThePlace) {
+TEST_P(WrongSpecTest, IsAnErrorThatNamesTheLocation) {
   EXPECT_THAT(Read(GetParam().text), HasSubstr(GetParam().want));
 }
 
@@ -109,7 +109,7 @@ const SpecCase kWrongSpecs[] = {
 INSTANTIATE_TEST_SUITE_P(Mistakes, WrongSpecTest, testing::ValuesIn(kWrongSpecs),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(SpecLimitTest, LongTextsAreRefusedUnread) {
+TEST(SpecLimitTest, LongTextsAreRejectedUnread) {
   EXPECT_THAT(Read(std::string(20000, ' ')), StartsWith("cannot read the spec: it has 20000"));
   std::string lines = "{cores: [";
   for (int i = 0; i < 1100; ++i) {

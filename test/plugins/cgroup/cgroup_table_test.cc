@@ -23,7 +23,7 @@ using testing::Pair;
 const std::vector<CgroupFile> kFiles = {{"write_bps", LineForm::kKeyed, "0", "0"},
                                         {"weight", LineForm::kWhole, "100", "100"}};
 
-// A kernel that keeps lines, one of each write, and lets a test look after each.
+// A kernel that keeps a line of each write, and lets a test look after each write.
 class FakeCgroup final : public CgroupFiles {
  public:
   [[nodiscard]] StatusOr<std::string> Read(const std::string& file) const override {
@@ -57,7 +57,7 @@ class FakeCgroup final : public CgroupFiles {
   }
   [[nodiscard]] bool Exists() const override { return exists; }
 
-  /// What the writer to the device may do; as much as it likes without a line.
+  /// The limits of the device for the writer; unlimited without a line.
   uint64_t LimitOf(const std::string& key) const {
     const auto& lines = table.at("write_bps");
     const auto line = lines.find(key);
@@ -121,7 +121,7 @@ TEST(CgroupTableTest, SetsEveryNewLimitBeforeItLiftsAnOldOne) {
   EXPECT_THAT(cgroup.writes, ElementsAre("write_bps: 7:1 10", "write_bps: 7:0 0"));
 }
 
-TEST(CgroupTableTest, AFailureLeavesWhatWasThereBefore) {
+TEST(CgroupTableTest, AFailureRestoresTheFormerValues) {
   FakeCgroup cgroup;
   cgroup.table["write_bps"] = {{"7:0", "10"}};
   cgroup.errors["7:1 20"] = Errorf(StatusCode::kInvalidArgument, "refused");
@@ -130,7 +130,7 @@ TEST(CgroupTableTest, AFailureLeavesWhatWasThereBefore) {
   EXPECT_THAT(cgroup.table["write_bps"], ElementsAre(Pair("7:0", "10")));
 }
 
-TEST(CgroupTableTest, ADiskThatWentAwayFailsNobody) {
+TEST(CgroupTableTest, ARemovedDiskFailsNoContainer) {
   FakeCgroup cgroup;
   cgroup.errors["7:1 20"] = Errorf(StatusCode::kAborted, "no such device");
   ASSERT_TRUE(IsOk(WriteTable(cgroup, kFiles, {{"write_bps", {{"7:0", "5"}, {"7:1", "20"}}}})));

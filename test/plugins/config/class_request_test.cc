@@ -24,7 +24,7 @@ constexpr char kPodLevel[] = "blockio.resources.qrm.io/pod";
 struct RequestCase {
   std::string name;  // CamelCase: part of the test's name
   StringMap annotations;
-  std::string want;  // "CLASS by KEY", "none", or a part of the refusal
+  std::string want;  // "CLASS by KEY", "none", or a part of the rejection
   ClassLevel level = ClassLevel::kContainer;
 };
 
@@ -81,7 +81,7 @@ const RequestCase kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Sources, ClassRequestTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(ClassRequestTest, RefusesATypeThatOnlyThisManagerCouldServeAndDoesNot) {
+TEST(ClassRequestTest, RejectsATypeThatOnlyThisManagerCouldServeAndDoesNot) {
   const Status refused =
       CheckClassTypes({{"rdt.resources.alpha.kubernetes.io/default", "gold"}}, {"blockio", "oom"});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);

@@ -1,5 +1,4 @@
-// Pools that use idle CPUs and those of others: what they borrow, and who gets it when it is
-// needed.
+// Pools that use idle CPUs and CPUs of others: what they borrow, and who gets it back.
 #include "plugins/cpu/borrow.h"
 
 #include <chrono>
@@ -32,7 +31,7 @@ Machine FourNodes() {
   return Machine(std::move(parts));
 }
 
-/// What pool a of `config` borrows on four nodes, with one container that owns CPU 15.
+/// What pool a of `config` borrows on four nodes, with one container that has CPU 15 exclusively.
 std::string BorrowedByA(const std::string& config, const CpuSet& offline = {}) {
   const CpuPluginConfig parsed = Config(config);
   const Machine machine = FourNodes();
@@ -71,7 +70,7 @@ TEST(BorrowTest, LeavesCpusThatAreOffline) {
   EXPECT_EQ(BorrowedByA(kText, {2}), "3");
 }
 
-TEST(BorrowTest, LenderKeepsSomeAndLendsWhatItWouldGiveUpFirst) {
+TEST(BorrowTest, LenderKeepsSomeCpusAndLendsTheOthersInTheOrderOfGivingUp) {
   constexpr const char* kText =
       "pools: {{a: {{cpus: 0}}, b: {{cpus: 3-6, lend: {{to: a, keep: {}}}}}}}";
   EXPECT_EQ(BorrowedByA(fmt::format(kText, 0)), "3-6");
@@ -80,7 +79,7 @@ TEST(BorrowTest, LenderKeepsSomeAndLendsWhatItWouldGiveUpFirst) {
   EXPECT_EQ(BorrowedByA(fmt::format(kText, 9)), "");
 }
 
-TEST(BorrowTest, WhatIsBorrowedIsNotLentOn) {
+TEST(BorrowTest, BorrowedCpusAreNotLentOn) {
   EXPECT_EQ(BorrowedByA("pools: {a: {cpus: 0}, b: {cpus: 1, lend: {to: a}},\n"
                         "        c: {cpus: 2-3, lend: {to: b}}}"),
             "1");
@@ -135,7 +134,7 @@ TEST_F(BorrowingTest, OfflineRunsOnWhatOnlineLeavesAndLends) {
   EXPECT_EQ((Uses(drive, "off") & Pool(drive, "online")).Count(), 40);
 }
 
-TEST_F(BorrowingTest, PoolsTellOwnCpusFromBorrowedOnes) {
+TEST_F(BorrowingTest, PoolsDistinguishTheirCpusFromBorrowedOnes) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "off", "offline", 6);
   EXPECT_EQ(Size(drive, "offline"), 6);
@@ -145,7 +144,7 @@ TEST_F(BorrowingTest, PoolsTellOwnCpusFromBorrowedOnes) {
               HasSubstr("\"offline\": \"" + ToString(Borrows(drive, "offline"))));
 }
 
-TEST_F(BorrowingTest, ContainersOfTheirOwnTakeIdleCpusAndBorrowersLeaveThem) {
+TEST_F(BorrowingTest, ExclusiveContainersTakeIdleCpusAndBorrowersLeaveThem) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "off", "offline", 2);
   const CpuSet before = Uses(drive, "off");
@@ -179,7 +178,7 @@ TEST_F(BorrowingTest, BorrowersFollowALenderThatIsSet) {
   EXPECT_EQ(drive.Value("b"), "5,8");
 }
 
-TEST_F(BorrowingTest, NobodyMovesAtARestart) {
+TEST_F(BorrowingTest, NoContainerMovesAtARestart) {
   Drive before = Start(kOnlineOffline);
   Admit(before, "on", "online", 20);
   Admit(before, "off", "offline", 9);
@@ -193,7 +192,7 @@ TEST_F(BorrowingTest, NobodyMovesAtARestart) {
   }
 }
 
-TEST_F(BorrowingTest, OwnersLeaveWhatIsNotBorrowedAfterARestartWhileOtherCpusAreIdle) {
+TEST_F(BorrowingTest, OwnersAvoidFormerlyBorrowedCpusAfterARestartWhileOtherCpusAreIdle) {
   Drive before = Start(
       "roles: {db: {numa: any}}\n"
       "pools: {web: {size: {max: 60}, roles: [web], borrow: {idle: numa}}, default: {size: {min: "
@@ -216,9 +215,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedSharingTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedSharingTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedSharingTest, NamesTheMistake) {
+TEST_P(RejectedSharingTest, NamesTheMistake) {
   const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
   const Status status = ParseCpuConfig(*section).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -238,7 +237,7 @@ const RefusedCase kRefused[] = {
      "lend.keep is 99999, which is more than any machine has"},
     {"UnknownLendKey", "pools: {a: {cpus: 1, lend: {to: b, max: 1}}, b: {cpus: 2}}", "lend.max"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedSharingTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedSharingTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

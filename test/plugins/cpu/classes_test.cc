@@ -24,7 +24,7 @@ using test::Request;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Two bounds by class, and what the machine has without: "800 3000".
+/// Two bounds by class, and the machine's defaults: "800 3000".
 constexpr char kUntouched[] = "800000 3000000";
 constexpr char kFast[] = "2000000 3000000";
 constexpr char kSlow[] = "800000 2000000";
@@ -76,7 +76,7 @@ class ClassesTest : public ElasticPlugins {
     }
     return both;
   }
-  /// Awaits that all of `cpus` are so.
+  /// Waits until all of `cpus` have these bounds.
   testing::AssertionResult AreSoon(const CpuSet& cpus, const char* tuning) const {
     const auto other = [&] {
       for (const int cpu : cpus) {
@@ -126,7 +126,7 @@ TEST_F(ClassesTest, FollowTheOwnersOfCpus) {
   EXPECT_TRUE(AreSoon(own, kSlow)) << "idle now";
 }
 
-TEST_F(ClassesTest, AreToldOfPools) {
+TEST_F(ClassesTest, AreNotifiedOfPools) {
   std::string config = kClasses;
   const std::string web = "web: {";
   config.insert(config.find(web + "size") + web.size(), "class: fast, ");
@@ -139,7 +139,7 @@ TEST_F(ClassesTest, AreToldOfPools) {
   EXPECT_THAT(drive.plugin().ExportState({}), HasSubstr(R"("fast": ")"));
 }
 
-TEST_F(ClassesTest, ThatCannotBeSetAreToldWithTheirPools) {
+TEST_F(ClassesTest, ThatCannotBeSetAreReportedWithTheirPools) {
   for (const int cpu : all_) {
     std::filesystem::remove_all(PolicyOf(cpu));
   }
@@ -170,7 +170,7 @@ TEST_F(ClassesTest, APluginThatIsOnlyAskedTunesNothing) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "cpu_classes.knobs.json"));
 }
 
-TEST_F(ClassesTest, WhatIsSharedWithADriversCpusIsTunedByIt) {
+TEST_F(ClassesTest, FilesSharedWithADriversCpusAreTunedByTheDriver) {
   test::WriteSysfsFile(PolicyOf(4) / "affected_cpus", "4 6");
   std::filesystem::remove_all(PolicyOf(6));
   sdk::Grants grants;
@@ -219,15 +219,15 @@ struct Refused {
   const char* config;
   const char* says;
 };
-class RefusedClassesTest : public testing::TestWithParam<Refused> {};
+class RejectedClassesTest : public testing::TestWithParam<Refused> {};
 
-TEST_P(RefusedClassesTest, AreRefusedWithTheCure) {
+TEST_P(RejectedClassesTest, AreRejectedWithTheCure) {
   const auto section = config::Section::Parse(GetParam().config, "cpu.yaml");
   EXPECT_THAT(MessageOf(ParseCpuConfig(*section).status()), HasSubstr(GetParam().says));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, RefusedClassesTest,
+    All, RejectedClassesTest,
     testing::Values(Refused{"Pool", "pools: {a: {cpus: 0-1, class: fast}}",
                             "pools.a.class is 'fast', which is not a class; name one of classes"},
                     Refused{"Role", "roles: {a: {class: fast}}",

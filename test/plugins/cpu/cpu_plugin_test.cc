@@ -44,7 +44,7 @@ TEST(CpuExampleTest, FirstExamplePlacesInPoolsAndFollowsThem) {
   EXPECT_EQ(drive.Quantity("pod2"), 52);
 }
 
-TEST(CpuExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
+TEST(CpuExampleTest, SecondExampleKeepsRolesOnSeparateNodes) {
   Drive drive(Make(kThreeRoles));
   EXPECT_EQ(drive.plugin().ExportState({}), R"({
     "machineState": {
@@ -78,7 +78,7 @@ TEST(CpuExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
   EXPECT_EQ(pod2->hints, (std::vector<TopologyHint>{{.nodes = {1}, .preferred = true}}));
 }
 
-TEST(CpuExampleTest, ThirdExampleSharesNodeWithOwnRole) {
+TEST(CpuExampleTest, ThirdExampleSharesNodeWithTheRole) {
   Drive drive(Make(kThreeRoles));
   EXPECT_EQ(drive.Admit(Request("filler", "storage-service", "cpu", 38))->value, "2-39");
   EXPECT_EQ(drive.Admit(Request("pod1", "numa-enhancement", "cpu", 10))->value, "42-51");
@@ -96,7 +96,7 @@ TEST(CpuPluginTest, KeepsContainersWithoutARequestOnTheDefaultPool) {
   }
 }
 
-TEST(CpuPluginTest, RefusesWithFreeCpusAndOpponentsByName) {
+TEST(CpuPluginTest, RejectsWithFreeCpusAndOpponentsByName) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
   ASSERT_TRUE(drive.Admit(Request("pod2", "numa-enhancement", "cpu", 30)).ok());
@@ -115,7 +115,7 @@ TEST(CpuPluginTest, RemovedPodLeavesItsCpusAndItsNode) {
   EXPECT_EQ(drive.Admit(Request("pod2", "reranker", "cpu", 10))->value, "2-11");
 }
 
-TEST(CpuPluginTest, RefusesFractionOfExclusiveCpu) {
+TEST(CpuPluginTest, RejectsFractionOfExclusiveCpu) {
   Drive drive(Make(kThreeRoles));
   for (const double amount : {0.5, 1.5, -1.0}) {
     const Status status = drive.Admit(Request("pod1", "reranker", "cpu", amount)).status();
@@ -135,13 +135,13 @@ TEST(CpuPluginTest, DefaultPoolShrinksWhenCpusBecomeExclusive) {
   EXPECT_EQ(drive.Value("plain"), "2-39,42-79");
 }
 
-TEST(CpuPluginTest, GivesAPoolBackToWhoCameWhileItWasSmall) {
+TEST(CpuPluginTest, GivesAPoolBackToContainersThatCameWhileItWasSmall) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("first", "", "cpu", 1)).ok());
   drive.Reconcile();
   ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "cpu", 10)).ok());
   ASSERT_EQ(drive.Admit(Request("second", "", "cpu", 1))->value, "12-39,42-79");
-  drive.RemovePod("pod1");  // the pool is as it was when all had what it has
+  drive.RemovePod("pod1");  // the pool is as large as when all had been placed
   drive.Reconcile();
   EXPECT_EQ(drive.Value("first"), "2-39,42-79");
   EXPECT_EQ(drive.Value("second"), "2-39,42-79");
@@ -193,14 +193,14 @@ TEST(CpuPluginTest, StaticRuleGivesGuaranteedContainersWholeCpus) {
   EXPECT_EQ(drive.Admit(fraction)->value, "0-1,6-79");
 }
 
-TEST(CpuPluginTest, WholeCoreRoleLeavesPartialCoresAlone) {
+TEST(CpuPluginTest, WholeCoreRoleTakesNoPartialCores) {
   Drive drive(Make("reserved-cpus: \"0\"\nroles: {r: {whole-cores: true}}", ExampleMachine(2)));
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 4))->value, "2-5");
   const Status odd = drive.Admit(Request("pod2", "r", "cpu", 3)).status();
   EXPECT_EQ(odd.code(), StatusCode::kInvalidArgument) << odd;
 }
 
-TEST(CpuPluginTest, WholeCoreRoleHintsAtNoPlaceForAPartOfACore) {
+TEST(CpuPluginTest, WholeCoreRoleHasNoHintForAPartOfACore) {
   const auto plugin =
       Make("reserved-cpus: \"0\"\nroles: {r: {whole-cores: true}}", ExampleMachine(2));
   const auto hints = plugin->Hints(Request("pod1", "r", "cpu", 3));
@@ -216,7 +216,7 @@ TEST(CpuPluginTest, EvenRoleTakesSameShareOfEachNode) {
   EXPECT_EQ(pod->amount_by_node, (std::map<uint64_t, uint64_t>{{0, 30}, {1, 30}}));
 }
 
-TEST(CpuPluginTest, EvenRoleHasNoPlaceWhereItsNodesCannotGiveTheSame) {
+TEST(CpuPluginTest, EvenRoleHasNoHintWhereItsNodesCannotGiveTheSame) {
   Drive drive(
       Make("roles: {r: {numa: even, share-numa-with: ['*']}, s: {share-numa-with: ['*']}}"));
   ASSERT_EQ(drive.Admit(Request("pod1", "s", "cpu", 20))->amount_by_node.size(), 1U);
@@ -233,7 +233,7 @@ TEST(CpuPluginTest, FewestRoleSpreadsOnlyWhenItMust) {
   EXPECT_EQ(drive.Admit(Request("pod2", "r", "cpu", 45))->amount_by_node.size(), 2u);
 }
 
-TEST(CpuPluginTest, RoleOfOneNodeRefusesToSpread) {
+TEST(CpuPluginTest, RoleOfOneNodeRejectsToSpread) {
   Drive drive(Make("roles: {r: {}}"));
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 41)).status().code(),
             StatusCode::kResourceExhausted);
@@ -251,7 +251,7 @@ TEST(CpuPluginTest, PlacesByItselfWhenHintSaysAnywhere) {
   EXPECT_EQ(pod->value, "2-11");
 }
 
-TEST(CpuPluginTest, RefusesHintWhereNothingFits) {
+TEST(CpuPluginTest, RejectsHintWhereNothingFits) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
   const auto pod = drive.plugin().Allocate(Request("pod2", "reranker", "cpu", 10), {.nodes = {0}});
@@ -259,7 +259,7 @@ TEST(CpuPluginTest, RefusesHintWhereNothingFits) {
   EXPECT_THAT(MessageOf(pod.status()), HasSubstr("no allowed NUMA nodes of 0 have 10 CPUs"));
 }
 
-TEST(CpuPluginTest, TellsThePoolOfAQosLevelForPermissions) {
+TEST(CpuPluginTest, ReportsThePoolOfAQosLevelForPermissions) {
   Drive drive(Make("pools: {reclaim: {cpus: \"70-79\"}, share: {cpus: \"60-69\"}}"));
   ContainerRequest request = Request("pod", "", "cpu", 4);
   const auto pool = [&](const std::string& level) {
@@ -332,9 +332,9 @@ struct PoolCase {
   std::map<std::string, std::string> pools;
   std::string want;
 };
-class RefusedPoolsTest : public testing::TestWithParam<PoolCase> {};
+class RejectedPoolsTest : public testing::TestWithParam<PoolCase> {};
 
-TEST_P(RefusedPoolsTest, ChangesNothing) {
+TEST_P(RejectedPoolsTest, ChangesNothing) {
   Drive drive(Make(R"(
 reserved-cpus: 0-1
 pools:
@@ -366,7 +366,7 @@ const PoolCase kPoolCases[] = {
     {"SecondIsWrong", {{"offline", "20"}, {"online", "80"}}, "CPUs 80"},
     {"DefaultIsComputed", {{"default", "5"}}, "it has the CPUs that other pools leave"},
 };
-INSTANTIATE_TEST_SUITE_P(Pools, RefusedPoolsTest, testing::ValuesIn(kPoolCases),
+INSTANTIATE_TEST_SUITE_P(Pools, RejectedPoolsTest, testing::ValuesIn(kPoolCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST(CpuPluginTest, PoolsCanBeSetBackAsTheyWereReported) {
@@ -399,7 +399,7 @@ TEST(CpuPluginTest, RepeatedRequestKeepsItsNodePreferred) {
             (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
 }
 
-TEST(CpuPluginTest, OffersWhatIsNotReserved) {
+TEST(CpuPluginTest, OffersResourcesThatAreNotReserved) {
   const AllocatableResource resource = Make(kThreeRoles)->Allocatable();
   EXPECT_EQ(resource.capacity, 80);
   EXPECT_EQ(resource.allocatable, 76);
@@ -407,7 +407,7 @@ TEST(CpuPluginTest, OffersWhatIsNotReserved) {
   EXPECT_EQ(ToString(resource.allocatable_cpus), "2-39,42-79");
 }
 
-TEST(CpuPluginTest, RefusesConfigurationThatDoesNotFitMachine) {
+TEST(CpuPluginTest, RejectsConfigurationThatDoesNotFitMachine) {
   for (const char* text :
        {"reserved-cpus: 80-81", "pools: {a: {cpus: \"80-81\"}}",
         "reserved-cpus: \"3\"\npools: {a: {cpus: \"3\"}}", "pools: {a: {cpus: \"0-79\"}}"}) {

@@ -1,4 +1,4 @@
-// Whatever is asked in whatever order, nobody shares a CPU that somebody owns.
+// For any requests in any order, exclusive CPUs are never shared.
 #include <algorithm>
 #include <iterator>
 #include <map>

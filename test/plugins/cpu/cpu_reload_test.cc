@@ -1,4 +1,4 @@
-// What a cpu plugin with another configuration makes of containers that run, while it goes on.
+// Running containers when the cpu plugin gets another configuration, without a restart.
 #include <array>
 #include <map>
 #include <memory>
@@ -27,7 +27,7 @@ class Running {
     EXPECT_TRUE(driver_.Start().ok());
   }
 
-  /// The value it gets; empty when it is refused.
+  /// The value it gets; empty when it is rejected.
   std::string Admit(ContainerRequest request) {
     const StatusOr<HintList> hints = driver_.Hints(request);
     if (!hints.ok() || hints->IsImpossible()) {
@@ -50,7 +50,7 @@ class Running {
     }
     return values;
   }
-  /// What a restart would find.
+  /// The state that a restart would load.
   sdk::StoredState Stored() {
     return {.grants = driver_.grants(),
             .saved = driver_
@@ -77,25 +77,25 @@ TEST(CpuReloadTest, RoleThatIsAddedCountsForTheNextContainer) {
   EXPECT_EQ(CpuSet::Parse(running.Admit(Request("new", "db", "cpu", 2)))->Count(), 2);
 }
 
-TEST(CpuReloadTest, PoolKeepsTheSizeThatSomebodySetWhileItsKeysStay) {
+TEST(CpuReloadTest, PoolKeepsTheSizeThatWasSetByHandWhileItsKeysStay) {
   Running resized("pools: {web: {cpus: \"60-69\", roles: [web]}, old: {cpus: \"50\"}}",
                   {.saved = R"({"pools": {"web": {"cpus": "70-79", "configured": "60-69"}}})"});
   resized.Reload("pools: {web: {cpus: \"60-69\", roles: [web]}, new: {cpus: \"51\"}}");
   EXPECT_EQ(resized.Admit(Request("web", "web", "cpu", 1)), "70-79");
 }
 
-TEST(CpuReloadTest, CpusThatAPoolLostBecomeNobodysOwnBeforeItsContainersHaveLeftThem) {
+TEST(CpuReloadTest, CpusThatAPoolLostAreNotExclusiveBeforeItsContainersHaveLeftThem) {
   const std::string rest = "reserved-cpus: \"4-79\"\nroles: {db: {}}\n";
   Running running(rest + "default-pool: web\npools: {web: {cpus: \"0-3\"}}");
   ASSERT_EQ(running.Admit(Request("web", "", "cpu", 1)), "0-3");
   running.Reload(rest + "default-pool: web\npools: {web: {cpus: \"0-1\"}}");
   EXPECT_EQ(running.Admit(Request("early", "db", "cpu", 2)), "");
-  running.Reconcile();  // the container is told to leave
+  running.Reconcile();  // the container is made to leave
   running.Reconcile();  // and has left
   EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
 }
 
-TEST(CpuReloadTest, ContainerBesideAPoolLeavesWhatThePoolLostBeforeItBecomesSomebodysOwn) {
+TEST(CpuReloadTest, ContainerBesideAPoolLeavesLostCpusBeforeTheyBecomeExclusive) {
   const auto text = [](const std::string& web) {
     return "reserved-cpus: \"6-79\"\nroles: {db: {share-numa-with: [\"*\"]}}\n"
            "grants: {data: {plus: web, share-numa-with: [\"*\"]}}\n"
@@ -118,7 +118,7 @@ TEST(CpuReloadTest, ContainerBesideAPoolLeavesWhatThePoolLostBeforeItBecomesSome
   EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
 }
 
-/// Pools and roles, each of which may be missing or otherwise.
+/// Random pools and roles, each of which may be missing or different.
 class RandomConfig {
  public:
   explicit RandomConfig(std::mt19937& random) {
@@ -166,7 +166,7 @@ void ReloadLikeARestart(unsigned seed) {
   }
 }
 
-TEST(CpuReloadPropertyTest, GivesWhatARestartGivesAndMovesNobodyOfAPoolThatIsTheSame) {
+TEST(CpuReloadPropertyTest, GivesWhatARestartGivesAndMovesNoContainerOfAnUnchangedPool) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     ASSERT_NO_FATAL_FAILURE(ReloadLikeARestart(seed));

@@ -1,4 +1,4 @@
-// What a cpu plugin makes of containers that ran before it.
+// Containers from before a restart of the cpu plugin.
 #include <gtest/gtest.h>
 
 #include "test/plugins/cpu/made_plugin.h"
@@ -20,7 +20,7 @@ TEST(CpuAdoptionTest, LeavesARunningContainerTheCpusThatItHas) {
   EXPECT_EQ(kept->value, "44-45,64");
 }
 
-TEST(CpuAdoptionTest, PlacesARunningContainerAnewWhereItsCpusAreNotItsOwnOrNotEnough) {
+TEST(CpuAdoptionTest, PlacesARunningContainerAgainWhereItsCpusAreNotExclusiveOrNotEnough) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "numa-enhancement", "cpu", 2)).ok());
   const CpuSet taken = *CpuSet::Parse(drive.Value("pod1"));
@@ -77,7 +77,7 @@ TEST(CpuRestartTest, RepairsCpusThatMachineLost) {
   EXPECT_TRUE(CpuSet::Parse(after.Value("pod1"))->IsSubsetOf(CpuSet::Range(0, 39)));
 }
 
-/// A machine that lost all CPUs but those of its first node.
+/// A machine that lost all CPUs except the CPUs of its first node.
 Machine WithoutSecondNode() {
   MachineParts parts = ExampleMachine().parts();
   parts.cpus.resize(40);
@@ -115,7 +115,7 @@ TEST(CpuRestartTest, AContainerThatLostAllItsCpusGetsOthersWhenThereIsRoom) {
   EXPECT_EQ(after.Of("pod1").lacks, 2);
   Drive later(Make(kRole), after);
   later.Reconcile();
-  EXPECT_EQ(later.Of("pod1").lacks, 2) << "it waits through a restart";
+  EXPECT_EQ(later.Of("pod1").lacks, 2) << "it still waits after a restart";
   const auto whole = later.Admit(Request("pod1", "r", "cpu", 2));
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_TRUE(whole->exclusive);

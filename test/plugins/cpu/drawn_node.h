@@ -80,8 +80,8 @@ inline std::string DrawClass(Dice& dice, bool classes) {
   return classes ? kClasses[dice.Below(3)] : "";
 }
 
-/// Pools of random bounds, and a default pool that has a size or takes what is left. With `classes`
-/// some owners have one: fast (a least frequency) or slow (a most one).
+/// Pools of random bounds, and a default pool that has a size or takes the rest. With `classes`
+/// some owners have a class: fast (a least frequency) or slow (a most frequency).
 inline std::string DrawConfig(Dice& dice, int cpus, bool classes = false) {
   std::string text = dice.OneIn(2) ? "reserved-cpus: 0\n" : "";
   const bool sized_default = dice.OneIn(2);
@@ -104,7 +104,7 @@ inline std::string DrawConfig(Dice& dice, int cpus, bool classes = false) {
   return sized_default ? text + "  default: {size: {min: 1}}\n" : text;
 }
 
-/// How many histories a model lives through; QRM_POOL_HISTORIES says otherwise.
+/// How many histories a model plays; QRM_POOL_HISTORIES sets another number.
 inline int Histories() {
   return test::RoundsBy("QRM_POOL_HISTORIES", test::Rounds(60));
 }

@@ -41,13 +41,13 @@ class DrivenNode {
   DrivenNode(const DrivenNode&) = delete;
   DrivenNode& operator=(const DrivenNode&) = delete;
 
-  /// Before anything else is asked of the plugin.
+  /// Call it before any request.
   void Start(const std::string& text) {
     config_ = Config(text);
     drive_ = std::make_unique<test::Drive>(MakePlugin());
     Begin();
   }
-  /// With `text` in place of its configuration.
+  /// Reloads with the configuration `text`.
   void Reload(const std::string& text) {
     config_ = Config(text);
     Restart();
@@ -77,8 +77,8 @@ class DrivenNode {
   test::Drive& drive() { return *drive_; }
   const sdk::Grants& grants() const { return drive_->grants(); }
 
-  /// Who owns what, in text. Without the containers' own part, which is the test's, not the
-  /// plugin's.
+  /// The allocations of each container, as text. Without the containers' own part, which is the
+  /// test's, not the plugin's.
   std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
 
   bool Fits(const ContainerRequest& request) {
@@ -90,7 +90,7 @@ class DrivenNode {
   PoolMap Pools() const { return Each(&sdk::Pool::cpus); }
   PoolMap Borrowed() const { return Each(&sdk::Pool::borrowed); }
 
-  /// What containers have for themselves.
+  /// The exclusive CPUs of all containers.
   CpuSet Exclusive() const {
     CpuSet cpus;
     for (const auto& [key, grant] : grants()) {

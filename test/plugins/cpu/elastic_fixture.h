@@ -26,7 +26,7 @@ inline Machine TwoNodes() {
   return Machine(std::move(parts));
 }
 
-/// A plugin whose time stands still until it is told otherwise.
+/// A plugin whose clock moves only when a test moves it.
 class ElasticPlugins : public testing::Test {
  protected:
   test::Drive Start(const std::string& text) { return test::Drive(MakeElastic(text, TwoNodes())); }

@@ -1,4 +1,4 @@
-// Elastic pools as the plugin keeps them: they follow their containers, and nothing else moves.
+// Elastic pools in the plugin: they follow their containers, and nothing else moves.
 #include "plugins/cpu/elastic.h"
 
 #include <chrono>
@@ -28,7 +28,7 @@ using testing::Optional;
 
 class ElasticTest : public ElasticPlugins {};
 
-/// The first worked example, but for what the offline pool borrows.
+/// The first worked example, except what the offline pool borrows.
 constexpr char kOnlineOffline[] = R"(
 reserved-cpus: "0,32"
 rules: [{select: {role: online}, pool: online}, {select: {role: offline}, pool: offline}]
@@ -70,7 +70,7 @@ TEST_F(ElasticTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
   EXPECT_EQ(Size(drive, "online"), 26);
 }
 
-TEST_F(ElasticTest, TellsTheOthersOfThePoolAtTheNextReconcile) {
+TEST_F(ElasticTest, ReportsTheOthersOfThePoolAtTheNextReconcile) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 10);
   const std::string before = drive.Value("a");
@@ -94,7 +94,7 @@ TEST_F(ElasticTest, ShrinksOnlyAfterItsDelayWithoutNeed) {
   EXPECT_EQ(Size(drive, "online"), 8);
 }
 
-TEST_F(ElasticTest, NeedInBetweenStartsTheDelayAnew) {
+TEST_F(ElasticTest, NeedInBetweenStartsTheDelayAgain) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 20);
   drive.RemovePod("a");
@@ -145,7 +145,7 @@ TEST_F(ElasticTest, StaysOnOneNodeAndOnWholeCoresWhileItCan) {
   EXPECT_EQ(ToString(Pool(drive, "web")), "0-2,32-34");
 }
 
-TEST_F(ElasticTest, TakesNobodysMinimumForANewcomerWhereCpusAreGone) {
+TEST_F(ElasticTest, KeepsMinimumsFromNewContainersWhereCpusAreGone) {
   const test::TempDir root;
   const std::filesystem::path folder = root / "sys/devices/system/cpu";
   std::filesystem::create_directories(folder);
@@ -226,7 +226,7 @@ TEST_F(ElasticTest, LeavesOnlyWhatAPoolOfOneSizeHasNow) {
   EXPECT_EQ(Size(after, "online"), 20);
 }
 
-TEST_F(ElasticTest, GivesWayToAPoolThatIsSet) {
+TEST_F(ElasticTest, YieldsToAPoolThatIsSet) {
   Drive drive =
       Start("pools: {web: {size: {min: 4}, roles: [web]}, other: {cpus: 60-63, roles: [other]}}");
   ASSERT_TRUE(drive.plugin().SetPools({{"other", *CpuSet::Parse("0-3")}}).ok());
@@ -242,7 +242,7 @@ TEST_F(ElasticTest, CannotBeSetByHand) {
   }
 }
 
-TEST_F(ElasticTest, OwnersGetWhatIsIdleAndNoPoolsCpus) {
+TEST_F(ElasticTest, OwnersGetIdleCpusAndNoPoolsCpus) {
   Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
   Admit(drive, "web", "online", 40);
   const auto own = drive.Admit(Request("db", "db", "cpu", 10));
@@ -283,7 +283,7 @@ TEST_F(ElasticTest, WhatAPoolHasBeyondItsRequestsYieldsToOwnersAtOnce) {
   EXPECT_EQ(Size(drive, "batch"), 4);
 }
 
-TEST_F(ElasticTest, WhatIsRequestedIsServedBeforeAnyPoolHasMore) {
+TEST_F(ElasticTest, RequestsAreServedBeforeAnyPoolGetsMore) {
   Drive drive = Start(
       "pools: {batch: {size: {per: limit}, priority: 1, roles: [batch]},\n"
       "        web: {size: {}, roles: [web]}, default: {size: {min: 2}}}\n");
@@ -305,7 +305,7 @@ TEST_F(ElasticTest, GrowsIntoWhatARemovedOwnerLeaves) {
   EXPECT_EQ(Size(drive, "online"), 30);
 }
 
-TEST_F(ElasticTest, OwnersGetWhatAPoolGaveUpBeforeItsContainersHaveLeftOnlyWhereNothingElseIs) {
+TEST_F(ElasticTest, OwnersGetCpusThatAPoolsContainersStillUseOnlyAsTheLastResort) {
   Drive drive = Start(
       "pools: {web: {size: {max: 50}, roles: [web]}, default: {size: {fixed: 4}}}\n"
       "roles: {db: {numa: any, share-numa-with: [\"*\"]}}");
@@ -317,7 +317,7 @@ TEST_F(ElasticTest, OwnersGetWhatAPoolGaveUpBeforeItsContainersHaveLeftOnlyWhere
   clock_.Advance(seconds(30));
   drive.Reconcile();
   ASSERT_EQ(Size(drive, "web"), 1);
-  // The runtime is only now told of it.
+  // The runtime gets the update only now.
   for (const char* pod : {"db1", "db2"}) {
     ASSERT_TRUE(drive.Admit(Request(pod, "db", "cpu", 5)).ok());
     EXPECT_FALSE(had.Intersects(*CpuSet::Parse(drive.Value(pod)))) << pod;
@@ -370,7 +370,7 @@ TEST_F(ElasticTest, SizesDoNotDependOnTheOrderOfArrival) {
   }
 }
 
-TEST_F(ElasticTest, ARefusedContainerChangesNothing) {
+TEST_F(ElasticTest, ARejectedContainerChangesNothing) {
   Drive drive = Start(
       "pools: {web: {size: {min: 63}, priority: 1, roles: [web]},\n"
       "        batch: {size: {}, roles: [batch]}}");
@@ -393,7 +393,7 @@ TEST_F(ElasticTest, SurvivesTheLossOfItsCpus) {
   EXPECT_EQ(CpuSet::Parse(after.Value("a"))->Count(), 26);
 }
 
-TEST(ElasticFitTest, RefusesMinimumsThatTheMachineDoesNotHave) {
+TEST(ElasticFitTest, RejectsMinimumsThatTheMachineDoesNotHave) {
   const auto plugin =
       MakeCpuPlugin(Config("pools: {a: {size: {min: 40}}, b: {size: {min: 24}}}"), TwoNodes());
   EXPECT_THAT(MessageOf(plugin.status()), HasSubstr("the 64 CPUs of their minimums: only 63 are"));
@@ -404,9 +404,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedPoolTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedPoolTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedPoolTest, NamesTheMistake) {
+TEST_P(RejectedPoolTest, NamesTheMistake) {
   const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
   const Status status = ParseCpuConfig(*section).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -430,7 +430,7 @@ const RefusedCase kRefused[] = {
     {"NoWeight", "pools: {a: {size: {}, weight: 0}}", "write 1 or more"},
     {"PriorityOfPoolOfOneSize", "pools: {a: {cpus: 1, priority: 1}}", "pools with a size only"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedPoolTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedPoolTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Containers with CPUs of their own that are resized in place.
+// Containers with exclusive CPUs that are resized in place.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST_F(GrowTest, GetsTheOtherThreadsOfItsCoresFirst) {
   EXPECT_EQ(ToString(Has("a", "any", 4)), "0-1,32-33");
 }
 
-// A pod has at once what Kubernetes counts: the larger of init containers and the others.
+// At any time a pod counts as in Kubernetes: the larger of init containers and the others.
 TEST_F(GrowTest, TakesOverTheCpusOfItsPodsInitContainers) {
   Drive drive = Start(R"({
     grants: {own: {numa: any, containers: all, share-numa-with: ["*"]}},
@@ -75,7 +75,7 @@ TEST_F(GrowTest, TakesOverTheCpusOfItsPodsInitContainers) {
   EXPECT_EQ(admit("pod", "again", ContainerType::kInit, 40), main) << "its sandbox was replaced";
 }
 
-TEST_F(GrowTest, GivesUpWhatItGrewByAndKeepsTheCpusOfItsFirstStart) {
+TEST_F(GrowTest, GivesUpTheAddedCpusAndKeepsTheCpusOfItsFirstStart) {
   const CpuSet first = Has("a", "any", 3);
   Has("a", "any", 8);
   const CpuSet after = Has("a", "any", 5);
@@ -102,7 +102,7 @@ TEST_F(GrowTest, KeepsItsBaselineThroughARestart) {
   EXPECT_EQ(shrunk->value, ToString(first));
 }
 
-TEST_F(GrowTest, AContainerOfAPoolThatGotCpusOfItsOwnMayReturn) {
+TEST_F(GrowTest, AContainerOfAPoolThatGotExclusiveCpusMayReturn) {
   Drive drive = Start("static: true");
   ContainerRequest request = test::Request("a", "", "cpu", 0.5);
   request.native_qos_class = "Guaranteed";
@@ -150,7 +150,7 @@ TEST_F(GrowTest, AContainerWithAPoolBesideItsCpusGrowsAndShrinks) {
   EXPECT_EQ(own(1.5), first);
 }
 
-TEST_F(GrowTest, StaysOnItsNodeAndKeepsWhatItHasWhereThatIsFull) {
+TEST_F(GrowTest, StaysOnItsNodeAndKeepsItsCpusWhereTheNodeIsFull) {
   const CpuSet before = Has("a", "one", 8);
   ASSERT_EQ(before & TwoNodes().CpusOf({0}), before);
   const CpuSet after = Has("a", "one", 20);
@@ -187,7 +187,7 @@ TEST_F(GrowTest, StaysOnCpusOfItsKind) {
   EXPECT_TRUE(usual.IsSubsetOf(grown)) << "isolated ones are free, and it does not move there";
 }
 
-TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsPlace) {
+TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsAllocation) {
   Drive drive = Start(
       "pools: {web: {size: {max: 60}, place: {numa: one, require: numa}, roles: [web]}, "
       "default: {size: {min: 2}}}");

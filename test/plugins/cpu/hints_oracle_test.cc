@@ -1,5 +1,5 @@
-// Hints of containers with CPUs of their own, against a search through all sets of CPUs of small
-// random machines: what is offered can be had, and where nothing is offered no set of CPUs is good.
+// Hints of containers with exclusive CPUs, against a search through all sets of CPUs of small
+// random machines: a hint can be allocated, and without hints no set of CPUs fits.
 // QRM_HINT_QUESTIONS=1000000 asks a million times.
 #include <array>
 #include <bit>
@@ -33,7 +33,7 @@ Bits BitsOf(const CpuSet& cpus) {
   return bits;
 }
 
-/// What a question is about, drawn from its seed.
+/// The parts of a question, drawn from its seed.
 struct Scene {
   explicit Scene(Dice& dice) : parts(DrawMachine(dice)) {
     while (parts.cpus.size() > 16) {
@@ -51,7 +51,7 @@ struct Scene {
       }
     }
     if ((reserved | isolated) == machine.cpu_set()) {
-      isolated = {};  // the default pool is to have some
+      isolated = {};  // the default pool must have some
     }
   }
 
@@ -63,7 +63,7 @@ struct Scene {
         one_node ? "one" : "fewest", whole_cores, isolated_wish);
   }
 
-  /// Whether a container may have just `cpus`, by what the keys are documented to mean.
+  /// Whether a container may have exactly `cpus`, by the documented meaning of the keys.
   bool IsGood(Bits cpus, Bits taken) const {
     const Bits others = BitsOf(machine.cpu_set()) & ~taken & ~BitsOf(reserved | isolated);
     const Bits alone = BitsOf(isolated) & ~taken;
@@ -94,7 +94,7 @@ struct Scene {
     return nodes;
   }
 
-  /// Whether `count` CPUs can be had, within `nodes` unless there are none.
+  /// Whether `count` CPUs are available, within `nodes` unless there are none.
   bool CanHave(int count, Bits taken, const NumaMask& nodes) const {
     const Bits all = BitsOf(nodes.Empty() ? machine.cpu_set() : machine.CpusOf(nodes));
     for (Bits cpus = all;; cpus = (cpus - 1) & all) {
@@ -120,7 +120,7 @@ int Questions() {
   return test::RoundsBy("QRM_HINT_QUESTIONS", 5 * test::Rounds(60));
 }
 
-/// Asks for one more container again and again, until nothing can be had.
+/// Admits one more container again and again, until nothing is available.
 void AskUntilFull(unsigned seed) {
   Dice dice(seed);
   const Scene scene(dice);
@@ -151,7 +151,7 @@ void AskUntilFull(unsigned seed) {
   }
 }
 
-TEST(HintsOracleTest, OfferWhatCanBeHadAndRefuseOnlyWhatCannot) {
+TEST(HintsOracleTest, OfferWhatCanBeHadAndRejectOnlyWhatCannot) {
   for (int seed = 1; seed <= Questions(); ++seed) {
     ASSERT_NO_FATAL_FAILURE(AskUntilFull(static_cast<unsigned>(seed)));
   }

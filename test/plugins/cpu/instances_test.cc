@@ -1,4 +1,4 @@
-// Instances of pools: who shares one, when there is one, where it is, and what is refused.
+// Instances of pools: their containers, when they exist, where they are, and what is rejected.
 #include "plugins/cpu/config/instances.h"
 
 #include <chrono>
@@ -54,7 +54,7 @@ pools:
 on-full: default-pool
 )";
 
-TEST_F(InstancesTest, EachTeamHasItsOwnCpusBesideIdleOnesOfItsNode) {
+TEST_F(InstancesTest, EachTeamHasItsExclusiveCpusBesideIdleOnesOfItsNode) {
   Drive drive = Start(kTeams);
   EXPECT_THAT(Names(drive), ElementsAre("default"));
   AdmitIn(drive, "team-a", "a", 6);
@@ -125,7 +125,7 @@ TEST_F(InstancesTest, NoMoreThanTheirMostAndThenTheDefaultPool) {
   EXPECT_EQ(drive.Value("late"), ToString(Pool(drive, "default")));
   EXPECT_THAT(drive.Of("late").decided_by, AllOf(HasSubstr("on-full"), HasSubstr("rules[0]")));
 
-  // Room that appears moves nobody, and neither does a restart.
+  // A pod that ends moves no container, and neither does a restart.
   drive.RemovePod("pod0");
   drive.Reconcile();
   clock_.Advance(seconds(30));
@@ -135,7 +135,7 @@ TEST_F(InstancesTest, NoMoreThanTheirMostAndThenTheDefaultPool) {
   EXPECT_EQ(after.Value("late"), ToString(Pool(after, "default")));
 }
 
-TEST_F(InstancesTest, NoMoreThanTheirMostIsRefusedWithoutOnFull) {
+TEST_F(InstancesTest, NoMoreThanTheirMostIsRejectedWithoutOnFull) {
   Drive drive = Start(R"(
 rules: [{select: {namespace: team-*}, pool: team}]
 pools: {team: {size: {min: 1}, instances: {by: namespace, max: 1}}}
@@ -145,14 +145,14 @@ pools: {team: {size: {min: 1}, instances: {by: namespace, max: 1}}}
               HasSubstr("pool team has reached instances.max, which is 1"));
 }
 
-TEST_F(InstancesTest, AMistakeIsRefusedWhateverOnFullSays) {
+TEST_F(InstancesTest, AMistakeIsRejectedWhateverOnFullSays) {
   Drive drive = Start("{roles: {own: {}}, on-full: default-pool}");
   const auto refused = drive.Admit(Request("a", "own", "cpu", 1.5));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(refused.status()), HasSubstr("request a whole number of CPUs"));
 }
 
-TEST_F(InstancesTest, PodWithoutTheLabelIsRefusedWithASentence) {
+TEST_F(InstancesTest, PodWithoutTheLabelIsRejectedWithASentence) {
   Drive drive = Start("pools: {rt: {size: {min: 1}, roles: [rt], instances: {by: 'label:shard'}}}");
   EXPECT_THAT(
       MessageOf(drive.Admit(Request("a", "rt", "cpu", 1)).status()),
@@ -178,7 +178,7 @@ pools:
     place: {numa: one, threads: one-per-core, require: [numa]}
 )";
 
-TEST_F(InstancesTest, EachIsOnOneNodeOrRefused) {
+TEST_F(InstancesTest, EachIsOnOneNodeOrRejected) {
   Drive drive = Start(kEngines);
   Admit(drive, "a", "engine", 12);
   Admit(drive, "b", "engine", 12);
@@ -304,7 +304,7 @@ classes: {roomy: {qos: {cpu-quota: burst-half}}}
   EXPECT_EQ(drive.Of("e").class_defaults, (StringMap{{"cpu-quota", "burst-half"}}));
 }
 
-TEST_F(InstancesTest, RequestsComeBeforeWhatIsBeyond) {
+TEST_F(InstancesTest, RequestsComeBeforeSizesBeyondRequests) {
   Drive drive = Start(R"(
 pools: {db: {size: {min: 1, per: limit}, roles: [db], instances: {by: pod}}}
 )");

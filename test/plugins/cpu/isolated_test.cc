@@ -1,4 +1,4 @@
-// CPUs that the kernel's load balancing leaves alone: in no pool, a container's own by wish only.
+// CPUs without the kernel's load balancing: in no pool, and exclusive only by wish.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST_F(IsolatedTest, CannotBePutIntoAPool) {
   EXPECT_THAT(MessageOf(drive.plugin().SetPools({{"a", {1, 8}}})), HasSubstr("they are isolated"));
 }
 
-TEST_F(IsolatedTest, AreThoseOfTheBootParameterUnlessNamed) {
+TEST_F(IsolatedTest, AreOfTheBootParameterUnlessNamed) {
   Drive drive(MakeElastic("{}", BootedWithIsolated()));
   EXPECT_EQ(Pool(drive, "default"), TwoNodes().cpu_set() - Isolated());
   Drive none(MakeElastic("isolated-cpus: none", BootedWithIsolated()));
@@ -87,7 +87,7 @@ TEST_F(IsolatedTest, PreferenceTakesOthersWhereTheyAreTooFew) {
   EXPECT_FALSE(CpuSet::Parse(drive.Value("b"))->Intersects(Isolated()));
 }
 
-TEST_F(IsolatedTest, RequirementRefusesWhereTheyAreTooFew) {
+TEST_F(IsolatedTest, RequirementRejectsWhereTheyAreTooFew) {
   Drive drive = Start(kIsolated);
   EXPECT_THAT(MessageOf(drive.plugin().Hints(Request("a", "strict", "cpu", 17)).status()),
               HasSubstr("have 17 CPUs"));

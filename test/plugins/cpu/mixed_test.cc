@@ -1,5 +1,5 @@
-// Containers with CPUs of their own beside a pool, for the fraction of what they request and for
-// their helpers.
+// Containers with exclusive CPUs beside a pool, for the fraction of what they request and for their
+// helpers.
 #include <chrono>
 #include <random>
 #include <string>
@@ -63,7 +63,7 @@ pools: {helpers: {size: {min: 1, per: limit}}, default: {size: {min: 2}}}
   EXPECT_EQ(Size(drive, "helpers"), 1);
 }
 
-TEST_F(MixedTest, TellsItsProgramBothLists) {
+TEST_F(MixedTest, SendsItsProgramBothLists) {
   Drive drive = Start(kDataplane);
   Admit(drive, "a", "dpdk", 4.5);
   const ResourceAllocation& given = drive.Of("a");
@@ -80,7 +80,7 @@ TEST_F(MixedTest, OtherContainersOfThePodUseThePoolOnly) {
   EXPECT_EQ(Cpus(helper->value), Pool(drive, "helpers"));
 }
 
-TEST_F(MixedTest, LessThanACpuIsThePoolsAlone) {
+TEST_F(MixedTest, LessThanACpuComesFromThePoolOnly) {
   Drive drive = Start(kDataplane);
   Admit(drive, "a", "dpdk", 0.5);
   EXPECT_FALSE(drive.Of("a").exclusive);
@@ -147,7 +147,7 @@ TEST_F(MixedTest, DoesNotMoveAtARestart) {
   EXPECT_EQ(after.plugin().ExportState(after.grants()), was);
 }
 
-TEST_F(MixedTest, UsesTheDefaultPoolWhenItsOwnIsGone) {
+TEST_F(MixedTest, UsesTheDefaultPoolWhenItsPoolIsGone) {
   Drive before = Start(kDataplane);
   Admit(before, "a", "dpdk", 4.5);
   const std::string own = before.Value("a");
@@ -157,7 +157,7 @@ TEST_F(MixedTest, UsesTheDefaultPoolWhenItsOwnIsGone) {
   EXPECT_EQ(Cpus(after.Of("a").shares), Pool(after, "default"));
 }
 
-TEST_F(MixedTest, IsRefusedWhereThePoolHasNoCpuLeftForIt) {
+TEST_F(MixedTest, IsRejectedWhereThePoolHasNoCpuLeftForIt) {
   Drive drive = Start(R"(
 rules: [{select: {role: dpdk}, grant: dataplane}]
 grants: {dataplane: {numa: any, plus: helpers}}
@@ -229,7 +229,7 @@ void MixedHistoryTest::Play(unsigned seed) {
   EXPECT_GT(admitted, 50);
 }
 
-TEST_F(MixedHistoryTest, NobodySharesWhatSomebodyOwns) {
+TEST_F(MixedHistoryTest, NoContainerSharesExclusiveCpus) {
   for (unsigned seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(seed);
     ASSERT_NO_FATAL_FAILURE(Play(seed));

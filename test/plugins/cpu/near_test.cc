@@ -20,7 +20,7 @@ using test::Request;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// TwoNodes with a NIC on node 1, one of which no node is known, and a GPU on node 0.
+/// TwoNodes with a NIC on node 1, another NIC without a known node, and a GPU on node 0.
 Machine WithDevices() {
   MachineParts parts = TwoNodes().parts();
   parts.nics = {{.name = "eth0", .pci_address = "0000:3b:00.0", .node = 1},
@@ -48,7 +48,7 @@ class NearTest : public ElasticPlugins {
         place);
     return Drive(MakeElastic(text, WithDevices()));
   }
-  /// Pool p has another pod in place of pod a, and gives up what it does not need for that.
+  /// Pool p has another pod instead of pod a, and gives up spare CPUs for that.
   void ShrinkTo(int cpus, Drive& drive) {
     drive.RemovePod("a");
     Admit(drive, "b", "p", cpus);
@@ -73,7 +73,7 @@ TEST_F(NearTest, DevicesThatAreListedAreAllThatThereAre) {
               HasSubstr("name one of gpu7, or list it under devices"));
 }
 
-TEST_F(NearTest, IsRefusedWhereItIsRequiredAndNoSuchDeviceIsThere) {
+TEST_F(NearTest, IsRejectedWhereItIsRequiredAndNoSuchDeviceIsThere) {
   EXPECT_THAT(NodesOf("near: eth1, require: near"),
               HasSubstr("pool p is to be near eth1, but no such device is on a known NUMA node "
                         "with CPUs; name one of 0000:17:00.0, 0000:3b:00.0, 10de:2330, eth0"));
@@ -98,7 +98,7 @@ TEST_F(NearTest, WishGoesElsewhereWhereItsNodeIsFullAndLeavesThatFirst) {
   EXPECT_FALSE(Pool(drive, "p").Intersects(TwoNodes().CpusOf({0})));
 }
 
-TEST_F(NearTest, GivesUpWhatIsFarFirstAlsoWhereThatIsMost) {
+TEST_F(NearTest, GivesUpFarCpusFirstEvenIfTheyAreTheMost) {
   Drive drive = StartNear("");
   Admit(drive, "q", "q", 20);
   ASSERT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "q"))), "1");
@@ -173,7 +173,7 @@ TEST_F(NearTest, AnInstanceStaysByItsDevicesThroughARestart) {
   EXPECT_FALSE(restarted.Admit(Engine("b", 12, {1})).ok());
 }
 
-TEST_F(NearTest, WithoutADeviceAnInstanceThatRequiresOneIsRefused) {
+TEST_F(NearTest, WithoutADeviceAnInstanceThatRequiresOneIsRejected) {
   Drive drive = Start(kEngines);
   EXPECT_THAT(MessageOf(drive.Admit(Request("a", "engine", "cpu", 12)).status()),
               HasSubstr("pool llm/default/a wants CPUs near nvidia.com/*, but kubelet reported no "
@@ -224,7 +224,7 @@ TEST_F(NearTest, ResourcesAreForPoolsWithInstancesAndNotBesideDevicesOfTheMachin
                 "device of the machine; name devices of one kind"));
 }
 
-TEST_F(NearTest, TellsTheDevicesThatPoolsName) {
+TEST_F(NearTest, ReportsTheDevicesThatPoolsName) {
   EXPECT_EQ(NamedDevices(WithDevices(),
                          Config("pools: {p: {size: {min: 1}, place: {near: ['10de:*', eth*]}}}")),
             "{\"10de:2330\": \"0\", \"eth0\": \"1\"}");

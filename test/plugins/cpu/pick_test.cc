@@ -89,7 +89,7 @@ const DropCase kDrops[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, DropTest, testing::ValuesIn(kDrops),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(PickTest, GivesBackWhatItTook) {
+TEST(PickTest, GivesBackItsCpus) {
   const Machine machine = TwoNodes();
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {

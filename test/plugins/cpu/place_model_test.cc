@@ -1,5 +1,5 @@
 // Random histories of pools with places and instances on random machines, some with two kinds of
-// cores, checked against what the rules promise. QRM_POOL_HISTORIES=17000 plays a million steps.
+// cores, checked against the documented rules. QRM_POOL_HISTORIES=17000 plays a million steps.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -124,9 +124,10 @@ class History {
     return request;
   }
 
-  /// P22: what fitted before fits when somebody is gone; CPUs of its own once others have left what
-  /// they gave up, and unless some that were idle went to a pool that had asked for more. While
-  /// threads are offline, whole cores are of several sizes: those who stay may take others then.
+  /// P22: what fitted before fits when a container is gone; exclusive CPUs fit once others have
+  /// left what they gave up, and unless idle CPUs went to a pool that had asked for more. While
+  /// threads are offline, whole cores are of several sizes: the remaining containers may take
+  /// others then.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
     const bool fitted = node_.Fits(next) && (node_.offline().Empty() || !WantsWholeCores(next));
@@ -148,7 +149,7 @@ class History {
     return pool != node_.config().pools.end() && pool->second.place.OwnsWholeCores();
   }
 
-  /// Those of pools that the configuration knows; what is left of others is idle, or default.
+  /// CPUs of pools in the configuration; CPUs of other pools are idle, or in the default pool.
   CpuSet InPools() const {
     CpuSet cpus;
     for (const sdk::Pool& pool : node_.PoolList()) {
@@ -177,7 +178,7 @@ class History {
     }
     ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
         << "a hint that was offered does not hold: " << given.status();
-    ASSERT_EQ(node_.Exported(), before) << "a refused container changed something";
+    ASSERT_EQ(node_.Exported(), before) << "a rejected container changed something";
   }
 
   void Check() {
@@ -190,8 +191,7 @@ class History {
     }
   }
 
-  /// Whether as many CPUs are online as pools with containers must have, and a default pool of what
-  /// is left.
+  /// Whether as many CPUs are online as pools with containers and a default pool must have.
   bool HasEnough() const {
     int left = (node_.machine().cpu_set() - node_.offline() - node_.Exclusive()).Count();
     for (const sdk::Pool& pool : node_.PoolList()) {
@@ -215,7 +215,7 @@ class History {
       ASSERT_TRUE(pool.cpus.IsSubsetOf(CpusOfKind(machine, rule.core))) << pool.name;
     }
     if (rule.OwnsWholeCores()) {
-      // Only where no whole core is to be had it has a part of one.
+      // Only where no whole core is available may it have a part of one.
       const CpuSet whole = WholeCores(machine, node_.offline(), pool.cpus);
       ASSERT_TRUE(whole == pool.cpus ||
                   (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine, pool.cpus)))
@@ -231,7 +231,7 @@ class History {
   int admitted_ = 0;
 };
 
-TEST(PlaceModelTest, RandomHistoriesKeepWhatPlacesPromise) {
+TEST(PlaceModelTest, RandomHistoriesKeepThePromisesOfAllocations) {
   const int histories = Histories();
   int admitted = 0;
   for (int seed = 1; seed <= histories; ++seed) {

@@ -1,4 +1,4 @@
-// Where elastic pools are: kinds of cores, threads, NUMA nodes, caches, and what is refused.
+// Where elastic pools are: kinds of cores, threads, NUMA nodes, caches, and what is rejected.
 #include "plugins/cpu/place.h"
 
 #include <memory>
@@ -114,7 +114,7 @@ TEST_F(PlaceTest, SpreadsOverNodesWhereAskedTo) {
             3);
 }
 
-TEST_F(PlaceTest, TakesWholeCachesAndStaysOutOfThoseOfWhomItAvoids) {
+TEST_F(PlaceTest, TakesWholeCachesAndStaysOutOfCachesOfContainersThatItAvoids) {
   Drive drive = StartOn(Chiplets(), R"(
 rules: [{select: {label: {load: avx}}, pool: avx}, {select: {label: {slo: latency}}, pool: rt}]
 pools:
@@ -135,7 +135,7 @@ pools:
   EXPECT_EQ(ToString(Pool(drive, "avx")), "0-7,32-35");
 }
 
-TEST_F(PlaceTest, AvoidsWhomAvoidsIt) {
+TEST_F(PlaceTest, AvoidsContainersThatAvoidIt) {
   Drive drive = StartOn(Chiplets(), R"(
 pools:
   a: {size: {min: 4}, place: {avoid: {share: l3, with: b}}}
@@ -145,7 +145,7 @@ pools:
   EXPECT_EQ(ToString(Pool(drive, "b")), "8-11");
 }
 
-TEST_F(PlaceTest, MayShareWithWhomItAvoidsWhereThereIsNoOther) {
+TEST_F(PlaceTest, MayShareCachesWithContainersThatItAvoidsAsTheLastResort) {
   Drive drive = StartOn(Chiplets(), R"(
 pools:
   a: {size: {min: 60}, place: {avoid: {share: l3, with: b}}}
@@ -174,7 +174,7 @@ pools:
   EXPECT_EQ(ToString(Pool(drive, "a")), "8-11");
 }
 
-TEST_F(PlaceTest, LeavesTheCachesOfWhomItAvoidsFirst) {
+TEST_F(PlaceTest, LeavesTheCachesOfContainersThatItAvoidsFirst) {
   Drive drive = StartOn(Chiplets(), R"(
 pools:
   other: {cpus: 0-5}
@@ -193,8 +193,8 @@ pools:
   EXPECT_TRUE(CpuSet::Range(6, 7).IsSubsetOf(Pool(drive, "a"))) << "of the cache of another pool";
 }
 
-/// Four cores of two threads on one node; a container of its own runs on one of each of the first
-/// two, as pools find them.
+/// Four cores of two threads on one node. A container with exclusive CPUs has one thread of each of
+/// the first two cores.
 class PartsTest : public PlaceTest {
  protected:
   PartsTest() {
@@ -220,7 +220,7 @@ pools:
   std::unique_ptr<Drive> drive_;
 };
 
-TEST_F(PartsTest, WhoCanDoWithPartsOfCoresMakesAWholeOneFree) {
+TEST_F(PartsTest, AContainerThatTakesPartsOfCoresFreesAWholeCore) {
   Admit(*drive_, "a", "any", 2);
   EXPECT_EQ(ToString(Pool(*drive_, "any")), "4-5");
   Admit(*drive_, "b", "one", 2);
@@ -230,7 +230,7 @@ TEST_F(PartsTest, WhoCanDoWithPartsOfCoresMakesAWholeOneFree) {
   EXPECT_EQ(ToString(Pool(*drive_, "any")), "1");
 }
 
-TEST_F(PartsTest, WholeCoresAreNotDividedAmongThoseWhoWantThem) {
+TEST_F(PartsTest, WholeCoresAreNotDividedAmongRequestsForWholeCores) {
   Admit(*drive_, "b", "one", 2);
   Admit(*drive_, "c", "two", 2);
   EXPECT_EQ(Size(*drive_, "one") + Size(*drive_, "two"), 4);
@@ -245,7 +245,7 @@ struct Mistake {
 
 class PlaceMistakeTest : public testing::TestWithParam<Mistake> {};
 
-TEST_P(PlaceMistakeTest, IsRefusedWithASentence) {
+TEST_P(PlaceMistakeTest, IsRejectedWithASentence) {
   const auto section = config::Section::Parse(
       "pools: {other: {size: {min: 1}}, p: {" + GetParam().pool + "}}", "cpu.yaml");
   EXPECT_THAT(MessageOf(ParseCpuConfig(*section).status()), HasSubstr(GetParam().sentence));
@@ -274,7 +274,7 @@ const Mistake kMistakes[] = {
 INSTANTIATE_TEST_SUITE_P(Pools, PlaceMistakeTest, testing::ValuesIn(kMistakes),
                          [](const auto& tested) { return tested.param.name; });
 
-TEST(OfflineThreadsTest, APoolOfWholeCoresTakesNoPartOfAnotherInTheirPlace) {
+TEST(OfflineThreadsTest, APoolOfWholeCoresTakesNoPartOfAnotherPoolInstead) {
   MachineParts parts;
   parts.nodes = {{.id = 0}};
   for (int cpu = 0; cpu < 12; ++cpu) {

@@ -1,4 +1,4 @@
-// A plan that was made for hints is not what is given after anything has changed.
+// A plan from hints is not used after any change.
 #include "plugins/cpu/plan_memo.h"
 
 #include <string>
@@ -44,7 +44,7 @@ TEST_F(PlanMemoTest, APoolThatWasResizedCounts) {
   EXPECT_EQ(Pool(drive, "fixed"), CpuSet::Range(2, 15));
 }
 
-TEST_F(PlanMemoTest, ACpuThatSomebodyOwnsByNowCounts) {
+TEST_F(PlanMemoTest, ACpuThatAnotherProcessOwnsByNowCounts) {
   Drive drive = Start(R"(
 roles: {own: {numa: any, share-numa-with: ["*"]}}
 pools: {web: {size: {min: 2}, roles: [web]}, default: {size: {min: 2}}}
@@ -76,7 +76,7 @@ pools: {web: {size: {}, roles: [web]}, default: {size: {min: 2}}}
   EXPECT_TRUE(HasPlace(drive, request));
 }
 
-TEST_F(PlanMemoTest, FindsWhatIsPlannedForTheSameWhileTheSameCpusAreOffline) {
+TEST_F(PlanMemoTest, FindsThePlanForTheSameRequestWhileTheSameCpusAreOffline) {
   PlanMemo memo;
   const Newcomer newcomer = {.key = {"uid", "c"}, .guest = {.pool = "web"}};
   memo.Keep(newcomer, {1}, PoolMap{{"web", {2}}});

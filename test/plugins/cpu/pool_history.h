@@ -1,5 +1,5 @@
 // A random history of elastic pools and owners on a random machine, checked against rules that do
-// not ask how the plugin decides.
+// not depend on the plugin's algorithm.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace qrm::cpu {
 /// One history: the plugin as the manager drives it, and what the runtime has applied.
 class History {
  public:
-  /// `keys` are more of the configuration. One in eight has classes of CPUs.
+  /// `keys` are added to the configuration. One history in eight has classes of CPUs.
   explicit History(unsigned seed, const std::string& keys = "")
       : dice_(seed), node_(DrawMachine(dice_), dice_.OneIn(8) ? Tuned::kYes : Tuned::kNo) {
     text_ = DrawConfig(dice_, node_.machine().cpu_set().Count(), node_.is_tuned()) + keys;
@@ -76,10 +76,10 @@ class History {
     Check();
   }
 
-  /// P8, P17: whatever was, also what was advised, sizes are in the end what SizePools makes of
-  /// those that are there.
+  /// P8, P17: whatever was before, also advice, sizes are in the end what SizePools makes of the
+  /// present containers.
   void Converge() {
-    // The first question sees what is not needed, the others come when it may go, step by step.
+    // The first pass finds unneeded CPUs, the others come when these may go, step by step.
     const int cpus = node_.machine().cpu_set().Count();
     int left = cpus + 2;
     std::string before;
@@ -124,7 +124,7 @@ class History {
   Dice& dice() { return dice_; }
 
  private:
-  /// What somebody outside wishes.
+  /// Random advice from outside.
   virtual void Advise() {}
 
   static constexpr const char* kRoles[] = {"a", "b", "c", "own", ""};
@@ -139,11 +139,10 @@ class History {
   void ReloadAnotherRule(const std::string& before) {
     node_.Reload(
         text_ + fmt::format("rules: [{{select: {{role: late{}}}, grant: own}}]\n", dice_.Below(9)));
-    ASSERT_EQ(Exported(), before) << "a rule of nobody moved somebody";
+    ASSERT_EQ(Exported(), before) << "an unused rule moved a container";
   }
 
-  /// P13: with other keys of one pool, which make it larger or smaller, the others move only as far
-  /// as their sizes follow from that.
+  /// P13: when keys of one pool change its size, the others move only as far as their sizes follow.
   void ReloadOnePool() {
     const PoolMap before = node_.Pools();
     const std::string pool(1, static_cast<char>('a' + dice_.Below(3)));
@@ -160,7 +159,8 @@ class History {
     }
   }
 
-  /// P22: what fitted before fits when somebody is gone, unless that serves others who lacked some.
+  /// P22: what fitted before fits when a container is gone, unless that serves others that lacked
+  /// some.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
     const bool fitted = node_.Fits(next) && !SomebodyLacks(node_);
@@ -185,7 +185,7 @@ class History {
         << " fitted while fewer CPUs were online";
   }
 
-  /// P16: what pools have just given up is somebody's own at once only where nothing else is left.
+  /// P16: what pools have just given up is exclusive at once only as the last resort.
   void AskForWhatPoolsGaveUp() {
     node_.clock().Advance(std::chrono::seconds(40));
     ASSERT_NO_FATAL_FAILURE(ReconcileOnce());
@@ -197,7 +197,7 @@ class History {
     ++pods_;
     const StatusOr<HintList> hints = node_.drive().plugin().Hints(request);
     const auto given = node_.drive().Admit(request);
-    // P19: what decides is always the same, and told as it was.
+    // P19: the reason of a decision is always the same, and reported as it was.
     const StatusOr<Placement> by = Classify(node_.config(), request);
     ASSERT_TRUE(by.ok()) << by.status();
     ASSERT_EQ(Classify(node_.config(), request)->by, by->by);
@@ -209,10 +209,10 @@ class History {
     }
     ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
         << "a hint that was offered does not hold: " << given.status();
-    ASSERT_EQ(Exported(), before) << "a refused container changed something";
+    ASSERT_EQ(Exported(), before) << "a rejected container changed something";
   }
 
-  /// Pools that want more than what is requested take other CPUs for it then.
+  /// Then pools that want more than what is requested take other CPUs for it.
   bool TookOfPools(const ResourceAllocation& given) const {
     const CpuSet cpus = *CpuSet::Parse(given.value);
     return given.exclusive && std::any_of(pools_.begin(), pools_.end(), [&](const auto& pool) {
@@ -228,7 +228,7 @@ class History {
     ASSERT_EQ(Exported(), planned);
   }
 
-  /// P10, P15: whoever grows keeps its CPUs, also when that is refused.
+  /// P10, P15: a container that grows keeps its CPUs, also when that is rejected.
   void ResizeOne(const std::string& before) {
     if (node_.grants().empty()) {
       return;
@@ -241,7 +241,7 @@ class History {
     const auto given =
         node_.drive().Admit(test::Request(pod, grant->second.request.pod_role, "cpu", cpus));
     if (!given.ok()) {
-      ASSERT_EQ(Exported(), before) << "a refused resize changed something";
+      ASSERT_EQ(Exported(), before) << "a rejected resize changed something";
       return;
     }
     moved_freely_ = TookOfPools(*given);
@@ -251,7 +251,7 @@ class History {
     ASSERT_TRUE(!had.exclusive || then.IsSubsetOf(now)) << had.value << " became " << given->value;
   }
 
-  /// What the run before told is in the kernel by now; what this one tells is not yet.
+  /// What the previous run reported is in the kernel by now; what this run reports is not yet.
   void ReconcileOnce() {
     applied_.clear();
     for (const auto& [key, grant] : node_.grants()) {
@@ -289,7 +289,7 @@ class History {
     pools_ = node_.Pools();
   }
 
-  /// P2, P4, P16: none has a CPU of another container's own, also not one that the runtime has yet
+  /// P2, P4, P16: no container has another's exclusive CPU, also not one that the runtime has yet
   /// to change. Only what its pool had or borrowed since the reconcile before the last may be late:
   /// the manager has containers leave that before the owner starts.
   void CheckCpusets() {
@@ -312,7 +312,7 @@ class History {
     }
   }
 
-  /// P12, P15: a pool that grows keeps its CPUs, one that shrinks a part of them.
+  /// P12, P15: a pool that grows keeps its CPUs, and a pool that shrinks keeps a part of them.
   void CheckMoves() {
     for (const auto& [name, cpus] : node_.Pools()) {
       const CpuSet& before = pools_.at(name);
@@ -326,8 +326,8 @@ class History {
   DrivenNode node_;
   std::string text_;
   PoolMap pools_;
-  std::map<ContainerKey, CpuSet> applied_;  ///< what the runtime had at the last reconcile
-  PoolMap used_since_;                      ///< what pools had, or borrowed, at any time since then
+  std::map<ContainerKey, CpuSet> applied_;  ///< the runtime's values at the last reconcile
+  PoolMap used_since_;                      ///< CPUs of pools, borrowed ones too, since then
   PoolMap lately_used_;                     ///< and between that one and the one before
   bool moved_freely_ = false;
   int pods_ = 0;

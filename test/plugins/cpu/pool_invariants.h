@@ -1,4 +1,4 @@
-// The rules of pools and owners, checked on a node without asking how the plugin decides.
+// The rules of pools and owners, checked on a node without the plugin's algorithm.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@ inline ElasticSize SizeOf(const PoolConfig& pool) {
   return pool.size.value_or(ElasticSize());
 }
 
-/// The pool of a container that shares CPUs, by its role; those with CPUs of their own would have
+/// The pool of a container that shares CPUs, by its role; containers with exclusive CPUs would have
 /// the default one.
 inline std::string PoolOf(const ContainerRequest& request) {
   const std::string& role = request.pod_role;
   return role.empty() || role == "own" ? kDefaultPool : role;
 }
 
-/// The most CPUs that a pool may own: where it uses one thread of each core, its bound counts
-/// these; a pool of whole cores has one at least.
+/// The largest number of CPUs that a pool may own. The bound of a pool that uses one thread of each
+/// core counts only these threads; a pool of whole cores has at least one core.
 inline int MostCpus(const Machine& machine, const PoolConfig& pool) {
   const int most = SizeOf(pool).max;
   if (!pool.place.OwnsWholeCores()) {
@@ -85,7 +85,7 @@ inline void CheckBorrowed(const DrivenNode& node) {
   }
 }
 
-/// P3: a lender has some for itself, and lends the others.
+/// P3: a lender keeps some CPUs, and lends the others.
 inline void CheckKept(const DrivenNode& node) {
   const PoolMap borrowed = node.Borrowed();
   for (const auto& [name, cpus] : node.Pools()) {
@@ -104,7 +104,7 @@ inline void CheckKept(const DrivenNode& node) {
   }
 }
 
-/// What the containers that are there ask for, and nothing that was.
+/// The requests of the present containers only.
 inline PoolSizes WantedSizes(const DrivenNode& node) {
   const CpuPluginConfig& config = node.config();
   int capacity = (node.machine().cpu_set() - node.offline() - config.reserved).Count();
@@ -134,7 +134,7 @@ inline PoolSizes WantedSizes(const DrivenNode& node) {
   return SizePools(asks, capacity);
 }
 
-/// The class of a CPU's owner, as the configuration says; of an offline CPU none.
+/// The class of a CPU's owner, by the configuration; an offline CPU has none.
 inline std::string ClassOf(const DrivenNode& node, int cpu) {
   const CpuPluginConfig& config = node.config();
   if (node.offline().Has(cpu)) {
@@ -152,8 +152,8 @@ inline std::string ClassOf(const DrivenNode& node, int cpu) {
   return config.reserved.Has(cpu) ? config.reserved_class : config.idle_class;
 }
 
-/// P20: each CPU is tuned as its owner's class says, by the classes of DrawConfig, and without one
-/// as it was found.
+/// P20: each CPU is tuned by its owner's class, among the classes of DrawConfig. Without a class it
+/// has its former values.
 inline void CheckTuning(const DrivenNode& node) {
   if (!node.is_tuned()) {
     return;
@@ -174,8 +174,8 @@ inline void CheckTuning(const DrivenNode& node) {
       << other()->second;
 }
 
-/// Whether the CPUs that are online are too few for each pool to have its minimum, and for each
-/// that is in use to have one.
+/// Whether the online CPUs are too few for the minimum of each pool and for one CPU in each pool
+/// that is in use.
 inline bool SomebodyLacks(const DrivenNode& node) {
   const PoolMap pools = node.Pools();
   const CpuSet& offline = node.offline();

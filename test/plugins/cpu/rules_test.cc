@@ -1,4 +1,4 @@
-// Rules lead containers to pools, grants and nowhere, the first that fits.
+// Rules assign containers to pools, grants or nothing; the first match wins.
 #include "plugins/cpu/config/rules.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using test::Drive;
 using test::Request;
 using testing::HasSubstr;
 
-/// A container that each selector below is held against.
+/// The container that each selector below is tested with.
 ContainerRequest Engine() {
   ContainerRequest request = Request("llm-7", "online", "cpu", 2.5);
   request.key.container = "engine";
@@ -108,7 +108,7 @@ TEST(SelectorTest, APriorityThatIsNotKnownIsInNoBounds) {
   EXPECT_TRUE(Matches({.priority = *any}, request));
 }
 
-TEST(SelectorTest, ARoleThatThePodLacksIsInNoGlob) {
+TEST(SelectorTest, AMissingRoleMatchesNoGlob) {
   EXPECT_FALSE(Matches({.role = TextSet({"*"})}, Request("p", "", "cpu", 1)));
   EXPECT_TRUE(Matches({.role = TextSet({"!online"})}, Request("p", "", "cpu", 1)));
 }
@@ -158,11 +158,11 @@ TEST(CpuRulesTest, LeadToPoolsAndGrantsBeforeTheRole) {
   EXPECT_EQ(other->decided_by, "pools.web.roles");
 }
 
-TEST(CpuRulesTest, TellWhichPoolNeedsAPermissionWhateverLedThere) {
+TEST(CpuRulesTest, ReportWhichPoolNeedsAPermissionWhateverLedThere) {
   Drive drive(Make(kRules));
   EXPECT_EQ(drive.Admit(Tier("batch", "batch", 1))->pool, "batch");
   EXPECT_EQ(drive.Admit(Tier("other", "web", 1))->pool, "web") << "by its role";
-  EXPECT_EQ(drive.Admit(Tier("trading", "trading", 4))->pool, "") << "CPUs of its own";
+  EXPECT_EQ(drive.Admit(Tier("trading", "trading", 4))->pool, "") << "exclusive CPUs";
   EXPECT_EQ(drive.Admit(Request("none", "", "cpu", 1))->pool, "") << "the default pool";
 }
 
@@ -176,7 +176,7 @@ TEST(CpuRulesTest, LeadToARoleAndToTheReservedCpus) {
   EXPECT_EQ(drive.Admit(request)->value, "0-1");
 }
 
-TEST(CpuRulesTest, LeaveAContainerAloneThroughARestart) {
+TEST(CpuRulesTest, SkipAContainerThroughARestart) {
   Drive drive(Make(kRules));
   ContainerRequest request = Request("pod", "storage", "cpu", 4);
   request.pod_namespace = "preserved";
@@ -191,7 +191,7 @@ TEST(CpuRulesTest, LeaveAContainerAloneThroughARestart) {
   EXPECT_EQ(after.plugin().Pools().back().containers, 0U);
 }
 
-TEST(CpuRulesTest, GrantSaysWhichContainersHaveCpusOfTheirOwn) {
+TEST(CpuRulesTest, GrantSaysWhichContainersHaveExclusiveCpus) {
   Drive drive(Make(kRules));
   const auto own = [&](const std::string& tier, const std::string& container, ContainerType type) {
     ContainerRequest request = Tier(tier + container, tier, 2);
@@ -231,9 +231,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedRulesTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedRulesTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedRulesTest, NameTheMistake) {
+TEST_P(RejectedRulesTest, NameTheMistake) {
   const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
   const Status status = ParseCpuConfig(*section).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -266,7 +266,7 @@ const RefusedCase kRefused[] = {
     {"UnknownContainers", "grants: {a: {containers: some}}", "main or all"},
     {"UnknownPartner", "grants: {a: {share-numa-with: [b]}}", "which is not a role"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedRulesTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedRulesTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

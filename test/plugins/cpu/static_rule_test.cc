@@ -33,14 +33,14 @@ struct StaticCase {
   int cores;
   int sockets;
   std::string config;
-  std::string taken;  ///< what another container has
+  std::string taken;  ///< the CPUs of another container
   double request;
-  std::string want;  ///< CPUs, or what the refusal says
+  std::string want;  ///< CPUs, or the text of the rejection
 };
 
 class StaticRuleTest : public testing::TestWithParam<StaticCase> {};
 
-/// Source: Kubernetes 1.36, TestStaticPolicyAdd; the names tell the cases.
+/// Source: Kubernetes 1.36, TestStaticPolicyAdd; each case has its name there.
 TEST_P(StaticRuleTest, TakesWhatKubeletTakes) {
   const StaticCase& test = GetParam();
   const auto section = config::Section::Parse(test.config, "cpu.yaml");

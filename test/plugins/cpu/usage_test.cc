@@ -1,4 +1,4 @@
-// What is told of pools and CPUs.
+// What is reported about pools and CPUs.
 #include "plugins/cpu/usage.h"
 
 #include <string>
@@ -39,7 +39,7 @@ pools:
   default: {size: {min: 1}}
 )";
 
-TEST_F(UsageTest, TellsWhatPoolsAskForAndWhatKeepsItFromThem) {
+TEST_F(UsageTest, ReportsWhatPoolsAskForAndWhatKeepsItFromThem) {
   Drive drive = Start(kPools);
   Admit(drive, "a", "bounded", 9);
   Admit(drive, "b", "first", 6);
@@ -52,7 +52,7 @@ TEST_F(UsageTest, TellsWhatPoolsAskForAndWhatKeepsItFromThem) {
   EXPECT_EQ(UsageNow(kPools, drive).pools.at("last"), (PoolUsage{80, Clip::kRoom}));
 }
 
-TEST_F(UsageTest, TellsWhatIsIdleAndWhatIsLent) {
+TEST_F(UsageTest, ReportsWhatIsIdleAndWhatIsLent) {
   Drive drive = Start(kPools);
   Admit(drive, "a", "own", 3);
   Admit(drive, "b", "first", 6);
@@ -64,7 +64,7 @@ TEST_F(UsageTest, TellsWhatIsIdleAndWhatIsLent) {
   EXPECT_TRUE(usage.lent.IsSubsetOf(Pool(drive, "first")));
 }
 
-TEST_F(UsageTest, TellsWhatBatchWorkCanCountOn) {
+TEST_F(UsageTest, ReportsWhatBatchWorkCanCountOn) {
   Drive drive = Start(kPools);
   Admit(drive, "b", "first", 6);
   const CpuUsage busy = UsageNow(kPools, drive);

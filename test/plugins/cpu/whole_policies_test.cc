@@ -1,4 +1,4 @@
-// Whole policies, with rules, grants, pools and classes together, and what they give.
+// Whole policies, with rules, grants, pools and classes together, and their allocations.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ classes: {quiet: {irq: none, idle-latency-us: 2, governor: performance}}
   EXPECT_EQ(beside->value, ToString(Pool(drive, "helpers")));
 }
 
-/// The seventh worked example; what its classes set is tested with them.
+/// The seventh worked example; the values of its classes are tested with them.
 TEST_F(WholePoliciesTest, TradersHaveCpusOfOneNodeBesideAPoolForTheWeb) {
   Drive drive = Start(R"(
 reserved-cpus: 0-1

@@ -1,4 +1,4 @@
-// What becomes of several claims on one file.
+// The result of several claims on one file.
 #include "plugins/host/claim.h"
 
 #include <string>
@@ -71,7 +71,7 @@ TEST(SameValueTest, ListsOfCpusAreComparedAsSets) {
   EXPECT_FALSE(IsSameValue(ClaimForm::kFloor, "010", "10"));
 }
 
-TEST(SameValueTest, AnInvalidPartitionIsNotWhatWasWantedButComesFromIt) {
+TEST(SameValueTest, AnInvalidPartitionDiffersFromTheRequestButComesFromIt) {
   const std::string shown = "isolated invalid (Parent is not a partition root)";
   EXPECT_FALSE(IsSameValue(ClaimForm::kPartition, shown, "isolated"));
   EXPECT_TRUE(ComesFrom(ClaimForm::kPartition, shown, "isolated"));

@@ -67,7 +67,7 @@ class HostKnobsTest : public testing::Test {
   std::unique_ptr<HostKnobs> knobs_;
 };
 
-TEST_F(HostKnobsTest, AFileThatNobodyNeedsHoldIsReleasedByAll) {
+TEST_F(HostKnobsTest, AReleasedFileIsReleasedByAllOwners) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("1500")})));
   ASSERT_TRUE(IsOk(knobs_->ReleaseFile(kMin)));
@@ -155,7 +155,7 @@ TEST_F(HostKnobsTest, APartitionThatBecameInvalidSinceIsOursToUndo) {
   EXPECT_EQ(Value(kPartition), "member");
 }
 
-TEST_F(HostKnobsTest, WhatIsHeldIsSoUntilSomebodyElseWrites) {
+TEST_F(HostKnobsTest, AHeldValueStaysUntilAnotherProcessWrites) {
   EXPECT_FALSE(knobs_->Holds("a", {Quiet("2-3")}));
   ASSERT_TRUE(IsOk(Hold("a", {Quiet("2-3")})));
   EXPECT_TRUE(knobs_->Holds("a", {Quiet("2-3")})) << Value(kIrq) << " is what is left";
@@ -165,7 +165,7 @@ TEST_F(HostKnobsTest, WhatIsHeldIsSoUntilSomebodyElseWrites) {
   EXPECT_FALSE(knobs_->Holds("a", {Quiet("2-3")}));
 }
 
-TEST_F(HostKnobsTest, AnOwnerLetsGoOfAllButWhatItStillWants) {
+TEST_F(HostKnobsTest, AnOwnerReleasesAllExceptWhatItStillWants) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("1000")})));
   ASSERT_TRUE(IsOk(knobs_->ReleaseAllBut("a", {Ceiling("2000")})));
@@ -185,7 +185,7 @@ TEST_F(HostKnobsTest, KilledBeforeItCouldReadBackItRestoresWhateverTheKernelMade
   EXPECT_EQ(Value(kMax), "3000");
 }
 
-TEST_F(HostKnobsTest, AnOptionalRefusalIsReportedAndHeldByNobody) {
+TEST_F(HostKnobsTest, AnOptionalRejectionIsReportedAndHasNoOwner) {
   files_.on_write[kIrq] = test::RefuseWrite;
   const auto refusals = knobs_->Hold("a", {Quiet("2-3"), Floor("1200")});
   ASSERT_TRUE(IsOk(refusals.status()));
@@ -216,7 +216,7 @@ TEST_F(HostKnobsTest, NothingIsWrittenThatTheJournalDoesNotHave) {
   EXPECT_THAT(files_.writes, IsEmpty());
 }
 
-TEST_F(HostKnobsTest, WhatSomebodyElseSetSinceIsLeft) {
+TEST_F(HostKnobsTest, AValueThatAnotherProcessSetSinceIsNotChanged) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200")})));
   files_.values[kMin] = "1500";
   ASSERT_TRUE(IsOk(knobs_->Release("a")));
@@ -257,7 +257,7 @@ TEST_F(HostKnobsTest, AnotherBootsJournalWritesNothing) {
 TEST_F(HostKnobsTest, AStartPutsBackWhatLivingOwnersLost) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200")})));
   ASSERT_TRUE(IsOk(Hold("gone", {Ceiling("2000")})));
-  files_.values[kMin] = "800";  // a driver of the kernel was loaded anew
+  files_.values[kMin] = "800";  // a driver of the kernel was loaded again
   Open();
   ASSERT_TRUE(IsOk(knobs_->KeepOnly({"a"})));
   EXPECT_EQ(Value(kMin) + " " + Value(kMax), "1200 3000");
@@ -270,8 +270,8 @@ TEST_F(HostKnobsTest, ADamagedJournalIsNotOverwritten) {
   EXPECT_THAT(MessageOf(knobs.status()), HasSubstr("move it aside"));
 }
 
-// Whoever is killed, at each step of each life: the next process finds what is on the journal, and
-// when nobody is left, every file has its former bytes.
+// For a kill at each step of each life: the next process repairs by the journal, and once there is
+// no owner, every file has its former bytes.
 TEST_F(HostKnobsTest, KilledAtAnyStepEveryFileComesBack) {
   const std::map<std::string, std::string> before = files_.values;
   const auto live = [&] {

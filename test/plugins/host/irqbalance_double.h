@@ -1,4 +1,4 @@
-// Somebody who answers on irqbalance's socket as 1.9.2 does, and worse.
+// A process that answers on irqbalance's socket as 1.9.2 does, and worse.
 #pragma once
 
 #include <cstring>
@@ -59,12 +59,12 @@ class IrqbalanceDouble {
 
   static std::string Process() { return std::to_string(::getpid()); }
 
-  /// Its ten seconds are over: it takes up what it was told.
+  /// Its ten seconds are over: it applies its latest settings.
   void Balance() {
     const MutexLock lock(mutex_);
     shown_ = told_;
   }
-  /// What it was told last: "1,4", or "" for its own configuration.
+  /// Its latest settings: "1,4", or "" for its own configuration.
   std::string told() const {
     const MutexLock lock(mutex_);
     return told_;
@@ -85,7 +85,7 @@ class IrqbalanceDouble {
     }
     waiting_.clear();
   }
-  /// It answered somebody who was gone: SIGPIPE.
+  /// It answered a client that was gone: SIGPIPE.
   bool is_dead() const {
     const MutexLock lock(mutex_);
     return is_dead_;

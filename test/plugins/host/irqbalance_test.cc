@@ -1,5 +1,5 @@
-// What irqbalance is told, and what it makes of it: the program itself where this machine has it,
-// and a double of it that does what it does not.
+// What irqbalance is sent, and what it makes of it: the program itself where this machine has it,
+// and a double that also fails in ways that it does not.
 #include "plugins/host/irqbalance.h"
 
 #include <atomic>
@@ -44,7 +44,7 @@ class IrqbalanceTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << value << '\n';
   }
-  /// As a new process of the driver, which knows what the journal says.
+  /// As a new process of the driver, which knows the journal.
   void Start() {
     knobs_.reset();
     files_ = std::make_unique<BalancerFiles>(system_, dir_.path(), clock_);
@@ -67,7 +67,7 @@ class IrqbalanceTest : public testing::Test {
   std::unique_ptr<HostKnobs> knobs_;
 };
 
-TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreToldTogetherAndEndWithTheLast) {
+TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreSentTogetherAndEndWithTheLast) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   EXPECT_THAT(FindBalancers(*files_), testing::ElementsAre(IrqbalanceDouble::Process()));
@@ -83,7 +83,7 @@ TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreToldTogetherAndEndWithTheLast) {
   EXPECT_EQ(balancer.told(), "") << "its own configuration counts again";
 }
 
-TEST_F(IrqbalanceTest, WhatItWasToldBeforeStaysBannedAndComesBack) {
+TEST_F(IrqbalanceTest, EarlierBansStayAndComeBack) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(files_->Write(path_, "7")));
@@ -95,16 +95,16 @@ TEST_F(IrqbalanceTest, WhatItWasToldBeforeStaysBannedAndComesBack) {
   EXPECT_EQ(balancer.told(), "7");
 }
 
-TEST_F(IrqbalanceTest, ABanThatADriverToldRightBeforeItWasKilledDoesNotStay) {
+TEST_F(IrqbalanceTest, ABanThatADriverSentRightBeforeItWasKilledDoesNotStay) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
-  Start();  // while it still shows none
+  Start();  // while it still reports no bans
   ASSERT_TRUE(IsOk(knobs_->KeepOnly({})));
   EXPECT_EQ(balancer.told(), "");
 }
 
-TEST_F(IrqbalanceTest, ABanOfSomebodyElseSinceThenStays) {
+TEST_F(IrqbalanceTest, ABanThatAnotherProcessSetSinceStays) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
@@ -115,7 +115,7 @@ TEST_F(IrqbalanceTest, ABanOfSomebodyElseSinceThenStays) {
   EXPECT_EQ(balancer.told(), "4");
 }
 
-TEST_F(IrqbalanceTest, OneThatNeverDoesWhatItWasToldIsNoticed) {
+TEST_F(IrqbalanceTest, ABalancerThatIgnoresBansIsReported) {
   const IrqbalanceDouble balancer(dir_.path());
   Start();
   ASSERT_TRUE(IsOk(Ban("a", "2")));
@@ -133,7 +133,7 @@ TEST_F(IrqbalanceTest, TheAbstractSocketOfAnOldOneIsFound) {
   EXPECT_EQ(balancer.told(), "2");
 }
 
-TEST_F(IrqbalanceTest, OneThatIsGoneHasNothingToPutBack) {
+TEST_F(IrqbalanceTest, ABalancerThatIsGoneHasNothingToRestore) {
   {
     const IrqbalanceDouble balancer(dir_.path());
     Start();
@@ -145,8 +145,8 @@ TEST_F(IrqbalanceTest, OneThatIsGoneHasNothingToPutBack) {
   EXPECT_TRUE(knobs_->records().empty());
 }
 
-// The program dies when it answers somebody who is gone.
-TEST_F(IrqbalanceTest, OneThatIsBusyIsNotWaitedForAndLives) {
+// The program dies when it answers a client that is gone.
+TEST_F(IrqbalanceTest, ABusyBalancerIsNotWaitedForAndLives) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   balancer.Hang();
@@ -157,7 +157,7 @@ TEST_F(IrqbalanceTest, OneThatIsBusyIsNotWaitedForAndLives) {
   EXPECT_FALSE(balancer.is_dead());
 }
 
-TEST_F(IrqbalanceTest, ADriverThatEndsWaitsForWhatItAsked) {
+TEST_F(IrqbalanceTest, ADriverThatEndsWaitsForItsRequests) {
   IrqbalanceDouble balancer(dir_.path());
   Start();
   balancer.Hang();
@@ -174,7 +174,7 @@ TEST_F(IrqbalanceTest, ADriverThatEndsWaitsForWhatItAsked) {
   EXPECT_FALSE(balancer.is_dead());
 }
 
-TEST_F(IrqbalanceTest, OneThatSaysSomethingElseCannotBeTold) {
+TEST_F(IrqbalanceTest, ABalancerWithAnUnknownAnswerGetsNoBans) {
   IrqbalanceDouble balancer(dir_.path());
   balancer.is_mad = true;
   Start();
@@ -183,7 +183,7 @@ TEST_F(IrqbalanceTest, OneThatSaysSomethingElseCannotBeTold) {
   EXPECT_THAT(Shown(), Not(HasSubstr("\x1b")));
 }
 
-// Whoever may name a process irqbalance may have a socket of somebody else there.
+// A process with the name irqbalance may have a socket of another user at that path.
 TEST_F(IrqbalanceTest, ASocketOfAnotherProcessIsNotSpokenWith) {
   const IrqbalanceDouble balancer(dir_.path());
   Start();
@@ -194,7 +194,7 @@ TEST_F(IrqbalanceTest, ASocketOfAnotherProcessIsNotSpokenWith) {
   EXPECT_FALSE(files_->MayWrite(other));
 }
 
-TEST_F(IrqbalanceTest, AListThatItWouldCutIsRefused) {
+TEST_F(IrqbalanceTest, AListThatItWouldCutIsRejected) {
   const IrqbalanceDouble balancer(dir_.path());
   Start();
   CpuSet scattered;
@@ -217,7 +217,7 @@ std::string FindProgram() {
   return "";
 }
 
-// In mounts of its own, where it finds no interrupts to move and has a /run that only it sees.
+// In a separate mount namespace, where it finds no interrupts to move and has a private /run.
 TEST(RealIrqbalanceTest, TakesUpABanAndGoesBackToItsConfiguration) {
   const std::string program = FindProgram();
   if (program.empty() || ::geteuid() != 0) {

@@ -1,5 +1,5 @@
-// Files that behave as nastily as the kernel's: refusals, values that come back otherwise, devices
-// that vanish, and a process that dies at any step.
+// Files that behave as nastily as the kernel's: rejected writes, values that come back otherwise,
+// devices that vanish, and a process that dies at any step.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace qrm::test {
 class NastyFiles final : public host::HostFiles {
  public:
   using Value = std::string;
-  /// What a write of `value` becomes, or the kernel's refusal.
+  /// What a write of `value` becomes, or the kernel's error.
   using OnWrite = std::function<StatusOr<Value>(const Value& value)>;
 
   NastyFiles() {

@@ -1,5 +1,5 @@
-// The executor on this machine's own files, where it has them and may write them; all of them have
-// their former bytes at the end.
+// The executor on this machine's files, if they exist and it may write them; at the end all of them
+// have their former bytes.
 #include <string>
 #include <vector>
 
@@ -60,7 +60,7 @@ TEST(RealFilesTest, InterruptsThatMayMoveAreMovedAndComeBack) {
   const auto refusals = (*knobs)->Hold("a", claims);
   ASSERT_TRUE(IsOk(refusals.status()));
   for (const JournalRecord& record : (*knobs)->records()) {
-    EXPECT_TRUE(test::Await([&] {  // while it is being moved, it shows where it was
+    EXPECT_TRUE(test::Await([&] {  // while it is being moved, it shows the former CPU
       const auto now = CpuSet::Parse(files.Read(record.path).value_or(""));
       return now.ok() && !now->Has(1);
     })) << record.path;

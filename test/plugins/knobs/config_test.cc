@@ -77,7 +77,7 @@ struct BadKnob {
 };
 class BadKnobConfigTest : public testing::TestWithParam<BadKnob> {};
 
-TEST_P(BadKnobConfigTest, IsRefusedWithTheLine) {
+TEST_P(BadKnobConfigTest, IsRejectedWithTheLine) {
   const Status refused = Parse(GetParam().type, GetParam().text).status();
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(refused), AllOf(HasSubstr("knobs.yaml:"), HasSubstr(GetParam().says)));

@@ -100,7 +100,7 @@ TEST_F(KnobKernelTest, AForkStormHasItsNewClassWhollyWhenTheChangeIsDone) {
   EXPECT_EQ(provider->ReadBack(container_->Target(), "low").value_or("error"), "");
 }
 
-TEST_F(KnobKernelTest, ARealTimePolicyIsRefusedWhereContainersHaveNoBudget) {
+TEST_F(KnobKernelTest, ARealTimePolicyIsRejectedWhereContainersHaveNoBudget) {
   if (!std::filesystem::exists(std::string(kCgroups) + "/cpu/cpu.rt_runtime_us")) {
     GTEST_SKIP() << "this kernel gives real time without a budget";
   }

@@ -113,7 +113,7 @@ class KnobProviderTest : public testing::Test {
   const sdk::ClassTarget target_{.key = {"pod", "c"}, .runtime_id = "id", .cgroups_path = "/c1"};
 };
 
-TEST_F(KnobProviderTest, AKnobThatTheMachineLacksRefusesThatClassAndNoOther) {
+TEST_F(KnobProviderTest, AnUnsupportedKnobRejectsThatClassAndNoOther) {
   const auto provider = Make("memory",
                              "  old: {memory.soft_limit_in_bytes: 1Mi}\n"
                              "  swapless: {memory.swap.max: 0}\n  good: {memory.high: 1Mi}\n");
@@ -153,7 +153,7 @@ TEST_F(KnobProviderTest, AChangeTakesBackWhatTheNewClassDoesNotSet) {
   EXPECT_EQ(DriftOf(*provider, ""), "");
 }
 
-TEST_F(KnobProviderTest, AKnobThatNoClassSetsIsLeftAlone) {
+TEST_F(KnobProviderTest, AKnobThatNoClassSetsIsNotChanged) {
   const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "batch")));
   EXPECT_EQ(Get("memory.low"), "4096");
@@ -168,7 +168,7 @@ TEST_F(KnobProviderTest, WhatTheKernelForgetsMeanwhileIsGivenBack) {
   EXPECT_EQ(Get("cpu.weight"), "79");
 }
 
-TEST_F(KnobProviderTest, TellsHowManyThreadsHaveSomethingElse) {
+TEST_F(KnobProviderTest, ReportsHowManyThreadsHaveAnotherValue) {
   const auto provider = Make("oom", "  first: {oom_score_adj: 500}\n");
   EXPECT_FALSE(provider->List().is_mutable);
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "first")));
@@ -178,7 +178,7 @@ TEST_F(KnobProviderTest, TellsHowManyThreadsHaveSomethingElse) {
   EXPECT_EQ(Value(ThreadAttribute::kOomScoreAdj), "500");
 }
 
-TEST_F(KnobProviderTest, FollowsItsFileUnlessItLacksAClassInUse) {
+TEST_F(KnobProviderTest, FollowsItsFileUnlessAClassInUseIsMissing) {
   const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
   WriteConfig("  batch: {memory.high: 2Mi}\n");
   ASSERT_TRUE(IsOk(provider->Refresh({"batch"})));
@@ -199,7 +199,7 @@ TEST_F(KnobProviderTest, AKnobThatLeftTheFileIsTakenBackFromItsUsers) {
   EXPECT_EQ(Get("memory.high"), "max");
 }
 
-TEST_F(KnobProviderTest, AContainerThatIsGoneIsToldAsGone) {
+TEST_F(KnobProviderTest, AContainerThatIsGoneIsReportedAsGone) {
   const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
   std::filesystem::remove_all(dir_ / "cgroups/c1");
   EXPECT_EQ(provider->Apply(target_, "", "batch").code(), StatusCode::kNotFound);

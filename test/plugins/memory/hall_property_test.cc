@@ -1,5 +1,6 @@
-// Whatever is bound in whatever order, hints are exactly the nodes where all can have what they
-// were promised: for every union of NUMA nodes, what must be there is no more than what is.
+// For any requests in any order, hints are exactly the nodes where all containers can have what
+// they were promised. For every union of NUMA nodes, the promised memory is at most the existing
+// memory.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -38,7 +39,7 @@ NumaMask MaskOf(int bits) {
   return mask;
 }
 
-/// What `request` must have on `nodes`, by the words of docs/configuration-plugins.md.
+/// The amount that `request` must have on `nodes`, by docs/configuration-plugins.md.
 std::vector<MemoryBlock> DemandsOn(const ContainerRequest& request, const NumaMask& nodes) {
   const MemoryBytes asked = *BytesOf(request);
   std::vector<MemoryBlock> demands;
@@ -98,7 +99,7 @@ class History {
   View ViewOf() const { return {machine_, config_, bindings_}; }
   static ContainerKey KeyOf(int pod) { return {"pod" + std::to_string(pod) + "-uid", "c0"}; }
 
-  /// Hall's condition, with `more` beside what is held.
+  /// Hall's condition, with `more` in addition to the present allocations.
   bool Holds(const std::vector<MemoryBlock>& more) const {
     for (const auto& [type, by_node] : has_) {
       for (int bits = 1; bits < 1 << by_node.size(); ++bits) {
@@ -173,7 +174,7 @@ class History {
     grants_.erase(KeyOf(pod));
   }
 
-  /// In place: on the nodes that it holds, or not at all.
+  /// A resize in place: on the same nodes, or not at all.
   void Resize(int pod) {
     const auto grant = grants_.find(KeyOf(pod));
     if (grant == grants_.end()) {
@@ -206,7 +207,7 @@ class History {
     bindings_ = std::move(rebuilt.bindings);
   }
 
-  /// The split that is told proves that all have what they were promised.
+  /// The reported split proves that all containers have what they were promised.
   void CheckSplit() const {
     std::map<int, uint64_t> sums;
     for (const auto& [key, binding] : bindings_) {

@@ -1,5 +1,5 @@
-// Kinds of memory by wish: two nodes with CPUs and DRAM, and beside each one of HBM; expanded
-// memory behind both.
+// Kinds of memory by wish: two nodes with CPUs and DRAM, each with one node of HBM; expanded memory
+// behind both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(MemoryKindsTest, TheNextKindServesBesideCpusThatWereChosenForAnotherReason)
   EXPECT_EQ(drive.plugin().Allocate(Ask("two", "fast", 8), {.nodes = {0}})->value, "0");
 }
 
-TEST(MemoryKindsTest, RefusesWhatItsKindHasNot) {
+TEST(MemoryKindsTest, RejectsWhatItsKindDoesNotHave) {
   Drive drive(Make(kWishes));
   const Status refused = drive.plugin().Hints(Ask("pod", "only", 9)).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
@@ -102,7 +102,7 @@ TEST(MemoryKindsTest, RefusesWhatItsKindHasNot) {
                 "request less or delete a pod (node 2: 8589934592 free, node 3: 8589934592 free)"));
 }
 
-TEST(MemoryKindsTest, RefusesAKindThatTheMachineLacks) {
+TEST(MemoryKindsTest, RejectsAKindThatTheMachineDoesNotHave) {
   const auto plugin = Make("roles: {r: {kinds: [pmem, gpu]}}");
   EXPECT_THAT(
       MessageOf(plugin->Hints(Ask("pod", "r", 1)).status()),
@@ -127,7 +127,7 @@ TEST(MemoryKindsTest, SpreadsOverNodesOfItsKind) {
   EXPECT_EQ(given->amount_by_node, (std::map<uint64_t, uint64_t>{{2, 6 * kGiB}, {3, 6 * kGiB}}));
 }
 
-TEST(MemoryKindsTest, WhatItHoldsIsTakenFromItsKindOnly) {
+TEST(MemoryKindsTest, AllocationsAreTakenFromTheirKindOnly) {
   Drive drive(Make(kWishes));
   ASSERT_EQ(drive.Admit(Ask("one", "only", 6))->value, "2");
   EXPECT_EQ(drive.Admit(Ask("two", "any", 64))->value, "0") << "that node's own memory is all free";
@@ -140,7 +140,7 @@ TEST(MemoryKindsTest, AResizeInPlaceKeepsTheKindThatItHas) {
   ASSERT_EQ(drive.Admit(Ask("second", "only", 8))->value, "3");
   ASSERT_EQ(drive.Admit(Ask("pod", "fast", 2))->value, "0");
   drive.RemovePod("first");
-  EXPECT_EQ(drive.Admit(Ask("pod", "fast", 4))->value, "0") << "though there is room of its wish";
+  EXPECT_EQ(drive.Admit(Ask("pod", "fast", 4))->value, "0") << "though its kind has room";
 }
 
 TEST(MemoryKindsTest, MovesToTheNextKindWhenItGrowsAndMay) {
@@ -159,7 +159,7 @@ TEST(MemoryKindsTest, KeepsItsMemoryThroughARestart) {
   EXPECT_EQ(after.Admit(Ask("next", "only", 8))->value, "3");
 }
 
-TEST(MemoryKindsTest, OneThatRunsIsLeftWhereItIs) {
+TEST(MemoryKindsTest, ARunningContainerIsNotMoved) {
   const auto plugin = Make(kWishes);
   ContainerRequest request = Ask("pod", "fast", 4);
   request.runs_near = {1};
@@ -168,7 +168,7 @@ TEST(MemoryKindsTest, OneThatRunsIsLeftWhereItIs) {
   EXPECT_EQ(plugin->Allocate(request, hints->hints().front())->value, "1") << "in DRAM";
 }
 
-TEST(MemoryKindsTest, RefusesMistakesWithPlace) {
+TEST(MemoryKindsTest, RejectsMistakesWithTheirLocation) {
   for (const char* text : {"roles: {a: {kinds: []}}", "roles: {a: {kinds: [fast]}}",
                            "roles: {a: {kinds: [hbm, hbm]}}", "roles: {a: {kinds: {hbm: 1}}}"}) {
     const Status status = Read(text).status();

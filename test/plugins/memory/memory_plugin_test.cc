@@ -67,7 +67,7 @@ TEST(MemoryExampleTest, StartsWithTheStateOfTheProposal) {
 })");
 }
 
-TEST(MemoryExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
+TEST(MemoryExampleTest, SecondExampleKeepsRolesOnSeparateNodes) {
   Drive drive(Make(kThreeRoles));
   const auto pod1 = drive.Admit(Request("pod1", "storage-service", "memory", 40 * kGiB));
   ASSERT_TRUE(pod1.ok()) << pod1.status();
@@ -82,14 +82,14 @@ TEST(MemoryExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
   EXPECT_EQ(drive.Admit(Request("pod2", "reranker", "memory", 20 * kGiB))->value, "1");
 }
 
-TEST(MemoryExampleTest, ThirdExampleSharesNodeWithOwnRole) {
+TEST(MemoryExampleTest, ThirdExampleSharesNodeWithTheRole) {
   Drive drive(Make(kThreeRoles));
   EXPECT_EQ(drive.Admit(Request("filler", "storage-service", "memory", 40 * kGiB))->value, "0");
   EXPECT_EQ(drive.Admit(Request("pod1", "numa-enhancement", "memory", 20 * kGiB))->value, "1");
   EXPECT_EQ(drive.Admit(Request("pod2", "numa-enhancement", "memory", 20 * kGiB))->value, "1");
 }
 
-TEST(MemoryPluginTest, BooksWhatIsGivenAndTakenBack) {
+TEST(MemoryPluginTest, CountsAllocationsAndReleases) {
   Drive drive(Make(kThreeRoles));
   const std::string before = drive.plugin().ExportState({});
   ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "memory", 1e9)).ok());
@@ -123,15 +123,15 @@ TEST(MemoryPluginTest, BindsMainContainersOnly) {
   }
 }
 
-TEST(MemoryPluginTest, BindsNobodyForARequestOfNothing) {
+TEST(MemoryPluginTest, BindsNoContainerForARequestOfNothing) {
   Drive drive(Make(kThreeRoles));
   EXPECT_TRUE(drive.plugin().Hints(Request("pod1", "reranker", "memory", 0))->IsNoPreference());
   EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", 0))->value, "");
   EXPECT_EQ(drive.Admit(Request("pod2", "storage-service", "memory", 1e9))->value, "0")
-      << "nobody stands there";
+      << "the node is free";
 }
 
-TEST(MemoryPluginTest, RefusesWithFreeBytesAndOpponentsByName) {
+TEST(MemoryPluginTest, RejectsWithFreeBytesAndOpponentsByName) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
   const Status status = drive.Admit(Request("pod2", "reranker", "memory", 300e9)).status();
@@ -142,7 +142,7 @@ TEST(MemoryPluginTest, RefusesWithFreeBytesAndOpponentsByName) {
             "occupied by storage-service, node 1: 237282263040 free)");
 }
 
-TEST(MemoryPluginTest, RefusesHintWhereItDoesNotFit) {
+TEST(MemoryPluginTest, RejectsHintWhereItDoesNotFit) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
   const auto pod =
@@ -151,7 +151,7 @@ TEST(MemoryPluginTest, RefusesHintWhereItDoesNotFit) {
   EXPECT_THAT(MessageOf(pod.status()), HasSubstr("nodes of 0"));
 }
 
-TEST(MemoryPluginTest, RefusesAmountThatIsNoNumberOfBytes) {
+TEST(MemoryPluginTest, RejectsAmountThatIsNotANumberOfBytes) {
   Drive drive(Make(kThreeRoles));
   for (const double amount : {-1.0, 1e300, std::nan("")}) {
     EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", amount)).status().code(),
@@ -185,7 +185,7 @@ TEST(MemoryPluginTest, TakesTheWiderHintThatTheManagerChose) {
   EXPECT_EQ(pod->value, "0-1");
 }
 
-TEST(MemoryPluginTest, WiderContainerMakesWayForOneThatNeedsItsNode) {
+TEST(MemoryPluginTest, WiderContainerMakesRoomForAContainerThatNeedsItsNode) {
   Drive drive(
       Make("roles: {wide: {numa: fewest, share-numa-with: ['*']}, "
            "near: {share-numa-with: ['*']}}"));
@@ -220,7 +220,7 @@ TEST(MemoryPluginTest, ContainerThatMayMoveGrowsOntoANodeThatHasRoom) {
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 130e9))->value, "1");
   EXPECT_EQ(drive.Admit(Request("pod3", "r", "memory", 117e9))->value, "0") << "it left that free";
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 100e9))->value, "1")
-      << "nobody moves without need";
+      << "no container moves without need";
 }
 
 TEST(MemoryPluginTest, ContainerThatMayMoveKeepsItsNodesAmongThoseThatItGrowsOnto) {
@@ -237,7 +237,7 @@ TEST(MemoryPluginTest, ContainerThatMayMoveKeepsItsNodesAmongThoseThatItGrowsOnt
   EXPECT_EQ(drive.Admit(Request("pod3", "fewest", "memory", 12 * kGiB))->value, "0,2");
 }
 
-TEST(MemoryPluginTest, ContainerThatMayNotMoveKeepsWhatItHasWhereItsNodeIsFull) {
+TEST(MemoryPluginTest, ContainerThatMayNotMoveKeepsItsMemoryWhereItsNodeIsFull) {
   Drive drive(Make(kMoves));
   ASSERT_EQ(drive.Admit(Request("pod1", "stays", "memory", 100e9))->value, "0");
   ASSERT_EQ(drive.Admit(Request("pod2", "stays", "memory", 120e9))->value, "0");
@@ -323,7 +323,7 @@ TEST(MemoryPluginTest, AsksForNoShareWhereTheConfigurationSaysSo) {
   EXPECT_EQ(drive.Admit(Exclusive(1))->value, "0");
 }
 
-TEST(MemoryPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
+TEST(MemoryPluginTest, RulesPlaceSelectedContainersAsIfTheyHadTheRole) {
   Drive drive(
       Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"
            "rules: [{select: {label: {app: postgres}}, role: db}]"));
@@ -333,8 +333,7 @@ TEST(MemoryPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
   ASSERT_TRUE(database.ok()) << database.status();
   EXPECT_EQ(database->value, "0");
   EXPECT_EQ(database->decided_by, "rules[0] (memory.yaml:2)");
-  EXPECT_EQ(drive.Admit(Request("pod2", "web", "memory", 1e9))->value, "1")
-      << "db stands on node 0";
+  EXPECT_EQ(drive.Admit(Request("pod2", "web", "memory", 1e9))->value, "1") << "db is on node 0";
   Drive after(Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"
                    "rules: [{select: {label: {app: postgres}}, role: db}]"),
               drive);
@@ -426,7 +425,7 @@ TEST(MemoryRestartTest, CountsNodeThatShrankBelowItsAllocationsAsFull) {
   EXPECT_EQ(after.Admit(Request("pod2", "numa-enhancement", "memory", 1e9))->value, "1");
 }
 
-TEST(MemoryPluginTest, OffersWhatIsNotReserved) {
+TEST(MemoryPluginTest, OffersResourcesThatAreNotReserved) {
   const AllocatableResource resource = Make(kThreeRoles)->Allocatable();
   EXPECT_EQ(resource.capacity, 237706936320.0 + 237806551040.0);
   EXPECT_EQ(resource.allocatable_by_node.at(0), 237182648320.0);
@@ -439,12 +438,12 @@ TEST(MemoryConfigTest, ReadsReservationByNode) {
                                                                 {1, {{"memory", 2147483648}}}}));
 }
 
-TEST(MemoryConfigTest, RefusesReservationOfATypeThatIsNoMemory) {
+TEST(MemoryConfigTest, RejectsReservationOfATypeThatIsNotMemory) {
   EXPECT_THAT(MessageOf(Read("reserved-memory: {0: {cpu: 1}}").status()),
               HasSubstr("write memory or hugepages-2Mi"));
 }
 
-TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
+TEST(MemoryConfigTest, RejectsMistakesWithTheirLocation) {
   for (const char* text :
        {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
         "roles: {a: {whole-cores: true}}", "static: 3", "roles: {a: {share-numa-with: [b]}}",
@@ -457,7 +456,7 @@ TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
   }
 }
 
-TEST(MemoryConfigTest, RefusesReservationOnMissingNode) {
+TEST(MemoryConfigTest, RejectsReservationOnMissingNode) {
   EXPECT_EQ(MakeMemoryPlugin(*Read("reserved-memory: {2: 1Gi}"), ExampleMachine()).status().code(),
             StatusCode::kInvalidArgument);
 }

@@ -1,4 +1,4 @@
-// The plugin on devices of this kernel, in network namespaces of the test's own.
+// The plugin on devices of this kernel, in network namespaces of the test.
 #include "plugins/nic/kernel_watch.h"
 
 #include <cerrno>
@@ -38,7 +38,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr char kProblem[] = "nic.qrm.io/problem";
-/// So that only what the kernel tells is noticed.
+/// So that only the kernel's notifications are noticed.
 constexpr LookPeriods kNever = {.always = hours(1), .missing = hours(1)};
 
 class KernelWatchTest : public testing::Test {
@@ -79,7 +79,7 @@ class KernelWatchTest : public testing::Test {
     return *std::move(plugin);
   }
 
-  /// What the next container would be refused with; empty when it would be placed.
+  /// The reason for which the next container would be rejected; empty when it would be placed.
   static std::string Refusal(const Drive& drive) {
     auto& plugin = const_cast<sdk::ResourcePlugin&>(drive.plugin());
     return MessageOf(plugin.Hints(Request("next", "", "NIC", 1)).status());
@@ -160,7 +160,7 @@ TEST_F(KernelWatchTest, ANicWithoutItsConfiguredAddressIsAvoided) {
   EXPECT_TRUE(AwaitPlacing(drive));
 }
 
-TEST_F(KernelWatchTest, ANamespaceThatIsRemovedIsLetGo) {
+TEST_F(KernelWatchTest, ANamespaceThatIsRemovedIsReleased) {
   const auto other = TestNamespace::Make(dir_ / "ns2");
   ASSERT_TRUE(other.ok()) << other.status();
   ASSERT_EQ(namespace_->AddVethTo("n0", **other, "far"), 0);
@@ -180,7 +180,7 @@ TEST_F(KernelWatchTest, ANamespaceThatIsRemovedIsLetGo) {
   EXPECT_THAT(drive.Of("pod1").annotations.at(kProblem), HasSubstr("is gone"));
 }
 
-TEST_F(KernelWatchTest, ANamespaceThatIsMadeAnewIsAnotherOne) {
+TEST_F(KernelWatchTest, ANamespaceThatIsRecreatedIsAnotherOne) {
   AddVeth();
   const Drive drive(Make("numa-node: 0", {.always = hours(1), .missing = milliseconds(20)}));
   ASSERT_TRUE(AwaitPlacing(drive));
@@ -234,7 +234,7 @@ TEST_F(KernelWatchTest, WithoutTheRightToEnterNothingIsKnown) {
   EXPECT_TRUE(facts.contains(""));
 }
 
-TEST(NamespaceSocketsTest, AFileThatIsNoNamespaceIsNone) {
+TEST(NamespaceSocketsTest, AFileThatIsNotANamespaceIsNone) {
   const test::TempDir dir;
   EXPECT_EQ(IdOf(dir / "none").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(NamespaceSockets::Open(dir.path()).status().code(), StatusCode::kNotFound);

@@ -1,4 +1,4 @@
-// Interfaces as rtnetlink's bytes tell them, also when these are damaged.
+// Interfaces in rtnetlink's bytes, also when these are damaged.
 #include "plugins/nic/link_table.h"
 
 #include <filesystem>
@@ -39,7 +39,7 @@ std::string LinkMessage(uint32_t flags, uint8_t state) {
                      Attribute(IFLA_PARENT_DEV_NAME, std::string_view("0000:3b:00.0\0", 13)));
 }
 
-/// Of 192.0.2.1, with the address of a point-to-point link's other end.
+/// The message of 192.0.2.1, with the address of a point-to-point link's other end.
 std::string AddressMessage(uint32_t flags) {
   constexpr std::string_view kPeer("\xC0\x00\x02\x09", 4);
   ifaddrmsg header = {};
@@ -106,7 +106,8 @@ TEST(LinkTableTest, LeavesOutAddressesOfNoUse) {
 TEST(LinkTableTest, TakesNothingFromBeyondTheBytes) {
   const std::string whole = LinkMessage(IFF_UP, IF_OPER_UP) + AddressMessage(0);
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    const std::string cut = whole.substr(0, length);  // of its own, for the address sanitizer
+    const std::string cut =
+        whole.substr(0, length);  // a separate buffer, for the address sanitizer
     LinkTable table = TableOf(cut);
     for (const auto& [index, link] : table.links()) {
       EXPECT_EQ(link.name, "eth0");

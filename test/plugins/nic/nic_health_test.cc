@@ -1,4 +1,4 @@
-// What becomes of NICs and of who has them when the kernel says something else of them.
+// NICs and their containers when the kernel reports changes of the NICs.
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,7 +29,7 @@ using testing::IsEmpty;
 constexpr char kProblem[] = "nic.qrm.io/problem";
 constexpr char kNetns[] = "/run/netns/a";
 
-/// A watch that tells what the test says.
+/// A watch that reports what the test says.
 class ScriptedWatch final : public FactsWatch {
  public:
   explicit ScriptedWatch(std::function<void(const NicFacts&)>& tell) : tell_(tell) {}
@@ -81,7 +81,7 @@ TEST_F(NicHealthTest, NewContainersAvoidAnUnhealthyNic) {
   EXPECT_EQ(drive.Admit(Request("pod2", "", "NIC", 1))->value, "b");
   ContainerRequest second = Request("pod1", "", "NIC", 1);
   second.key.container = "c1";
-  EXPECT_EQ(drive.Admit(second)->value, "b") << "a sidecar of who had it before, too";
+  EXPECT_EQ(drive.Admit(second)->value, "b") << "also a sidecar of the pod that had it before";
 }
 
 TEST_F(NicHealthTest, RetiredPluginWatchesNoMore) {
@@ -91,7 +91,7 @@ TEST_F(NicHealthTest, RetiredPluginWatchesNoMore) {
   EXPECT_FALSE(tell_);
 }
 
-TEST_F(NicHealthTest, RefusalsNameNicAndReason) {
+TEST_F(NicHealthTest, RejectionsNameNicAndReason) {
   const auto plugin = Make(kTwo, Host({{"a", {.up = true}}, {"b", {}}}));
   const Status hints = plugin->Hints(Request("pod1", "", "NIC", 1)).status();
   EXPECT_EQ(hints.code(), StatusCode::kResourceExhausted);
@@ -101,7 +101,7 @@ TEST_F(NicHealthTest, RefusalsNameNicAndReason) {
   EXPECT_EQ(plugin->Allocate(Request("pod1", "", "NIC", 1), {}).status(), hints);
 }
 
-TEST_F(NicHealthTest, HoldersAreToldOfTheProblemAndOfItsEnd) {
+TEST_F(NicHealthTest, ContainersOfANicAreNotifiedOfTheProblemAndOfItsEnd) {
   constexpr char kOnOneNode[] =
       "nics: [{interface: a, numa-node: 0}, {interface: b, numa-node: 0}]";
   Drive drive(Make(kOnOneNode, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
@@ -117,7 +117,7 @@ TEST_F(NicHealthTest, HoldersAreToldOfTheProblemAndOfItsEnd) {
   EXPECT_EQ(drive.Of("pod1").annotations, (StringMap{{kProblem, ""}}));
 }
 
-TEST_F(NicHealthTest, HoldersAreToldOfAnotherAddress) {
+TEST_F(NicHealthTest, ContainersOfANicAreNotifiedOfAnotherAddress) {
   Drive drive(Make("nics: [{interface: a}]", Host({{"a", Healthy("192.0.2.1")}})));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   InterfaceFacts more = Healthy("192.0.2.3");
@@ -130,7 +130,7 @@ TEST_F(NicHealthTest, HoldersAreToldOfAnotherAddress) {
   EXPECT_THAT(drive.Of("pod1").annotations, IsEmpty());
 }
 
-TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
+TEST_F(NicHealthTest, RestoredContainersAreNotifiedOfWhatTheyDoNotKnow) {
   Drive drive(Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   ASSERT_THAT(*drive.plugin().Reconcile(drive.grants()), IsEmpty());
@@ -142,7 +142,7 @@ TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
   EXPECT_EQ(told->begin()->second.annotations.at(kProblem), "");
 }
 
-TEST_F(NicHealthTest, WhatHoldersWereNotGivenIsToldAgain) {
+TEST_F(NicHealthTest, ANotificationThatFailedIsSentAgain) {
   Drive drive(Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   tell_(Host({{"a", {.up = true}}, {"b", Healthy("192.0.2.2")}}));
@@ -150,7 +150,7 @@ TEST_F(NicHealthTest, WhatHoldersWereNotGivenIsToldAgain) {
   EXPECT_EQ(drive.plugin().Reconcile(drive.grants())->size(), 1u);
 }
 
-TEST_F(NicHealthTest, WhatChangesNothingIsNotTold) {
+TEST_F(NicHealthTest, WhatChangesNothingIsNotReported) {
   const auto plugin = Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}}));
   tell_(Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}, {"veth1", {}}}));
   EXPECT_EQ(notified_, 0);
@@ -168,7 +168,7 @@ TEST_F(NicHealthTest, AnUnhealthyNicCountsForTheCapacityOnly) {
   EXPECT_THAT(plugin->ExportState({}), HasSubstr(R"("problem": "has no link")"));
 }
 
-TEST_F(NicHealthTest, ConfiguredSpeedAndNodeStandBeforeWhatIsRead) {
+TEST_F(NicHealthTest, ConfiguredSpeedAndNodeWinOverTheKernels) {
   InterfaceFacts seen = Healthy("192.0.2.1");
   seen.node = 1;
   const auto plugin =
@@ -177,7 +177,7 @@ TEST_F(NicHealthTest, ConfiguredSpeedAndNodeStandBeforeWhatIsRead) {
   EXPECT_EQ(plugin->Allocatable().capacity_by_node, (std::map<int, double>{{0, 300}, {1, 1000}}));
 }
 
-TEST_F(NicHealthTest, ForgetsNoNicOfTheMachineThatLosesItsAddress) {
+TEST_F(NicHealthTest, KeepsANicOfTheMachineThatLosesItsAddress) {
   MachineParts parts = ExampleMachine().parts();
   parts.nics = {{.name = "a", .node = 0}, {.name = "b", .node = 1}};
   const InterfaceFacts bare = {.up = true, .has_link = true};

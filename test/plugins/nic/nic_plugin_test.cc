@@ -49,7 +49,7 @@ std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& text,
   return *std::move(plugin);
 }
 
-/// What the kernel says of a NIC without a fault.
+/// What the kernel reports of a NIC without a fault.
 InterfaceFacts Healthy(const std::string& ipv4) {
   return {.up = true, .has_link = true, .ipv4 = {ipv4}};
 }
@@ -165,7 +165,7 @@ TEST(NicPluginTest, IsImpossibleWithoutAnyNic) {
             StatusCode::kResourceExhausted);
 }
 
-TEST(NicPluginTest, RefusesRequiredNicElsewhere) {
+TEST(NicPluginTest, RejectsRequiredNicElsewhere) {
   const auto plugin = Make("nics: [{interface: eth0, numa-node: 0}]\nroles: {near: {}}");
   const TopologyHint second_node = {.nodes = {1}, .preferred = true};
   const auto near = plugin->Allocate(Request("pod1", "near", "NIC", 1), second_node);
@@ -175,7 +175,7 @@ TEST(NicPluginTest, RefusesRequiredNicElsewhere) {
   EXPECT_EQ(plugin->Allocate(Request("pod1", "far", "NIC", 1), second_node)->value, "eth0");
 }
 
-TEST(NicPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
+TEST(NicPluginTest, RulesPlaceSelectedContainersAsIfTheyHadTheRole) {
   const auto plugin = Make(
       "nics: [{interface: eth0, numa-node: 0}]\nroles: {near: {}}\n"
       "rules: [{select: {namespace: db-*}, role: near}]");
@@ -217,7 +217,7 @@ nics:
   - {interface: b, numa-node: 1, egress-mbps: 2000, ingress-mbps: 500}
 )";
 
-TEST(NicBandwidthTest, FillsNicsAndRefusesWhenNoneHasRoom) {
+TEST(NicBandwidthTest, FillsNicsAndRejectsWhenAllAreFull) {
   Drive drive(Make(kBandwidth));
   const auto first = drive.Admit(Request("pod1", "", "NIC", 600));
   ASSERT_TRUE(first.ok()) << first.status();
@@ -253,7 +253,7 @@ TEST(NicBandwidthTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
   EXPECT_TRUE(drive.Admit(Request("pod3", "", "NIC", 850)).ok());
 }
 
-TEST(NicBandwidthTest, ExportsWhatIsAllocatedInBothDirections) {
+TEST(NicBandwidthTest, ExportsAllocationsInBothDirections) {
   Drive drive(Make(kBandwidth));
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 600)).ok());
   const std::string state = drive.plugin().ExportState(drive.grants());
@@ -262,7 +262,7 @@ TEST(NicBandwidthTest, ExportsWhatIsAllocatedInBothDirections) {
   EXPECT_THAT(state, HasSubstr(R"("Free": 400.0)"));
 }
 
-TEST(NicBandwidthTest, RefusesAmountThatIsNoBandwidth) {
+TEST(NicBandwidthTest, RejectsAmountThatIsNotBandwidth) {
   const auto plugin = Make(kBandwidth);
   for (const double amount : {-1.0, HUGE_VAL, std::nan("")}) {
     EXPECT_EQ(plugin->Hints(Request("pod1", "", "NIC", amount)).status().code(),
@@ -270,7 +270,7 @@ TEST(NicBandwidthTest, RefusesAmountThatIsNoBandwidth) {
   }
 }
 
-TEST(NicStateTest, WhatIsTakenAwayLeavesNoRoundingBehind) {
+TEST(NicStateTest, WhatIsRemovedLeavesNoRoundingBehind) {
   const NicId eth0{.interface = "eth0"};
   const NicId eth1{.interface = "eth1"};
   NicState state;
@@ -288,7 +288,7 @@ TEST(NicStateTest, WhatIsTakenAwayLeavesNoRoundingBehind) {
   EXPECT_FALSE(state.Take({"pod1", "c"}).has_value());
 }
 
-TEST(NicStateTest, APodIsTakenAwayWithAllOfItsContainers) {
+TEST(NicStateTest, APodIsRemovedWithAllOfItsContainers) {
   const NicId eth0{.interface = "eth0"};
   NicState state;
   state.Put({"pod1", "a"}, {.nic = eth0, .mbps = 1});
@@ -301,7 +301,7 @@ TEST(NicStateTest, APodIsTakenAwayWithAllOfItsContainers) {
   EXPECT_EQ(state.LoadOf(eth0).mbps, 4);
 }
 
-TEST(NicStateTest, MergingChangesNothingForThoseWhoAreThere) {
+TEST(NicStateTest, MergingChangesNothingForExistingContainers) {
   const NicId eth0{.interface = "eth0"};
   NicState more;
   more.Put({"pod1", "a"}, {.nic = eth0, .mbps = 5});
@@ -322,7 +322,7 @@ TEST(NicRestartTest, KeepsUsersAndTheirBandwidth) {
   EXPECT_EQ(after.Admit(Request("pod2", "", "NIC", 450))->value, "b");
 }
 
-TEST(NicRestartTest, TellsNicsOfTheSameNameApart) {
+TEST(NicRestartTest, DistinguishesNicsOfTheSameName) {
   constexpr char kSameName[] = R"(
 nics:
   - {interface: eth0, numa-node: 0, ipv4: 192.0.2.1, netns: /var/run/netns/a}
@@ -336,7 +336,7 @@ nics:
             "/var/run/netns/b");
 }
 
-TEST(NicConfigTest, RefusesMistakesWithPlace) {
+TEST(NicConfigTest, RejectsMistakesWithTheirLocation) {
   for (const char* text : {"nic: []",
                            "resource: a/b/c",
                            "request: bytes",
@@ -363,7 +363,7 @@ TEST(NicConfigTest, RefusesMistakesWithPlace) {
   }
 }
 
-TEST(NicConfigTest, RefusesNicOnMissingNode) {
+TEST(NicConfigTest, RejectsNicOnMissingNode) {
   EXPECT_EQ(MakeNicPlugin(*Read("nics: [{interface: a, numa-node: 2}]"), ExampleMachine(), {})
                 .status()
                 .code(),

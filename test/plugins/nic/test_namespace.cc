@@ -1,4 +1,4 @@
-// Talks to the kernel as ip(8) and ethtool(8) do, which need not be there.
+// Talks to the kernel as ip(8) and ethtool(8) do, which may not be installed.
 #include "test/plugins/nic/test_namespace.h"
 
 #include <cerrno>

@@ -19,7 +19,7 @@ class TestNamespace {
   TestNamespace(const TestNamespace&) = delete;
   TestNamespace& operator=(const TestNamespace&) = delete;
 
-  /// Unmounts and removes the file. The namespace goes when nobody uses it any more.
+  /// Unmounts and removes the file. The namespace goes with its last user.
   void Remove();
 
   /// Each returns the error number, 0 when it is done.
@@ -47,8 +47,8 @@ class TestNamespace {
   const std::string path_;
 };
 
-/// Gives this process mounts of its own, that end with it; to be called while it has one thread.
-/// False without the right to.
+/// Gives this process a private mount namespace; call it while the process has one thread.
+/// False without permission.
 bool OwnMounts();
 
 }  // namespace qrm::test

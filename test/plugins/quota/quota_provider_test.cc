@@ -32,7 +32,7 @@ class QuotaProviderTest : public testing::Test {
       Put(cgroup, "cpu.cfs_burst_us", "0");
     }
     Put(kAll, "cpu.max", "max 100000");
-    // One cgroup below the root has each file, by which the machine is known to have it.
+    // One cgroup below the root has each file, so that the machine is known to support it.
     Put("x", "cpu.max", "max 100000");
     Put("x", "cpu.max.burst", "0");
     Put("x", "cpu.cfs_quota_us", "-1");
@@ -80,7 +80,7 @@ TEST_F(QuotaProviderTest, LiftsTheQuotaOfTheContainerAndOfItsPod) {
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "free")));
   EXPECT_EQ(Get(kContainer, "cpu.max"), "max");
   EXPECT_EQ(Get(kPod, "cpu.max"), "max");
-  EXPECT_EQ(Get(kAll, "cpu.max"), "max 100000") << "that is nobody's pod";
+  EXPECT_EQ(Get(kAll, "cpu.max"), "max 100000") << "that is not of a pod";
   EXPECT_THAT(DriftOf(*provider, "free"), IsEmpty());
 }
 
@@ -131,7 +131,7 @@ TEST_F(QuotaProviderTest, KnowsPodsByTheNamesThatSystemdGivesThem) {
   EXPECT_EQ(Get(slice + "/cri-containerd-c1.scope", "cpu.max"), "max");
 }
 
-TEST_F(QuotaProviderTest, LeavesOthersAlone) {
+TEST_F(QuotaProviderTest, DoesNotChangeOtherContainers) {
   const auto provider = Make(kClasses);
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "")));
   EXPECT_EQ(Get(kContainer, "cpu.max"), "20000 100000");
@@ -145,7 +145,7 @@ TEST_F(QuotaProviderTest, SaysThatAContainerHasGone) {
   EXPECT_EQ(provider->ReadBack(target_, "free").status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(QuotaProviderTest, AKernelWithoutBurstRefusesThatClassAndNoOther) {
+TEST_F(QuotaProviderTest, AKernelWithoutBurstRejectsThatClassAndNoOther) {
   std::filesystem::remove(dir_ / "cgroups/x/cpu.max.burst");
   const auto provider = Make(kClasses);
   EXPECT_TRUE(IsOk(provider->Resolve("free").status()));
@@ -153,7 +153,7 @@ TEST_F(QuotaProviderTest, AKernelWithoutBurstRefusesThatClassAndNoOther) {
             "this machine has no cpu.max.burst: use a kernel from 5.14 on, or remove burst");
 }
 
-TEST_F(QuotaProviderTest, TakesNoFileWithoutAClassThatSomebodyHas) {
+TEST_F(QuotaProviderTest, RejectsAFileWithoutAClassThatIsInUse) {
   const auto provider = Make(kClasses);
   TryMake("  free: {quota: none}\n").IgnoreError();
   EXPECT_THAT(MessageOf(provider->Refresh({"half"})),
@@ -163,7 +163,7 @@ TEST_F(QuotaProviderTest, TakesNoFileWithoutAClassThatSomebodyHas) {
   EXPECT_THAT(MessageOf(provider->Resolve("half").status()), HasSubstr("there is no cpu-quota"));
 }
 
-TEST_F(QuotaProviderTest, RefusesWhatIsNoClass) {
+TEST_F(QuotaProviderTest, RejectsWhatIsNotAClass) {
   for (const char* classes :
        {"  a: {}\n", "  a: {quota: none, burst: 50%}\n", "  a: {quota: half}\n",
         "  a: {burst: 0%}\n", "  a: {burst: 101%}\n", "  a: {burst: 50}\n", "  a: {cpu.max: max}\n",

@@ -1,4 +1,4 @@
-// The rdt section: what is read, and what is refused with its line.
+// The rdt section: what is read, and what is rejected with its line.
 #include "plugins/rdt/config.h"
 
 #include <string>
@@ -58,7 +58,7 @@ TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
   EXPECT_EQ(l3.value_or(ByCacheId<CacheRequest>()).For(0).unified, CacheShare());
 }
 
-TEST(RdtConfigTest, ClassOfTwoPartitionsIsRefused) {
+TEST(RdtConfigTest, ClassOfTwoPartitionsIsRejected) {
   const StatusOr<RdtConfig> config =
       Parse("partitions:\n  p: {classes: {c: }}\n  q: {classes: {c: }}");
   EXPECT_EQ(MessageOf(config.status()),
@@ -71,9 +71,9 @@ struct RefusedCase {
   std::string text;  ///< in a partition
   std::string message;
 };
-class RdtConfigRefusesTest : public testing::TestWithParam<RefusedCase> {};
+class RdtConfigRejectsTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RdtConfigRefusesTest, NamesLineAndValue) {
+TEST_P(RdtConfigRejectsTest, NamesLineAndValue) {
   const StatusOr<RdtConfig> config = Parse("partitions:\n  p:\n    " + GetParam().text);
   ASSERT_FALSE(config.ok());
   EXPECT_THAT(MessageOf(config.status()),
@@ -103,7 +103,7 @@ const RefusedCase kRefused[] = {
     {"RuntimesOwnKeys", "classes: {c: {kubernetes: {denyPodAnnotation: true}}}",
      "set in `permissions` which namespaces may use the class"},
 };
-INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRefusesTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRejectsTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

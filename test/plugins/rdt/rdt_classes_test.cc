@@ -71,7 +71,7 @@ class RdtClassesTest : public testing::Test {
     resctrl_->Watch((*made)->directory());
     return *std::move(made);
   }
-  /// As whoever else writes the files of groups.
+  /// As any other writer of the groups' files.
   void Move(pid_t thread, const std::string& group) {
     EXPECT_TRUE(IsOk(Resctrl(resctrl_->paths()).Move({thread}, group)));
   }
@@ -87,7 +87,7 @@ class RdtClassesTest : public testing::Test {
     EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size())) << name;
     ::close(file);
   }
-  /// Each file of the file system with what it holds.
+  /// Each file of the file system with its content.
   std::string Tree() const {
     std::set<std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(PathOf(""))) {
@@ -132,7 +132,7 @@ TEST_F(RdtClassesTest, RefreshMakesAGroupForEachClass) {
   EXPECT_EQ(options->rdt_class, "qrm-gold");
 }
 
-TEST_F(RdtClassesTest, GroupsOfOthersAreLeftAlone) {
+TEST_F(RdtClassesTest, GroupsOfOthersAreNotChanged) {
   std::filesystem::create_directory(PathOf("pqos1"));
   std::filesystem::create_directory(PathOf("qrm-old"));
   WriteFile("pqos1/schemata", "L3:0=f\n");
@@ -153,7 +153,7 @@ TEST_F(RdtClassesTest, TooManyClassesLeaveTheTreeAsItIs) {
   EXPECT_EQ(Tree() + ReadFile("info/last_cmd_status"), before);
 }
 
-TEST_F(RdtClassesTest, RefusalOfTheKernelInTheMiddleIsTakenBack) {
+TEST_F(RdtClassesTest, RejectionOfTheKernelInTheMiddleIsTakenBack) {
   std::filesystem::create_directory(PathOf("other"));
   WriteFile("schemata", "L3:0=ffff0;1=ffff0;8=ffff0\n");
   WriteFile("other/schemata", "L3:0=f;1=f;8=f\n");
@@ -192,11 +192,11 @@ bool IsFrozen(const std::string& cgroup) {
   return state == "FROZEN" || events.str().find("frozen 1") != std::string::npos;
 }
 
-TEST_F(RdtClassesTest, ContainerThatIsNeverCleanStandsStillForTheRest) {
+TEST_F(RdtClassesTest, ContainerThatIsNeverCleanIsFrozenForTheRest) {
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   const pid_t pid = container->Run(test::Idle);
   container->Run(test::Idle);
-  // The process that is asked for last is put back before its turn, and missing in each pass.
+  // The process that is asked for last is put back before its turn, and is missing in each pass.
   Start({}, [this, pid, &container](test::ResctrlModel& model, const std::string& path) {
     if (path == "qrm-gold/tasks" && !IsFrozen(container->directory())) {
       model.threads().Move(pid, {});  // as a child that copied its parent's group
@@ -226,7 +226,7 @@ TEST_F(RdtClassesTest, ExecIntoTheFormerGroupIsFoundAndMoved) {
   EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"), "");
 }
 
-TEST_F(RdtClassesTest, ClassIsTakenAwayByTheRootGroup) {
+TEST_F(RdtClassesTest, ClassIsRemovedByTheRootGroup) {
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   container->Run(test::Idle);
@@ -302,7 +302,7 @@ TEST_F(RdtClassesTest, MachineWithoutResctrlSaysSo) {
   EXPECT_EQ(provider_->List().classes.size(), 3U);
 }
 
-TEST_F(RdtClassesTest, ConfigurationWithoutAClassInUseIsRefused) {
+TEST_F(RdtClassesTest, ConfigurationWithoutAClassInUseIsRejected) {
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   const std::string before = Tree();
   WriteConfig("partitions: {p: {classes: {silver: {}, bronze: {}, iron: {}}}}");

@@ -1,4 +1,4 @@
-// The double of resctrl refuses and keeps what the kernel does, through real system calls.
+// The double of resctrl rejects and keeps what the kernel does, through real system calls.
 #include "test/support/resctrl/resctrl_double.h"
 
 #include <cerrno>
@@ -56,7 +56,7 @@ class ResctrlDoubleTest : public testing::Test {
   std::unique_ptr<ResctrlDouble> resctrl_;
 };
 
-TEST_F(ResctrlDoubleTest, SchemataWithoutNewlineAreRefusedAndTheStatusStays) {
+TEST_F(ResctrlDoubleTest, SchemataWithoutNewlineAreRejectedAndTheStatusStays) {
   EXPECT_EQ(Write("schemata", "L3:0=0\n"), EINVAL);
   EXPECT_EQ(Read("info/last_cmd_status"), "Mask out of range\n");
   EXPECT_EQ(Write("schemata", "L3:0=f"), EINVAL);
@@ -75,7 +75,7 @@ TEST_F(ResctrlDoubleTest, OneWrongValueAppliesNone) {
       {"L3:0=f\nL4:0=f\n", "Unknown or unsupported resource name 'L4'\n"},
       {"L3:0=f\nMB:0=5\n", "MB value 5 out of range [10,100]\n"},
       {"L3:0=f\nMB\n", "Missing ':'\n"},
-      {"L3:0=f;2=f\n", "ok\n"}};  // an id that there is not has no text
+      {"L3:0=f;2=f\n", "ok\n"}};  // an id that does not exist has no text
   for (const auto& [lines, status] : refused) {
     EXPECT_EQ(Write("schemata", lines), EINVAL) << lines;
     EXPECT_EQ(Read("info/last_cmd_status"), status) << lines;
@@ -96,7 +96,7 @@ TEST_F(ResctrlDoubleTest, GroupsRunOutWithTheKernelsWords) {
   EXPECT_EQ(Read("info/last_cmd_status"), "Out of CLOSIDs\n");
 }
 
-TEST_F(ResctrlDoubleTest, NewGroupHasWhatNobodyHasExclusively) {
+TEST_F(ResctrlDoubleTest, NewGroupHasWhatNoGroupHasExclusively) {
   EXPECT_EQ(Make("a"), 0);
   EXPECT_EQ(Write("schemata", "L3:0=ff;1=ff;8=ff\n"), 0);
   EXPECT_EQ(Write("a/schemata", "L3:0=ff000;1=ff000;8=ff000\n"), 0);
@@ -141,7 +141,7 @@ TEST_F(ResctrlDoubleTest, OneThreadIsMovedAndShowsItElsewhere) {
   }).join();
 }
 
-TEST_F(ResctrlDoubleTest, ThreadThatIsNotThereIsRefused) {
+TEST_F(ResctrlDoubleTest, ThreadThatIsNotThereIsRejected) {
   EXPECT_EQ(Write("tasks", "999999999\n"), ESRCH);
   EXPECT_EQ(Read("info/last_cmd_status"), "No task 999999999\n");
 }

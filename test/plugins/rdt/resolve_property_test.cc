@@ -1,4 +1,4 @@
-// Random configurations on random machines: each mask is the one of a second account of the rules.
+// Random configurations on random machines: each mask equals a second model's.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -23,16 +23,16 @@ using test::BitSet;
 using test::ModelPartition;
 using test::ModelShare;
 
-/// How a configuration asks for one use of a cache at one cache id.
+/// What a configuration asks of one use of a cache at one cache id.
 enum class Use { kUnified, kCode, kData };
 
-/// One random configuration: as text, and as what the model takes for each cache id and use.
+/// One random configuration: as text, and as the model's input for each cache id and use.
 class RandomConfig {
  public:
   RandomConfig(unsigned seed, bool code_and_data) : random_(seed) {
     const int count = 1 + Below(4);
     by_percent_ = Below(4) != 0;
-    // Half of them tell code and data apart, in every partition as the rules want it.
+    // Half of the configurations separate code and data, in every partition as the rules require.
     apart_ = code_and_data && Below(2) == 0;
     const bool divided = Below(10) != 0;
     free_percent_ = std::vector<int>(kPlaces, 100);
@@ -44,12 +44,12 @@ class RandomConfig {
   }
 
   const std::string& text() const { return text_; }
-  /// What is asked at `id` for `use`; where it is not told apart, what is unified.
+  /// The request at `id` for `use`; where code and data are not separated, the unified request.
   const std::vector<ModelPartition>& At(int id, Use use) const {
     return asked_[Place(id == kSpecial, apart_ ? use : Use::kUnified)];
   }
 
-  static constexpr int kSpecial = 8;  ///< the cache id with a share of its own
+  static constexpr int kSpecial = 8;  ///< the cache id with a separate share
 
  private:
   static constexpr std::size_t kPlaces = 6;
@@ -184,7 +184,7 @@ uint64_t MaskOf(const BitSet& bits) {
   return mask;
 }
 
-/// What the model says of `config` on the machine; nothing where it refuses any of it.
+/// The model's schemata of `config` on the machine; nothing where it rejects any part of it.
 std::optional<std::map<std::string, Schemata>> ModelOf(const RandomConfig& config,
                                                        const CacheInfo& cache) {
   std::map<std::string, Schemata> all;
@@ -207,7 +207,7 @@ std::optional<std::map<std::string, Schemata>> ModelOf(const RandomConfig& confi
   return all;
 }
 
-TEST(ResolvePropertyTest, MasksOf200ConfigurationsAreThoseOfTheModel) {
+TEST(ResolvePropertyTest, MasksOf200ConfigurationsEqualTheModels) {
   int resolved = 0;
   int refused = 0;
   for (unsigned seed = 1; resolved < 200; ++seed) {
@@ -229,7 +229,7 @@ TEST(ResolvePropertyTest, MasksOf200ConfigurationsAreThoseOfTheModel) {
     ++resolved;
     ASSERT_THAT(model, testing::Optional(*schemata));
   }
-  EXPECT_GT(refused, 20) << "and so are those that both refuse";
+  EXPECT_GT(refused, 20) << "and so are those that both reject";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Masks and bandwidths of partitions and classes: examples, and what is refused.
+// Masks and bandwidths of partitions and classes: examples, and what is rejected.
 #include "plugins/rdt/resolve.h"
 
 #include <string>
@@ -121,11 +121,11 @@ TEST(ResolveTest, KernelShowsBandwidthRoundedUp) {
   EXPECT_EQ(AsShown({{"MB", {{0, 15}}}}, info), (Schemata{{"MB", {{0, 20}}}}));
 }
 
-TEST(ResolveTest, ResourceThatNobodyDividesIsWhole) {
+TEST(ResolveTest, ResourceThatNoPartitionDividesIsWhole) {
   EXPECT_EQ(LinesOf("partitions: {p: {classes: {c: }}}", Machine(), "c"), "L3:0=fffff;8=fffff\n");
 }
 
-TEST(ResolveTest, OptionalResourceThatTheMachineLacksIsLeftOut) {
+TEST(ResolveTest, UnsupportedOptionalResourceIsLeftOut) {
   const std::string text =
       "options: {l2: {optional: true}}\n"
       "partitions: {p: {l2Allocation: 100%, classes: {c: }}}";
@@ -137,9 +137,9 @@ struct RefusedCase {
   std::string text;
   std::string message;
 };
-class ResolveRefusesTest : public testing::TestWithParam<RefusedCase> {};
+class ResolveRejectsTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(ResolveRefusesTest, SaysWhatDoesNotFit) {
+TEST_P(ResolveRejectsTest, SaysWhatDoesNotFit) {
   const auto schemata = Resolve(Config("partitions: {" + GetParam().text + "}"), Machine());
   ASSERT_FALSE(schemata.ok());
   EXPECT_THAT(MessageOf(schemata.status()), HasSubstr(GetParam().message));
@@ -161,10 +161,10 @@ const RefusedCase kRefused[] = {
     {"ClassWithoutPartition", "a: {classes: {c: {l3Allocation: 50%}}}", "its partition has none"},
     {"MachineLacksIt", "a: {l2Allocation: 50%}", "set options.l2.optional"},
 };
-INSTANTIATE_TEST_SUITE_P(Vectors, ResolveRefusesTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Vectors, ResolveRejectsTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(ResolveTest, BandwidthWithoutTheUnitOfTheMachineIsRefused) {
+TEST(ResolveTest, BandwidthWithoutTheUnitOfTheMachineIsRejected) {
   RdtInfo info;
   info.mb = BandwidthInfo{.ids = {0}, .in_mbps = true};
   const auto schemata =

@@ -11,7 +11,7 @@ TEST(SchemataTest, ReadsPaddedNamesAndIdsWithGaps) {
             (Schemata{{"L3", {{0, 0xfffff}, {16, 0xff}}}, {"MB", {{0, 100}, {16, 20}}}}));
 }
 
-TEST(SchemataTest, LeavesOutWhatIsNoLineOfValues) {
+TEST(SchemataTest, LeavesOutWhatIsNotALineOfValues) {
   EXPECT_EQ(ParseSchemata("L3:uninitialized\nL2\n\nL2:0=3\n"), (Schemata{{"L2", {{0, 3}}}}));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using Sizes = std::map<std::string, int>;
 
-/// Deals `left` of `all` bits, which stand for `total` percent, to `asked`, smallest first.
+/// Deals `left` of `all` bits, which represent `total` percent, to `asked`, smallest first.
 std::optional<Sizes> Deal(std::multimap<int, std::string> asked, int left, int all, int total,
                           int least) {
   if (asked.empty()) {
@@ -81,13 +81,13 @@ std::optional<std::map<std::string, BitSet>> PartitionBits(
   return result;
 }
 
-/// The part of `whole` that `share` names.
+/// The part of `whole` that `share` describes.
 std::optional<BitSet> ClassBits(const BitSet& whole, const ModelShare& share, int least) {
   const std::vector<int> places(whole.begin(), whole.end());
   const int count = static_cast<int>(places.size());
   BitSet indices;
   if (share.percent) {
-    // Each percent lies in one bit: the class has the bits in which its percents lie.
+    // Each percent is in one bit: the class has the bits of its percents.
     for (int percent = std::max(share.low, 1); percent <= share.high; ++percent) {
       indices.insert((percent - 1) * count / 100);
     }

@@ -1,5 +1,5 @@
-// A second account of goresctrl's rules, to compare with: sets of bits instead of arithmetic on
-// masks.
+// A second implementation of goresctrl's rules, to compare with: sets of bits instead of arithmetic
+// on masks.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ struct ModelShare {
   int high = 100;
 };
 
-/// What one partition asks of one cache, and its classes; nothing: it asks for none.
+/// The request of one partition for one cache, and its classes; nothing: no request.
 struct ModelPartition {
   std::string name;
   std::optional<ModelShare> share;
@@ -27,7 +27,7 @@ struct ModelPartition {
 using BitSet = std::set<int>;
 
 /// Class -> its bits of a cache with `bits` bits, of which a group has at least `least`; nothing
-/// where the rules refuse it.
+/// where the rules reject it.
 std::optional<std::map<std::string, BitSet>> ModelBits(
     const std::vector<ModelPartition>& partitions, int bits, int least);
 

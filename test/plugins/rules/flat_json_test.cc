@@ -1,4 +1,4 @@
-// The small JSON objects of annotations, and what is too much for them.
+// The small JSON objects of annotations, and their limits.
 #include "plugins/rules/flat_json.h"
 
 #include <string>
@@ -23,7 +23,7 @@ TEST(FlatJsonTest, TakesStringsAndBooleansOfTheOutermostObject) {
   EXPECT_THAT(*ParseFlatJson("{}"), IsEmpty());
 }
 
-TEST(FlatJsonTest, RefusesWhatIsNoObject) {
+TEST(FlatJsonTest, RejectsWhatIsNotAnObject) {
   for (const char* text : {"", "{", "[]", "\"text\"", "1", "true", "null", "{} x", "{'a': 1}"}) {
     EXPECT_EQ(MessageOf(ParseFlatJson(text).status()),
               R"(is not a JSON object; write one such as {"numa_binding": "true"})")
@@ -31,7 +31,7 @@ TEST(FlatJsonTest, RefusesWhatIsNoObject) {
   }
 }
 
-TEST(FlatJsonTest, RefusesDeeperNesting) {
+TEST(FlatJsonTest, RejectsDeeperNesting) {
   EXPECT_TRUE(ParseFlatJson(R"({"a": [[[1]]]})").ok());
   EXPECT_THAT(MessageOf(ParseFlatJson(R"({"a": [[[[1]]]]})").status()),
               HasSubstr("nested more than 4 deep"));
@@ -39,7 +39,7 @@ TEST(FlatJsonTest, RefusesDeeperNesting) {
   EXPECT_THAT(MessageOf(ParseFlatJson(deep).status()), HasSubstr("nested more than 4 deep"));
 }
 
-TEST(FlatJsonTest, RefusesMoreValues) {
+TEST(FlatJsonTest, RejectsMoreValues) {
   std::string keys;
   for (int i = 0; i < 64; ++i) {
     keys += fmt::format("\"k{}\": {{}},", i);
@@ -49,7 +49,7 @@ TEST(FlatJsonTest, RefusesMoreValues) {
               HasSubstr("more than 64 values"));
 }
 
-TEST(FlatJsonTest, RefusesMoreBytesUnread) {
+TEST(FlatJsonTest, RejectsMoreBytesUnread) {
   EXPECT_EQ(MessageOf(ParseFlatJson(std::string(4097, ' ')).status()),
             "has 4097 bytes, more than 4096; remove unused keys");
 }

@@ -1,4 +1,4 @@
-// A plugin whose allocations change tells the manager at once.
+// A plugin whose allocations change notifies the manager at once.
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -24,7 +24,7 @@ namespace {
 
 using test::Await;
 
-TEST(ChangeSignalTest, CallsNoListenerOnceItIsTakenAway) {
+TEST(ChangeSignalTest, CallsNoListenerOnceItIsRemoved) {
   ChangeSignal signal;
   std::promise<void> entered;
   std::promise<void> release;
@@ -66,7 +66,7 @@ class ChangeTest : public testing::Test {
   test::CountingPlugin plugin_;
 };
 
-TEST_F(ChangeTest, PluginTellsOfPoolsThatSomebodyElseSets) {
+TEST_F(ChangeTest, PluginReportsPoolsThatAreSetByHand) {
   const auto manager = StartManager();
   const auto running = StartPlugin();
   const auto known = manager->WaitForPlugin("cpu");
@@ -78,9 +78,9 @@ TEST_F(ChangeTest, PluginTellsOfPoolsThatSomebodyElseSets) {
   EXPECT_EQ(manager->notifications("cpu"), 1) << "nothing changed";
 }
 
-TEST_F(ChangeTest, PluginTellsWhenItsAuthorAsksForIt) {
+TEST_F(ChangeTest, PluginReportsWhenItsAuthorAsksForIt) {
   const auto manager = StartManager();
-  plugin_.NotifyChanged();  // not served yet: nobody hears it, and nothing breaks
+  plugin_.NotifyChanged();  // not served yet: it is lost, and nothing breaks
   auto running = StartPlugin();
   plugin_.NotifyChanged();
   EXPECT_TRUE(Await([&] { return manager->notifications("cpu") == 1; }));
@@ -88,7 +88,7 @@ TEST_F(ChangeTest, PluginTellsWhenItsAuthorAsksForIt) {
   plugin_.NotifyChanged();
 }
 
-TEST_F(ChangeTest, ManyChangesLeadToFewCallsAndTheLastIsTold) {
+TEST_F(ChangeTest, ManyChangesLeadToFewCallsAndTheLastIsReported) {
   const auto manager = StartManager();
   ChangeNotifier notifier(manager->control_socket(), "cpu");
   for (int i = 0; i < 1000; ++i) {
@@ -111,7 +111,7 @@ TEST_F(ChangeTest, FindsAManagerThatStartsLater) {
   }));
 }
 
-TEST_F(ChangeTest, SaysOnceThatNobodyIsToldAndGoesOn) {
+TEST_F(ChangeTest, SaysOnceThatThereIsNoListenerAndContinues) {
   std::mutex mutex;
   std::vector<std::string> lines;
   log::SetSink([&](log::Level level, const std::string& line) {

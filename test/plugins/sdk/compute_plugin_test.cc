@@ -1,4 +1,4 @@
-// A compute driver as the SDK runs it: its grants, through restarts and failures.
+// A compute driver in the SDK: its grants, through restarts and failures.
 #include "plugins/sdk/compute_plugin.h"
 
 #include <memory>
@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-/// Gives the first CPUs, and remembers what it was asked.
+/// Gives the first CPUs, and remembers its requests.
 class FirstCpus final : public ComputeDriver {
  public:
   Status Restore(const ComputeGrants& grants) override {
@@ -101,7 +101,7 @@ TEST_F(ComputePluginTest, SharedPartsComeBackAsTheyWereGiven) {
   EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
 }
 
-TEST_F(ComputePluginTest, AGrantWhoseCpusAreOfferedAnewIsOver) {
+TEST_F(ComputePluginTest, AGrantWhoseCpusAreOfferedAgainIsOver) {
   ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("lost", {0, 1, 2})).status()));
   ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("next", {1, 2, 3})).status()));
   EXPECT_THAT(driver_.removed, ElementsAre("lost/main"));
@@ -119,12 +119,12 @@ TEST_F(ComputePluginTest, WhatTheDriverDoesNotGiveBackStays) {
   EXPECT_TRUE(host_->grants().empty());
 }
 
-TEST_F(ComputePluginTest, RemovingWhatIsNotKnownSucceeds) {
+TEST_F(ComputePluginTest, RemovingUnknownContainersSucceeds) {
   EXPECT_TRUE(IsOk(ComputePlugin::Remove(*host_, {.key = {"never", "main"}})));
   EXPECT_TRUE(driver_.removed.empty());
 }
 
-TEST_F(ComputePluginTest, AResourcePluginsCallsAreRefused) {
+TEST_F(ComputePluginTest, AResourcePluginsCallsAreRejected) {
   EXPECT_EQ(
       host_->Allocate({.key = {"a", "main"}, .resource = DriverResource("first")}).status().code(),
       StatusCode::kUnimplemented);

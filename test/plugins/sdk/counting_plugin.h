@@ -1,5 +1,5 @@
 // A plugin for tests: gives each container the lowest free CPUs, four of which make a node, and can
-// be told to misbehave.
+// be set to misbehave.
 #pragma once
 
 #include <functional>

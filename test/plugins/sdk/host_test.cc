@@ -1,4 +1,4 @@
-// What goes over the wire, byte for byte where the protocol cares.
+// Requests and answers on the wire, byte for byte where the protocol needs it.
 #include "plugins/sdk/host.h"
 
 #include <atomic>
@@ -109,7 +109,7 @@ TEST_F(HostTest, HintsCarryTheirNodes) {
   EXPECT_EQ(response.container_name(), "main");
 }
 
-TEST_F(HostTest, AllocationStandsUnderTheResourceName) {
+TEST_F(HostTest, AllocationIsUnderTheResourceName) {
   pb::ResourceAllocationResponse response;
   ASSERT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 2)), &response).ok());
   const auto& by_resource = response.allocation_result().resource_allocation();
@@ -121,7 +121,7 @@ TEST_F(HostTest, AllocationStandsUnderTheResourceName) {
   EXPECT_EQ(response.resource_name(), "cpu");
 }
 
-TEST_F(HostTest, MalformedRequestsAreRefusedWithoutAskingThePlugin) {
+TEST_F(HostTest, MalformedRequestsAreRejectedWithoutAskingThePlugin) {
   pb::ResourceRequest no_pod = wire::ToWire(CpuRequest("", "main", 1));
   pb::ResourceRequest negative = wire::ToWire(CpuRequest("a", "main", -1));
   pb::ResourceRequest node = wire::ToWire(CpuRequest("a", "main", 1));
@@ -274,7 +274,7 @@ TEST_F(HostTest, CallsOfWholePodsAreUnimplemented) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(HostTest, PreStartContainerIsThePluginsToRefuse) {
+TEST_F(HostTest, PluginsMayRejectPreStartContainer) {
   pb::PreStartContainerRequest request;
   request.set_pod_uid("uid");
   request.set_container_name("main");
@@ -300,7 +300,7 @@ TEST_F(HostTest, GetInfoNamesTypeResourceAndVersion) {
   EXPECT_THAT(info.supported_versions(), ElementsAre("v1alpha1"));
 }
 
-TEST_F(HostTest, SetPoolsRefusesAMalformedSet) {
+TEST_F(HostTest, SetPoolsRejectsAMalformedSet) {
   const auto stub = v1::PluginExtensions::NewStub(channel_);
   v1::SetPoolsRequest request;
   (*request.mutable_cpus_by_pool())["online"] = "3-";
@@ -366,7 +366,7 @@ TEST_F(HostTest, ServesOnANewSocketWhenTheFormerWasRemoved) {
   EXPECT_TRUE(PluginClient(path).Ask<calls::GetOptions>({}).ok());
 }
 
-TEST_F(HostTest, SecondHostIsRefusedAtALivingSocket) {
+TEST_F(HostTest, SecondHostIsRejectedAtALivingSocket) {
   const test::TempDir dir;
   const std::string path = dir / "cpu.sock";
   ASSERT_TRUE(host_->Listen(path).ok());
@@ -379,7 +379,7 @@ TEST_F(HostTest, SecondHostIsRefusedAtALivingSocket) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
 }
 
-TEST(HostCreateTest, RefusesAnImpossibleResourceName) {
+TEST(HostCreateTest, RejectsAnImpossibleResourceName) {
   CountingPlugin plugin;
   EXPECT_EQ(PluginHost::Create(plugin, "../cpu", MakeMemoryState()).status().code(),
             StatusCode::kInvalidArgument);
@@ -389,7 +389,7 @@ class QuickHostTest : public HostTest {
  protected:
   QuickHostTest() { plugin_.answers_are_quick = true; }
 
-  /// Where the plugin is asked for hints.
+  /// The thread on which the plugin is asked for hints.
   std::thread::id ThreadOfHints() {
     std::thread::id thread;
     plugin_.hints = [&](const auto&) {
@@ -399,7 +399,7 @@ class QuickHostTest : public HostTest {
     HintsFor("a");
     return thread;
   }
-  /// Where it is asked for an allocation, which it has not for this pod.
+  /// The thread on which the plugin is asked for an allocation that `pod` does not have.
   std::thread::id ThreadOfAllocation(const std::string& pod) {
     std::thread::id thread;
     plugin_.failure = [&] { thread = std::this_thread::get_id(); };
@@ -409,13 +409,13 @@ class QuickHostTest : public HostTest {
   }
 };
 
-// Its thread may be at the end of its last work when the next call arrives, and not idle yet.
+// Its thread may not be idle yet, but at the end of its last work, when the next call arrives.
 TEST_F(QuickHostTest, AnIdlePluginIsAskedForHintsWhereTheCallArrives) {
   const std::thread::id of_plugin = ThreadOfAllocation("a");
   EXPECT_TRUE(Await([&] { return ThreadOfHints() != of_plugin; }));
 }
 
-TEST_F(QuickHostTest, AllocatesThereTooOnceAManagerTeaches) {
+TEST_F(QuickHostTest, AllocatesThereTooOnceAManagerResyncs) {
   const std::thread::id of_plugin = ThreadOfAllocation("a");
   const auto extensions = qrm::v1::PluginExtensions::NewStub(channel_);
   qrm::v1::RestoreResponse restored;
@@ -447,7 +447,7 @@ TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {
   });
   entered.get_future().wait();
   auto hints = std::async(std::launch::async, [this] { return HintsFor("b"); });
-  pb::ResourcePluginOptions options;  // who asks about the plugin meanwhile is answered
+  pb::ResourcePluginOptions options;  // the plugin answers meanwhile
   EXPECT_TRUE(Call(stub_->async(), &Async::GetResourcePluginOptions, pb::Empty(), &options).ok());
   release.set_value();
   EXPECT_EQ(hints.get().pod_uid(), "b");

@@ -16,7 +16,7 @@ diff <(ls "$work/prefix/sbin") <(printf '%s\n' qrm-cci-driver qrm-plugin-check q
 "$work/prefix/bin/qrm-plugin-check" --help >"$work/help.log"
 cp -r "$source_dir/plugins/examples/lanes" "$work/lanes"
 
-# The page that teaches it shows exactly what is built here.
+# The SDK's page shows exactly what is built here.
 block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$source_dir/docs/plugins.md" | sed '/^```$/,$d; 1d'; }
 diff <(block cpp) "$work/lanes/lane_plugin.cc"
 diff <(block cmake) "$work/lanes/CMakeLists.txt"
@@ -30,7 +30,7 @@ add_executable(open_files_plugin open_files_plugin.cc)
 target_link_libraries(open_files_plugin PRIVATE qrm::sdk)
 CMAKE
 
-# So does whoever has no CMake.
+# The same without CMake.
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name qrm.pc)")
 # shellcheck disable=SC2046

@@ -67,7 +67,7 @@ TEST_F(PluginDriverTest, AllocateIsOnDiskBeforeItIsAnswered) {
   EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0-1");
 }
 
-TEST_F(PluginDriverTest, TellsTheAllocationsThatChangedSinceTheLastAnswer) {
+TEST_F(PluginDriverTest, ReportsTheAllocationsThatChangedSinceTheLastAnswer) {
   CpusOf(CpuRequest("a", "main", 2));
   CpusOf(CpuRequest("gone", "main", 2));
   const ChangedAllocations first = driver_.ChangesSince("");
@@ -165,7 +165,7 @@ TEST_F(PluginDriverTest, LargerGrantThatCannotBeKeptLeavesTheFormerOne) {
   EXPECT_EQ(CpusOf(CpuRequest("b", "main", 1)), "2");
 }
 
-TEST_F(PluginDriverTest, IsTaughtWhatItLostBesideWhatItHas) {
+TEST_F(PluginDriverTest, ResyncRestoresWhatItLostBesideWhatItHas) {
   CpusOf(CpuRequest("a", "main", 1));
   const Grant lost{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
   ASSERT_TRUE(driver_.Restore({{lost.request.key, lost}}).ok());
@@ -175,7 +175,7 @@ TEST_F(PluginDriverTest, IsTaughtWhatItLostBesideWhatItHas) {
   EXPECT_EQ(CpusOf(CpuRequest("b", "main", 2)), "4-5");
 }
 
-TEST_F(PluginDriverTest, LearnsThatItIsTaughtEvenIfItLacksNothing) {
+TEST_F(PluginDriverTest, LearnsThatItIsResyncedEvenIfItLacksNothing) {
   CpusOf(CpuRequest("a", "main", 1));
   EXPECT_FALSE(disk_.changes.back().manager_teaches);
   ASSERT_TRUE(driver_.Restore({}).ok());
@@ -185,7 +185,7 @@ TEST_F(PluginDriverTest, LearnsThatItIsTaughtEvenIfItLacksNothing) {
   EXPECT_EQ(driver_.grants().size(), 2U);
 }
 
-/// Saves nothing while it holds nothing.
+/// Saves nothing while it has no allocations.
 class SavingPlugin final : public ResourcePlugin {
  public:
   Status Restore(const Grants& grants) override {
@@ -207,9 +207,9 @@ class SavingPlugin final : public ResourcePlugin {
   bool holds_ = false;
 };
 
-TEST_F(PluginDriverTest, KeepsWhatThePluginSavedUntilItIsTaughtTheGrantsOfThat) {
+TEST_F(PluginDriverTest, KeepsWhatThePluginSavedUntilTheResyncRestoresItsGrants) {
   Disk disk;
-  disk.stored.saved = "what a holds";  // its grants are void: the machine was started anew
+  disk.stored.saved = "what a holds";  // its grants are void: the machine was restarted
   SavingPlugin plugin;
   PluginDriver driver(plugin, "cpu", std::make_unique<FakeState>(disk));
   ASSERT_TRUE(driver.Start().ok());
@@ -221,13 +221,13 @@ TEST_F(PluginDriverTest, KeepsWhatThePluginSavedUntilItIsTaughtTheGrantsOfThat) 
   }
 }
 
-TEST_F(PluginDriverTest, IsTaughtWhatThePluginKeptBesideItsGrants) {
+TEST_F(PluginDriverTest, ResyncRestoresWhatThePluginKeptBesideItsGrants) {
   ASSERT_TRUE(driver_.Restore({}, "6-7").ok());
   EXPECT_EQ(plugin_.online, (CpuSet{6, 7}));
   EXPECT_EQ(disk_.changes.back().saved, "6-7");
 }
 
-TEST_F(PluginDriverTest, TeachingThatCannotBeKeptChangesNothing) {
+TEST_F(PluginDriverTest, ResyncThatCannotBeKeptChangesNothing) {
   CpusOf(CpuRequest("a", "main", 1));
   disk_.failure = {StatusCode::kResourceExhausted, "full"};
   const Grant lost{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
@@ -236,7 +236,7 @@ TEST_F(PluginDriverTest, TeachingThatCannotBeKeptChangesNothing) {
   EXPECT_FALSE(plugin_.held.contains({"b", "main"}));
 }
 
-TEST_F(PluginDriverTest, IsNotTaughtWhatItHoldsForOthers) {
+TEST_F(PluginDriverTest, ResyncDoesNotRestoreWhatOtherContainersHave) {
   CpusOf(CpuRequest("stale", "main", 1));
   Grant recorded{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({0, 1})};
   recorded.allocation.Edit().exclusive = true;
@@ -246,14 +246,14 @@ TEST_F(PluginDriverTest, IsNotTaughtWhatItHoldsForOthers) {
   EXPECT_FALSE(driver_.grants().contains({"b", "main"}));
 }
 
-TEST_F(PluginDriverTest, IsNotTaughtWhatAnotherPluginGave) {
+TEST_F(PluginDriverTest, ResyncDoesNotRestoreAllocationsOfAnotherPlugin) {
   Grant other{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
   other.request.resource = "memory";
   EXPECT_EQ(driver_.Restore({{other.request.key, other}}).code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(driver_.grants(), IsEmpty());
 }
 
-TEST_F(PluginDriverTest, LostStateIsWrittenAnewWithTheChange) {
+TEST_F(PluginDriverTest, LostStateIsWrittenAgainWithTheChange) {
   CpusOf(CpuRequest("a", "main", 1));
   CpusOf(CpuRequest("b", "main", 1));
   disk_.failure = {StatusCode::kDataLoss, "gone"};
@@ -280,7 +280,7 @@ TEST_F(PluginDriverTest, ExceptionOfThePluginRejectsOneCall) {
   EXPECT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
 }
 
-TEST_F(PluginDriverTest, UnreadableAllocationIsRefused) {
+TEST_F(PluginDriverTest, UnreadableAllocationIsRejected) {
   CpusOf(CpuRequest("a", "main", 1));
   plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "0-"};
   EXPECT_FALSE(driver_.Reconcile().ok());
@@ -365,7 +365,7 @@ TEST_F(PluginDriverTest, PoolsThatCannotBeKeptAreAsBefore) {
   EXPECT_EQ(plugin_.online, (CpuSet{1}));
 }
 
-TEST(PluginDriverStartTest, GivesThePluginBackWhatWasKept) {
+TEST(PluginDriverStartTest, GivesThePluginItsSavedState) {
   const ContainerRequest request = CpuRequest("a", "main", 1);
   Disk disk{.stored = {.grants = {{request.key, {request, PinCpus({3})}}}, .saved = "0-3"}};
   CountingPlugin plugin;
@@ -384,7 +384,7 @@ TEST(PluginDriverStartTest, UnusableSavedStateDoesNotStopThePlugin) {
   EXPECT_TRUE(driver.Start().ok());
 }
 
-/// Has other options than most plugins, or cannot take over what was given.
+/// Has other options than most plugins, or cannot take over allocations.
 class UnwillingPlugin final : public ResourcePlugin {
  public:
   PluginOptions Options() const override { return options; }
@@ -398,7 +398,7 @@ class UnwillingPlugin final : public ResourcePlugin {
   Status restores;
 };
 
-TEST_F(PluginDriverTest, ReplacementBeginsWithWhatWasGivenAndKept) {
+TEST_F(PluginDriverTest, ReplacementBeginsWithTheGrantsAndTheSavedState) {
   CpusOf(CpuRequest("a", "main", 2));
   ASSERT_TRUE(driver_.SetPools({{"online", {5}}}).ok());
   auto next = std::make_unique<CountingPlugin>();
@@ -423,7 +423,7 @@ TEST_F(PluginDriverTest, ReplacedPluginIsRetiredOnce) {
   }
 }
 
-TEST_F(PluginDriverTest, ReplacementAsksForAReconcileAndIsHeardByWhoHeardTheFirst) {
+TEST_F(PluginDriverTest, ReplacementAsksForAReconcileAndNotifiesTheSameListeners) {
   int heard = 0;
   plugin_.changes().Connect([&] { ++heard; });
   auto next = std::make_unique<CountingPlugin>();
@@ -435,7 +435,7 @@ TEST_F(PluginDriverTest, ReplacementAsksForAReconcileAndIsHeardByWhoHeardTheFirs
   EXPECT_EQ(heard, 2);
 }
 
-TEST_F(PluginDriverTest, PluginThatCannotTakeOverIsRefusedAndTheFormerGoesOn) {
+TEST_F(PluginDriverTest, PluginThatCannotTakeOverIsRejectedAndTheFormerContinues) {
   CpusOf(CpuRequest("a", "main", 2));
   UnwillingPlugin next;
   next.restores = Errorf(StatusCode::kFailedPrecondition, "cannot hold that");

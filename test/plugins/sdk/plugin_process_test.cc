@@ -1,4 +1,4 @@
-// A plugin as a process: killed at any moment, stopped, mistyped.
+// A plugin as a process: killed at any moment, stopped, started with wrong flags.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -25,7 +25,7 @@ using test::ChildProcess;
 using test::CpuRequest;
 using testing::HasSubstr;
 
-/// How long a killed plugin may take to be known again once it was started.
+/// The time until a killed plugin must be registered again after its start.
 constexpr std::chrono::seconds kLimit{2};
 
 class PluginProcessTest : public testing::TestWithParam<std::string> {
@@ -48,7 +48,7 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
         dir_ / "plugin.log");
   }
 
-  /// Admits pods one after another until one fails; the answers that came are in `acknowledged_`.
+  /// Admits pods one after another until one fails; acknowledged answers are in `acknowledged_`.
   void AdmitUntilItFails() {
     while (true) {
       const std::string pod = "pod" + std::to_string(next_pod_);
@@ -142,14 +142,14 @@ TEST_F(CommandLineTest, HelpExplainsEveryFlag) {
   EXPECT_THAT(output, HasSubstr("/var/lib/qrm/plugins_registry"));
 }
 
-TEST_F(CommandLineTest, UnknownFlagIsRefusedWithWhatToType) {
+TEST_F(CommandLineTest, UnknownFlagIsRejectedWithWhatToType) {
   const auto [code, output] = Run({"--colour", "red"});
   EXPECT_EQ(code, 2);
   EXPECT_THAT(output, HasSubstr("--colour"));
   EXPECT_THAT(output, HasSubstr("--help"));
 }
 
-TEST_F(CommandLineTest, TwoDirectoriesAreRefused) {
+TEST_F(CommandLineTest, TwoDirectoriesAreRejected) {
   EXPECT_EQ(Run({"--registration-dir", "/a", "--plugins-registry-dir", "/b"}).first, 2);
 }
 

@@ -1,4 +1,4 @@
-// What was acknowledged is there again; what is damaged never stops the plugin.
+// Acknowledged allocations are loaded again; damage never stops the plugin.
 #include "plugins/sdk/plugin_state.h"
 
 #include <filesystem>
@@ -67,7 +67,7 @@ TEST_F(PluginStateTest, CommittedGrantsComeBackWhole) {
   EXPECT_EQ(stored.saved, std::string("own\0state", 9));
 }
 
-TEST_F(PluginStateTest, RemovedContainersAndPodsStayAway) {
+TEST_F(PluginStateTest, RemovedContainersAndPodsStayRemoved) {
   const auto state = Open();
   ASSERT_TRUE(
       state
@@ -104,11 +104,11 @@ TEST_F(PluginStateTest, OnlyWhatTheManagerSetsRightCostsNoSync) {
   EXPECT_EQ(disk.syncs(), before + 4);
 }
 
-TEST_F(PluginStateTest, GrantsOfAManagerThatTeachesAreVoidAfterAnotherStartOfTheMachine) {
+TEST_F(PluginStateTest, GrantsOfAManagerThatResyncsAreVoidAfterARestartOfTheMachine) {
   const auto first = GrantsFor({CpuRequest("a", "one", 1)});
   const auto second = GrantsFor({CpuRequest("b", "one", 1)});
   ASSERT_TRUE(Open()->Commit({.granted = first, .saved = "own", .manager_teaches = true}).ok());
-  EXPECT_EQ(Reload().grants, first) << "the plugin alone was started anew";
+  EXPECT_EQ(Reload().grants, first) << "only the plugin was restarted";
   EXPECT_THAT(Reload("second boot").grants, IsEmpty());
   EXPECT_EQ(Reload("second boot").saved, "own");
   EXPECT_EQ(Reload().grants, first) << "reading changes nothing";
@@ -118,7 +118,7 @@ TEST_F(PluginStateTest, GrantsOfAManagerThatTeachesAreVoidAfterAnotherStartOfThe
   EXPECT_THAT(Reload().grants, IsEmpty());
 }
 
-TEST_F(PluginStateTest, VoidGrantsGoBeforeTheManagerTeaches) {
+TEST_F(PluginStateTest, VoidGrantsAreDroppedBeforeTheManagerResyncs) {
   ASSERT_TRUE(
       Open()
           ->Commit({.granted = GrantsFor({CpuRequest("a", "one", 1)}), .manager_teaches = true})
@@ -133,7 +133,7 @@ TEST_F(PluginStateTest, GrantsOfAnotherManagerOutliveTheMachinesStart) {
   ASSERT_TRUE(Open()->Commit({.granted = grants}).ok());
   EXPECT_EQ(Reload("second boot").grants, grants);
   ASSERT_TRUE(Open()->Commit({.granted = more, .manager_teaches = true}).ok());
-  ASSERT_TRUE(Open()->Commit({.removed_pod = "b"}).ok());  // by one that does not teach
+  ASSERT_TRUE(Open()->Commit({.removed_pod = "b"}).ok());  // by a manager that does not resync
   EXPECT_EQ(Reload("second boot").grants, grants);
 }
 
@@ -165,7 +165,7 @@ TEST_F(PluginStateTest, DamagedFileIsMovedAsideAndANewOneBegun) {
   EXPECT_EQ(Reload().grants.size(), 1U);
 }
 
-TEST_F(PluginStateTest, FileThatIsTakenAwayIsDataLossAndBegunAnew) {
+TEST_F(PluginStateTest, FileThatIsRemovedIsDataLossAndRecreated) {
   const Grants grants = GrantsFor({CpuRequest("a", "one", 1), CpuRequest("b", "one", 1)});
   const auto state = Open();
   ASSERT_TRUE(state->Commit({.granted = grants}).ok());
@@ -178,7 +178,7 @@ TEST_F(PluginStateTest, FileThatIsTakenAwayIsDataLossAndBegunAnew) {
   EXPECT_EQ(stored.saved, "own");
 }
 
-TEST_F(PluginStateTest, ForeignStateInItsPlaceIsMovedAside) {
+TEST_F(PluginStateTest, ForeignStateUnderItsNameIsMovedAside) {
   const auto state = Open();
   std::filesystem::remove_all(dir_ / "state");
   ASSERT_TRUE(Open()->Commit({.granted = GrantsFor({CpuRequest("z", "one", 1)})}).ok());

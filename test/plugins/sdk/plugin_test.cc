@@ -1,4 +1,4 @@
-// What the SDK hands to plugins without being asked by the manager.
+// What the SDK passes to plugins without a request of the manager.
 #include "plugins/sdk/plugin.h"
 
 #include <filesystem>

@@ -12,7 +12,7 @@ using testing::Optional;
 const ContainerKey kA{"a", "main"};
 const ContainerKey kB{"b", "main"};
 
-TEST(RecentChangesTest, TellsWhatWasNotedSinceThen) {
+TEST(RecentChangesTest, ReportsWhatWasNotedSinceThen) {
   RecentChanges changes;
   changes.Note(kA);
   const std::string then = changes.now();
@@ -22,7 +22,7 @@ TEST(RecentChangesTest, TellsWhatWasNotedSinceThen) {
   EXPECT_THAT(changes.Since(then), Optional(ElementsAre(kB)));
 }
 
-TEST(RecentChangesTest, KnowsNoMoreWhatIsTooLongAgo) {
+TEST(RecentChangesTest, ForgetsOldChanges) {
   RecentChanges changes(2);
   const std::string then = changes.now();
   changes.Note(kA);

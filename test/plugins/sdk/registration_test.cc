@@ -1,4 +1,4 @@
-// A plugin is known to every manager that comes and goes, by either path.
+// A plugin registers with every manager that comes and goes, by either path.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -28,7 +28,7 @@ using test::CountingPlugin;
 using test::CpuRequest;
 using testing::HasSubstr;
 
-/// How long a plugin may take to be known to a new manager.
+/// The time until a plugin must be registered with a new manager.
 constexpr std::chrono::seconds kLimit{2};
 
 enum class Path { kRegister, kWatched };
@@ -115,7 +115,7 @@ TEST_P(RegistrationTest, RemovedSocketIsMadeAgain) {
   EXPECT_TRUE(manager->Admit(CpuRequest("a", "main", 1)).ok());
 }
 
-TEST_P(RegistrationTest, DirectoryMadeAnewGetsTheSocketAgain) {
+TEST_P(RegistrationTest, RecreatedDirectoryGetsTheSocketAgain) {
   auto manager = StartManager();
   const auto plugin = StartPlugin();
   ASSERT_TRUE(manager->WaitForPlugin("cpu", 1, kLimit).ok());
@@ -125,7 +125,7 @@ TEST_P(RegistrationTest, DirectoryMadeAnewGetsTheSocketAgain) {
   EXPECT_TRUE(manager->WaitForPlugin("cpu", 1, kLimit).ok());
 }
 
-TEST_P(RegistrationTest, SecondPluginOfTheSameNameIsRefused) {
+TEST_P(RegistrationTest, SecondPluginOfTheSameNameIsRejected) {
   const auto manager = StartManager();
   const auto plugin = StartPlugin();
   CountingPlugin other;
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, RegistrationTest, testing::Values(Path::kRegiste
                            return param_info.param == Path::kRegister ? "Register" : "Watched";
                          });
 
-/// Keeps the log lines while it lives.
+/// Keeps the log lines during its lifetime.
 class CapturedLog {
  public:
   CapturedLog() {
@@ -176,7 +176,7 @@ class CapturedLog {
   std::vector<std::string> lines_;
 };
 
-TEST(WatchedRegistrationTest, RefusalIsLoggedAndThePluginStays) {
+TEST(WatchedRegistrationTest, RejectionIsLoggedAndThePluginStays) {
   CapturedLog log;
   const test::TempDir dir;
   CountingPlugin plugin;
@@ -203,7 +203,7 @@ TEST(RunningPluginTest, MissingDirectoryIsWaitedForAndNamedOnce) {
   }));
 }
 
-TEST(RunningPluginTest, RefusesSettingsThatMeanNothing) {
+TEST(RunningPluginTest, RejectsSettingsThatMeanNothing) {
   CountingPlugin plugin;
   const auto code = [&](const PluginSettings& settings) {
     return RunningPlugin::Start(settings, plugin).status().code();

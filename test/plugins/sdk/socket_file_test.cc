@@ -1,4 +1,4 @@
-// Sockets appear whole, replace the dead and spare the living.
+// Sockets appear whole, and replace dead sockets but not living ones.
 #include "plugins/sdk/socket_file.h"
 
 #include <cstring>
@@ -67,7 +67,7 @@ TEST_F(SocketFileTest, ReplacesTheSocketOfADeadProcess) {
   EXPECT_TRUE(PlaceSocket(dir_ / ".new", path_).ok());
 }
 
-TEST_F(SocketFileTest, RefusesToReplaceALivingSocket) {
+TEST_F(SocketFileTest, RejectsToReplaceALivingSocket) {
   const Listener living(path_);
   const std::optional<FileId> before = FindFile(path_);
   const Listener listener(dir_ / ".new");
@@ -77,14 +77,14 @@ TEST_F(SocketFileTest, RefusesToReplaceALivingSocket) {
   EXPECT_EQ(FindFile(path_), before);
 }
 
-TEST_F(SocketFileTest, RefusesToReplaceAFileOfAnotherKind) {
+TEST_F(SocketFileTest, RejectsToReplaceAFileOfAnotherKind) {
   std::ofstream(path_) << "precious";
   const Listener listener(dir_ / ".new");
   EXPECT_EQ(PlaceSocket(dir_ / ".new", path_).code(), StatusCode::kFailedPrecondition);
   EXPECT_TRUE(std::filesystem::is_regular_file(path_));
 }
 
-TEST_F(SocketFileTest, RefusesAPathThatIsTooLongForASocket) {
+TEST_F(SocketFileTest, RejectsAPathThatIsTooLongForASocket) {
   const std::string deep = dir_ / std::string(100, 'x') + ".sock";
   EXPECT_EQ(TemporarySocketPath(deep).status().code(), StatusCode::kInvalidArgument);
 }

@@ -1,4 +1,4 @@
-// Classes of CPUs as they are configured.
+// The configuration of classes of CPUs.
 #include "plugins/tuning/cpu_class.h"
 
 #include <string>
@@ -49,16 +49,16 @@ struct Refused {
   const char* says;
 };
 
-class RefusedClassTest : public TestWithParam<Refused> {};
+class RejectedClassTest : public TestWithParam<Refused> {};
 
-TEST_P(RefusedClassTest, IsRefusedWithTheCure) {
+TEST_P(RejectedClassTest, IsRejectedWithTheCure) {
   const auto classes = Read(GetParam().classes);
   EXPECT_EQ(classes.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(classes.status()), HasSubstr(GetParam().says));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, RefusedClassTest,
+    All, RejectedClassTest,
     testing::Values(
         Refused{"NoFrequency", "a: {freq: {min: fast}}",
                 "classes.a.freq.min is 'fast', which is not a frequency; write one such as 2.1GHz"},

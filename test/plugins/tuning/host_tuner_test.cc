@@ -145,7 +145,7 @@ TEST_F(HostTunerTest, WithoutClassesAndJournalItTouchesNothing) {
   EXPECT_FALSE(std::filesystem::exists(journal_));
 }
 
-TEST_F(HostTunerTest, WhatSomebodyElseChangedIsRepairedWithinHalfAMinute) {
+TEST_F(HostTunerTest, WhatAnotherProcessChangedIsRepairedWithinHalfAMinute) {
   Tune("2");
   files_.values[PolicyFile(2, "scaling_min_freq")] = "1000000";
   clock_.Advance(seconds(29));
@@ -166,7 +166,7 @@ TEST_F(HostTunerTest, APlanThatIsSoIsNotWrittenAgain) {
   EXPECT_EQ(std::filesystem::last_write_time(journal_), before);
 }
 
-TEST_F(HostTunerTest, AValueThatTheKernelRefusesIsToldAndTheOthersAreSet) {
+TEST_F(HostTunerTest, AValueThatTheKernelRejectsIsReportedAndTheOthersAreSet) {
   files_.on_write[PolicyFile(2, "scaling_governor")] = [](const std::string& /*value*/) {
     return StatusOr<std::string>(
         Errorf(StatusCode::kPermissionDenied, "cannot write scaling_governor: Read-only"));
@@ -183,7 +183,7 @@ TEST_F(HostTunerTest, AValueThatTheKernelRefusesIsToldAndTheOthersAreSet) {
   EXPECT_THAT(tuner_->ProblemOf("fast"), IsEmpty());
 }
 
-TEST_F(HostTunerTest, AValueThatIsRefusedIsTriedLessAndLessOften) {
+TEST_F(HostTunerTest, AValueThatIsRejectedIsTriedLessAndLessOften) {
   files_.on_write[PolicyFile(2, "scaling_governor")] = test::RefuseWrite;
   int attempts = 0;
   for (int half_minutes = 0; half_minutes < 120; ++half_minutes) {
@@ -198,7 +198,7 @@ TEST_F(HostTunerTest, AValueThatIsRefusedIsTriedLessAndLessOften) {
   EXPECT_EQ(Governor(3), "performance") << "others are set meanwhile";
 }
 
-TEST_F(HostTunerTest, ADamagedJournalIsToldAndNothingIsWritten) {
+TEST_F(HostTunerTest, ADamagedJournalIsReportedAndNothingIsWritten) {
   std::ofstream(journal_) << "{";
   Tune("2");
   EXPECT_THAT(files_.writes, IsEmpty());
@@ -227,7 +227,7 @@ TEST_F(HostTunerTest, InterruptsStayOffCpusWhileTheyAreToBeQuiet) {
   EXPECT_EQ(files_.values["proc/irq/default_smp_affinity"], "f");
 }
 
-TEST_F(HostTunerTest, AnInterruptThatDoesNotMoveIsToldOnlyWhereItIsInTheWay) {
+TEST_F(HostTunerTest, AnInterruptThatDoesNotMoveIsReportedOnlyWhereItIsInTheWay) {
   files_.on_write[Irq(6)] = test::RefuseWrite;
   Quiet("3");
   EXPECT_THAT(tuner_->ProblemOf("quiet"), IsEmpty()) << "CPU 2 handles it";
@@ -255,8 +255,8 @@ TEST_F(HostTunerTest, QuietCpusAreNotJournalledAgainWhileNothingChanges) {
   EXPECT_EQ(std::filesystem::last_write_time(journal_), written);
 }
 
-/// Whatever owners come and go, and whenever the process dies, each file has what the classes of
-/// now ask for, or what it had at first.
+/// Whatever owners come and go, and whenever the process dies, each file has its value by the
+/// present classes, or its first value.
 TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
   const std::map<std::string, std::string> former = files_.values;
   std::mt19937 dice(1);

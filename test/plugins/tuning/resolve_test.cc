@@ -1,4 +1,4 @@
-// What classes come to for what CPUs share.
+// The values of classes for files that CPUs share.
 #include "plugins/tuning/resolve.h"
 
 #include <map>
@@ -34,7 +34,7 @@ host::FrequencyPolicy Policy(const std::string& name, const char* cpus) {
           .preferences = {"default", "performance", "balance_performance", "power"}};
 }
 
-/// Two CPUs that change their frequency together, and two alone.
+/// Two CPUs that share a frequency policy, and two with separate ones.
 TunableMachine FourCpus() {
   return {
       .cpus = Cpus("0-3"),
@@ -75,7 +75,7 @@ std::vector<std::string> ProblemsOf(const Resolved& resolved) {
   return texts;
 }
 
-TEST(ResolveTest, CpusAloneHaveWhatTheirClassSays) {
+TEST(ResolveTest, ExclusiveCpusHaveTheValuesOfTheirClass) {
   const Resolved resolved = Resolve(Plan({{"fast", "2"}, {"slow", "3"}}), FourCpus());
   EXPECT_THAT(ValuesOf(resolved),
               UnorderedElementsAre(Pair("two/scaling_governor", "performance"),
@@ -116,7 +116,7 @@ TEST(ResolveTest, ACpuWithoutClassMayBeFasterForItsNeighbour) {
                                    Pair("both/scaling_min_freq", "2000000")));
 }
 
-TEST(ResolveTest, WhatADriversCpusShareIsLeftAlone) {
+TEST(ResolveTest, WhatADriversCpusShareIsNotChanged) {
   TuningPlan plan = Plan({{"fast", "0,2"}});
   plan.classes.at("fast").uncore.least = {Meaning::kMost};
   plan.foreign = Cpus("1");
@@ -176,7 +176,7 @@ TEST(ResolveTest, WhereASinkTakesInterruptsAllOthersHaveNone) {
   EXPECT_EQ(QuietOf(Resolve(Quiet({{"sink", "0-1"}, {"quiet", "2"}}), FourCpus())), "2-3");
 }
 
-TEST(ResolveTest, TellsOfAnInterruptThatNobodyMayMove) {
+TEST(ResolveTest, ReportsAnInterruptThatCannotBeMoved) {
   EXPECT_THAT(
       ProblemsOf(Resolve(Quiet({{"quiet", "2-3"}}), FourCpus())),
       ElementsAre(HasSubstr("off CPUs 3, but the kernel does not allow 9 nvme to be moved")));
@@ -201,7 +201,7 @@ TEST(ResolveTest, SaysWhyNoCpuCanBeQuiet) {
   EXPECT_THAT(problem_of(FourCpus()), HasSubstr("no CPU to handle interrupts"));
 }
 
-TEST(ResolveTest, TellsWhatTheMachineLacks) {
+TEST(ResolveTest, ReportsUnsupportedValues) {
   TunableMachine machine = FourCpus();
   machine.policies.erase(machine.policies.begin());
   machine.policies[0].base = 0;

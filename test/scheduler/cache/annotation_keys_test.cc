@@ -35,7 +35,7 @@ TEST(AnnotationKeysTest, CutsAsTheNodeDoesWhatTenantsWriteButNoDecision) {
   EXPECT_TRUE(keys.KeptOf({{"decided", std::string(70'000, 'x')}}).empty());
 }
 
-TEST(AnnotationKeysTest, TellsWhetherMoreIsReadUpToALimit) {
+TEST(AnnotationKeysTest, ReportsWhetherMoreIsReadUpToALimit) {
   AnnotationKeys keys;
   for (std::size_t i = 0; i < AnnotationKeys::kMostKeys; ++i) {
     EXPECT_TRUE(keys.Read(fmt::format("key-{}", i)));

@@ -1,5 +1,5 @@
 // Plays random histories of a cluster against the cache: streams that lag, repeat and are cut,
-// bindings by others, answers that are lost, and a server that is restored to an earlier state.
+// bindings by others, lost answers, and a server that is restored to an earlier state.
 #include <map>
 #include <memory>
 #include <random>
@@ -33,14 +33,14 @@ struct Event {
   uint64_t version = 0;
 };
 
-/// What the API server has.
+/// The objects of the API server.
 struct Truth {
   std::map<std::string, Pod> pods;  // by UID
   std::set<std::string> nodes;
   std::map<std::string, int> capacities;  // by node
 };
 
-/// What may happen beside our own bindings.
+/// Possible events beside our own bindings.
 struct Play {
   bool foreign = false;   // others bind, capacities and nodes change
   bool restores = false;  // the server is restored to an earlier state
@@ -97,7 +97,7 @@ class Cluster {
     }
   }
 
-  /// What each node has left for what the cache was told, computed anew.
+  /// What each node has left by the cache's input, computed again.
   void CheckAgainstModel() {
     const std::string dump = cache_->Dump();
     for (const auto& [node, capacity] : seen_.capacities) {
@@ -208,7 +208,7 @@ class Cluster {
       bindings_.push_back({.uid = pod->first, .node = node});
     }
   }
-  /// The server answers a binding, or does what it was asked and the answer is lost.
+  /// The server answers a binding, or makes it and the answer is lost.
   void Answer() {
     if (bindings_.empty()) {
       return;
@@ -351,7 +351,7 @@ class Cluster {
   std::size_t next_ = 0;   // to deliver
   std::vector<Binding> bindings_;
 
-  // What the cache has been told.
+  // The cache's input.
   Truth seen_;
   uint64_t told_ = 0;
   std::map<std::string, std::string> assumed_;  // UID -> node

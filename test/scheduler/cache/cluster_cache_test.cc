@@ -48,14 +48,14 @@ TEST_F(ClusterCacheTest, CountsBoundPodsUntilTheyFinish) {
   EXPECT_EQ(Available(), 10);
 }
 
-TEST_F(ClusterCacheTest, KeepsOfAPodTheAnnotationsThatSomebodyReads) {
+TEST_F(ClusterCacheTest, KeepsOfAPodTheAnnotationsThatAreRead) {
   Pod pod = MakePod("a", 4);
   pod.annotations["notes"] = std::string(100'000, 'x');
   cache_->SetPod(pod);
   EXPECT_THAT(cache_->FindPods("a").front()->annotations, ElementsAre(Pair(kCountedRequest, "4")));
 }
 
-TEST_F(ClusterCacheTest, TellsWhetherAPodWouldFitWithoutOthers) {
+TEST_F(ClusterCacheTest, ReportsWhetherAPodWouldFitWithoutOthers) {
   cache_->SetPod(MakePod("a", 4, "n1"));
   cache_->SetPod(MakePod("b", 5, "n1"));
   EXPECT_FALSE(cache_->FitsWithout(MakePod("c", 6), "n1", {"a"}));
@@ -72,7 +72,7 @@ TEST_F(ClusterCacheTest, AVersionThatIsReachedMakesOlderChangesOld) {
   EXPECT_EQ(Available(), 10);
 }
 
-TEST_F(ClusterCacheTest, CountsAPodOnceHoweverOftenItIsTold) {
+TEST_F(ClusterCacheTest, CountsAPodOnceHoweverOftenItIsReported) {
   cache_->SetPod(MakePod("a", 4, "n1"));
   cache_->SetPod(MakePod("a", 4, "n1"));
   EXPECT_EQ(Available(), 6);
@@ -108,7 +108,7 @@ TEST_F(ClusterCacheTest, GivesTheSameDecisionToARepeatedBinding) {
   EXPECT_EQ(Available(), 2);
 }
 
-TEST_F(ClusterCacheTest, RefusesABindingThatDoesNotFitAnyMore) {
+TEST_F(ClusterCacheTest, RejectsABindingThatDoesNotFitAnyMore) {
   Wait("a", 6);
   Wait("b", 6);
   ASSERT_TRUE(cache_->Assume("a", "n1").ok());
@@ -118,7 +118,7 @@ TEST_F(ClusterCacheTest, RefusesABindingThatDoesNotFitAnyMore) {
               HasSubstr("cannot bind pod ns/pod-b to node n1: not enough counted"));
 }
 
-TEST_F(ClusterCacheTest, RefusesASecondBindingElsewhere) {
+TEST_F(ClusterCacheTest, RejectsASecondBindingElsewhere) {
   cache_->SetNode({.name = "n2"});
   cache_->SetObject(kCountedObjects, MakeObject("other", "n2", 10));
   Wait("a", 4);
@@ -128,17 +128,17 @@ TEST_F(ClusterCacheTest, RefusesASecondBindingElsewhere) {
   EXPECT_THAT(MessageOf(refused), HasSubstr("is being bound to node n1"));
 }
 
-TEST_F(ClusterCacheTest, RefusesToBindPodsThatItHasNotSeen) {
+TEST_F(ClusterCacheTest, RejectsToBindPodsThatItHasNotSeen) {
   EXPECT_EQ(cache_->Assume("nobody", "n1").status().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(ClusterCacheTest, RefusesToBindToNodesThatItDoesNotKnow) {
+TEST_F(ClusterCacheTest, RejectsToBindToNodesThatItDoesNotKnow) {
   Wait("a", 0);
   EXPECT_THAT(MessageOf(cache_->Assume("a", "n9").status()),
               HasSubstr("the node is not known yet"));
 }
 
-TEST_F(ClusterCacheTest, ReleasesARefusedBinding) {
+TEST_F(ClusterCacheTest, ReleasesARejectedBinding) {
   Wait("a", 4);
   ASSERT_TRUE(cache_->Assume("a", "n1").ok());
   cache_->Release("a", "n1");
@@ -146,7 +146,7 @@ TEST_F(ClusterCacheTest, ReleasesARefusedBinding) {
   EXPECT_TRUE(cache_->Assume("a", "n1").ok());
 }
 
-TEST_F(ClusterCacheTest, KeepsABindingThatTheWatchConfirmedFromALateRefusal) {
+TEST_F(ClusterCacheTest, KeepsABindingThatTheWatchConfirmedFromALateRejection) {
   Wait("a", 4);
   ASSERT_TRUE(cache_->Assume("a", "n1").ok());
   cache_->SetPod(MakePod("a", 4, "n1"));
@@ -154,7 +154,7 @@ TEST_F(ClusterCacheTest, KeepsABindingThatTheWatchConfirmedFromALateRefusal) {
   EXPECT_EQ(Available(), 6);
 }
 
-TEST_F(ClusterCacheTest, MovesAPodThatSomebodyElseBoundElsewhere) {
+TEST_F(ClusterCacheTest, MovesAPodThatAnotherSchedulerBoundElsewhere) {
   cache_->SetNode({.name = "n2"});
   cache_->SetObject(kCountedObjects, MakeObject("other", "n2", 10));
   Wait("a", 4);
@@ -235,7 +235,7 @@ TEST_F(ClusterCacheTest, LosesNoPodWhenTheCapacityChanges) {
   EXPECT_EQ(Available(), 8);
 }
 
-TEST_F(ClusterCacheTest, RefusesPodsThatAskForWhatNobodyTellsAnyMore) {
+TEST_F(ClusterCacheTest, RejectsPodsThatAskForResourcesThatAreNotReportedAnyMore) {
   cache_->DeleteObject(kCountedObjects, "status", "9");
   EXPECT_EQ(Refusal(MakePod("a", 1)), "the node has not reported its counted");
   EXPECT_EQ(Refusal(MakePod("b", 0)), "");
@@ -248,7 +248,7 @@ TEST_F(ClusterCacheTest, ASnapshotStaysAsItWas) {
   EXPECT_EQ(Refusal(MakePod("b", 1)), "not enough counted");
 }
 
-TEST_F(ClusterCacheTest, ASnapshotTellsUpToWhichVersionsItIs) {
+TEST_F(ClusterCacheTest, ASnapshotShowsItsVersions) {
   Pod pod = MakePod("a", 1);
   pod.resource_version = "17";
   cache_->SetPod(pod);

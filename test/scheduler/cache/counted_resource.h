@@ -1,4 +1,4 @@
-// An extended resource for tests that is strict about who is added and removed.
+// An extended resource for tests that fails when pods are added or removed twice.
 #pragma once
 
 #include <map>
@@ -24,8 +24,8 @@ inline int RequestOf(const Pod& pod) {
   return text == pod.annotations.end() ? 0 : ParseNumber<int>(text->second).value_or(0);
 }
 
-/// A capacity less what its pods request; a pod that is added twice, or removed as another than it
-/// was added, fails the test.
+/// A capacity less the requests of its pods; a pod that is added twice, or removed with other
+/// values than it was added, fails the test.
 class CountedResource final : public ExtendedResource {
  public:
   explicit CountedResource(int capacity) : capacity_(capacity) {}

@@ -22,7 +22,7 @@ Object Make(const std::string& name, const std::string& node, int value) {
               nlohmann::json{{"node", node}, {"value", value}})};
 }
 
-// Writes down what a subscriber hears: "n1=4", "n1 gone".
+// Writes down what a subscriber receives: "n1=4", "n1 gone".
 class FeedTest : public testing::Test {
  protected:
   FeedTest() {
@@ -39,7 +39,7 @@ class FeedTest : public testing::Test {
   std::vector<std::string> heard_;
 };
 
-TEST_F(FeedTest, TellsAChangeOnce) {
+TEST_F(FeedTest, ReportsAChangeOnce) {
   feed_.Set("things", Make("a", "n1", 4));
   feed_.Set("things", Make("a", "n1", 4));
   EXPECT_THAT(Heard(), ElementsAre("n1=4"));
@@ -59,20 +59,20 @@ TEST_F(FeedTest, TheFirstByNameCountsWhereTwoAreAboutANode) {
   EXPECT_THAT(Heard(), ElementsAre("n1=2", "n1=1", "n1=3"));
 }
 
-TEST_F(FeedTest, TellsWhatAListDoesNotShowAsGone) {
+TEST_F(FeedTest, ReportsWhatAListDoesNotShowAsGone) {
   feed_.Set("things", Make("a", "n1", 1));
   feed_.Set("things", Make("b", "n2", 2));
   feed_.Replace("things", {Make("b", "n2", 2), Make("c", "n3", 3)});
   EXPECT_THAT(Heard(), ElementsAre("n1=1", "n2=2", "n3=3", "n1 gone"));
 }
 
-TEST_F(FeedTest, IgnoresTheEndOfWhatItNeverKnew) {
+TEST_F(FeedTest, IgnoresTheEndOfUnknownObjects) {
   feed_.Delete("things", "a");
   feed_.Set("others", Make("a", "n1", 1));
   EXPECT_THAT(Heard(), IsEmpty());
 }
 
-TEST_F(FeedTest, AnObjectAboutNoNodeTellsNothing) {
+TEST_F(FeedTest, AnObjectAboutNoNodeReportsNothing) {
   feed_.Set("things", Make("a", "", 1));
   EXPECT_THAT(Heard(), IsEmpty());
 }

@@ -33,7 +33,7 @@ TEST(PackedPodTest, AllButTheVersionComesBack) {
   EXPECT_EQ(Unpack(*packed), pod);
 }
 
-TEST(PackedPodTest, PodsOfAWorkloadShareWhatIsEqual) {
+TEST(PackedPodTest, PodsOfAWorkloadShareEqualParts) {
   TextPool pool;
   const PackedPodPtr one = Pack(MakePod("u1"), pool);
   const std::size_t texts = pool.size();
@@ -43,7 +43,7 @@ TEST(PackedPodTest, PodsOfAWorkloadShareWhatIsEqual) {
   EXPECT_EQ(one->labels, other->labels);
 }
 
-TEST(PackedPodTest, TextsThatNobodyHasGo) {
+TEST(PackedPodTest, UnusedTextsAreDropped) {
   TextPool pool;
   const SharedText kept = pool.Share("kept");
   for (int i = 0; i < 10'000; ++i) {
@@ -53,7 +53,7 @@ TEST(PackedPodTest, TextsThatNobodyHasGo) {
   EXPECT_EQ(pool.Share("kept"), kept);
 }
 
-TEST(PackedPodTest, ResourcesHearOfNoOtherVersionAndNoRefusal) {
+TEST(PackedPodTest, ResourcesAreNotNotifiedOfOtherVersionsAndRejections) {
   TextPool pool;
   Pod pod = MakePod("u1");
   const PackedPodPtr before = Pack(pod, pool);

@@ -37,7 +37,7 @@ TEST(ReadPodTest, ReadsContainersInTheOrderInWhichTheyStart) {
   EXPECT_FALSE(pod.finished);
 }
 
-TEST(ReadPodTest, TellsThePriorityOfTheSpecAndNoOther) {
+TEST(ReadPodTest, ReportsThePriorityOfTheSpecAndNoOther) {
   const char* const forged = R"({"metadata": {"uid": "u", "name": "p",
     "annotations": {"qrm.io/pod-priority": "2000001000", "other": "kept"}}, "spec": {)";
   EXPECT_EQ(Read(std::string(forged) + R"("priority": -10}})").annotations,
@@ -88,7 +88,7 @@ TEST(ReadPodTest, NamesThePodAndTheValueThatIsWrong) {
   EXPECT_THAT(ReadError(R"([])"), HasSubstr("not a mapping"));
 }
 
-TEST(ReadPodTest, RefusesContainersThatAreNoList) {
+TEST(ReadPodTest, RejectsContainersThatAreNoList) {
   EXPECT_THAT(
       ReadError(R"({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": {"a": 1}}})"),
       HasSubstr("not a mapping"));

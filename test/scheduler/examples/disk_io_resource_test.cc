@@ -55,11 +55,11 @@ TEST_F(DiskIoTest, GivesBackWhatADeletedPodHad) {
   EXPECT_EQ(Refusal(Asking("b", "gold", "100M", "100M")), "");
 }
 
-TEST_F(DiskIoTest, RefusesAClassThatTheNodeDoesNotHave) {
+TEST_F(DiskIoTest, RejectsAClassThatTheNodeDoesNotHave) {
   EXPECT_EQ(Refusal(Asking("a", "silver", "1M", "1M")), "the node has no such class of disk-io");
 }
 
-TEST_F(DiskIoTest, RefusesAnnotationsThatAreNoQuantities) {
+TEST_F(DiskIoTest, RejectsAnnotationsThatAreNoQuantities) {
   EXPECT_THAT(Refusal(Asking("a", "gold", "fast", "1M")), testing::HasSubstr("no quantities"));
 }
 

@@ -82,12 +82,12 @@ TEST_F(FakeResourceTest, APodThatAsksForNothingFitsWhereThereIsTooLittle) {
   EXPECT_EQ(Refusal({.uid = "x"}), "");
 }
 
-TEST_F(FakeResourceTest, RefusesAnAnnotationThatIsNoQuantity) {
+TEST_F(FakeResourceTest, RejectsAnAnnotationThatIsNotAQuantity) {
   EXPECT_THAT(Refusal(Asking("a", "three")), testing::HasSubstr("is not a quantity"));
   EXPECT_THAT(Refusal(Asking("a", "-3")), testing::HasSubstr("is not a quantity"));
 }
 
-TEST_F(FakeResourceTest, ACustomResourceWithoutCapacityTellsNothing) {
+TEST_F(FakeResourceTest, ACustomResourceWithoutCapacityReportsNothing) {
   cache_->SetObject(kFakeStatuses, {.name = "n1",
                                     .body = std::make_shared<const nlohmann::json>(
                                         nlohmann::json{{"spec", {{"nodeName", "n1"}}}})});

@@ -1,4 +1,4 @@
-// What becomes of a binding whose answer was lost before its lease was.
+// A binding whose answer was lost before its lease.
 #include "scheduler/extender/binder.h"
 
 #include <atomic>
@@ -62,7 +62,7 @@ class BinderTest : public testing::Test {
     }
     server_.Put(kPodsPath, std::move(pod));
   }
-  /// Asks once in vain, then has no lease.
+  /// Asks once without success, then has no lease.
   void LoseBindingAndLease() {
     server_.Refuse(1, 500);
     EXPECT_THAT(MessageOf(Bind("n1")), HasSubstr("the lease is gone"));

@@ -1,4 +1,4 @@
-// qrm-scheduler in front of an API server that is as nasty as a real one.
+// qrm-scheduler against an API server with all real faults.
 #pragma once
 
 #include <algorithm>
@@ -79,7 +79,7 @@ class ExtenderServerTest : public testing::Test {
         << Get(server_->monitor_port(), "/readyz");
   }
 
-  /// `fields`: headers, each with its end.
+  /// `fields`: headers, each with its line end.
   static std::string Exchange(
       int port, const std::string& head, const std::string& body,
       const std::string& fields = "Host: localhost\r\nContent-Type: application/json\r\n") {

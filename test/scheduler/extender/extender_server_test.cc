@@ -1,4 +1,4 @@
-// The extender as kube-scheduler sees it.
+// The extender in kube-scheduler's view.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@ constexpr char kNodeConfig[] =
     R"({machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1",
         topology-policy: single-numa-node, plugins: {cpu: {reserved-cpus: "0", static: true}}})";
 
-TEST_F(ExtenderServerTest, NodesWithoutRoomAreRefusedWithAReason) {
+TEST_F(ExtenderServerTest, NodesWithoutRoomAreRejectedWithAReason) {
   PutPod("a", 5);
   StartReady();
   const json answer = Filter("a");
@@ -32,7 +32,7 @@ TEST_F(ExtenderServerTest, NodesWithoutRoomAreRefusedWithAReason) {
   EXPECT_EQ(answer["Error"], "");
 }
 
-// What test/e2e/scheduler.sh recorded, as it was sent.
+// The requests that test/e2e/scheduler.sh recorded, unchanged.
 TEST_F(ExtenderServerTest, TheCallsOfARealKubeSchedulerAreAnswered) {
   const auto body_of = [](const std::string& verb) {
     std::ifstream file("test/vectors/extender/" + verb + ".json");
@@ -62,7 +62,7 @@ TEST_F(ExtenderServerTest, TheCallsOfARealKubeSchedulerAreAnswered) {
   EXPECT_EQ(cluster_.Find(kPodsPath, "default/p13")["spec"]["nodeName"], "n1");
 }
 
-TEST_F(ExtenderServerTest, WhatHasNotBeenListedIsAnErrorAndNoRefusal) {
+TEST_F(ExtenderServerTest, WhatHasNotBeenListedIsAnErrorAndNoRejection) {
   PutPod("a", 1);
   cluster_.Refuse(1'000'000, 503);
   Start();
@@ -104,7 +104,7 @@ TEST_F(ExtenderServerTest, TheDecisionIsWrittenWithTheBinding) {
   EXPECT_TRUE(PodIn("a")["metadata"]["annotations"].contains("qrm.io/placement")) << PodIn("a");
 }
 
-TEST_F(ExtenderServerTest, PodsAreListedAnewWhenANodeNamesAnAnnotationThatWasNotKept) {
+TEST_F(ExtenderServerTest, PodsAreListedAgainWhenANodeNamesAnAnnotationThatWasNotKept) {
   const auto lists = [this] {
     const std::vector<std::string> requests = cluster_.requests();
     return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
@@ -177,7 +177,7 @@ TEST_F(ExtenderServerTest, ABindingWhoseAnswerWasLostIsAskedForAgain) {
   EXPECT_EQ(NodeOf("a"), "n1");
 }
 
-TEST_F(ExtenderServerTest, APodCountsWhileNobodyKnowsWhetherItIsBound) {
+TEST_F(ExtenderServerTest, APodCountsWhileItsBindingIsUnknown) {
   PutPod("a", 8);
   PutPod("b", 8);
   StartReady();
@@ -188,7 +188,7 @@ TEST_F(ExtenderServerTest, APodCountsWhileNobodyKnowsWhetherItIsBound) {
   EXPECT_TRUE(Await([&] { return NodeOf("a") == "n1"; }));
 }
 
-TEST_F(ExtenderServerTest, APodThatSomebodyElseBoundLeavesItsRoom) {
+TEST_F(ExtenderServerTest, APodThatAnotherSchedulerBoundLeavesItsRoom) {
   PutPod("a", 8);
   PutPod("b", 8);
   StartReady();
@@ -205,7 +205,7 @@ TEST_F(ExtenderServerTest, APodThatSomebodyElseBoundLeavesItsRoom) {
   EXPECT_EQ(Bind("b", "n1"), "");
 }
 
-TEST_F(ExtenderServerTest, AGrowthThatOnlyTheCustomResourceTellsMakesRoom) {
+TEST_F(ExtenderServerTest, AGrowthThatOnlyTheCustomResourceReportsMakesRoom) {
   PutPod("a", 12);
   StartReady();
   EXPECT_EQ(Filter("a")["NodeNames"], json::array());
@@ -225,7 +225,7 @@ TEST_F(ExtenderServerTest, OnlyNodesWhereItHelpsAreLeftForPreemption) {
   EXPECT_EQ(answer["NodeNameToMetaVictims"], (json{{"n1", victims}}));
 }
 
-TEST_F(ExtenderServerTest, WhoDoesNotHoldTheLeaseBindsNothing) {
+TEST_F(ExtenderServerTest, AReplicaWithoutTheLeaseBindsNothing) {
   PutPod("a", 1);
   cluster_.Put(kLeases,
                {{"metadata", {{"namespace", "qrm"}, {"name", "qrm-scheduler"}}},
@@ -236,7 +236,7 @@ TEST_F(ExtenderServerTest, WhoDoesNotHoldTheLeaseBindsNothing) {
   EXPECT_THAT(Get(server_->monitor_port(), "/readyz"), HasSubstr("holds lease"));
 }
 
-TEST_F(ExtenderServerTest, WhoStopsGivesTheLeaseUp) {
+TEST_F(ExtenderServerTest, AStoppingReplicaGivesTheLeaseUp) {
   StartReady();
   server_.reset();
   EXPECT_EQ(cluster_.Find(kLeases, "qrm/qrm-scheduler")["spec"]["holderIdentity"], "");
@@ -305,7 +305,7 @@ TEST_F(ExtenderServerTest, APodThatNoNodeFitsIsWokenWhenACustomResourceMakesRoom
   }));
 }
 
-TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNobody) {
+TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNoPod) {
   PutPod("a", 12);
   PutPod("b", 12);
   StartReady();
@@ -313,7 +313,7 @@ TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNobody) {
   PutNode("n3", 11);
   cluster_.Put(kNodesPath, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
   const json about_n3 = {{"Pod", PodIn("b")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
-  ASSERT_TRUE(Await([&] {  // nodes and capacities come on watches of their own
+  ASSERT_TRUE(Await([&] {  // nodes and capacities come on separate watches
     return Ask("filter", about_n3)["FailedNodes"] == json{{"n3", "not enough fake"}};
   }));
   Filter("b");
@@ -361,7 +361,7 @@ TEST_F(ExtenderServerTest, APodIsWokenForItsRoomThoughOthersKeepEndingElsewhere)
   }));
 }
 
-TEST_F(ExtenderServerTest, APodThatWasWokenInVainRestsBeforeItIsWokenAgain) {
+TEST_F(ExtenderServerTest, APodThatWasWokenWithoutSuccessRestsBeforeItIsWokenAgain) {
   PutPod("a", 12);
   StartReady();
   Filter("a");
@@ -373,7 +373,7 @@ TEST_F(ExtenderServerTest, APodThatWasWokenInVainRestsBeforeItIsWokenAgain) {
   EXPECT_GE(std::chrono::steady_clock::now() - woken, std::chrono::milliseconds(800));
 }
 
-TEST_F(ExtenderServerTest, APodThatWasRefusedBeforeTheStartIsWokenToo) {
+TEST_F(ExtenderServerTest, APodThatWasRejectedBeforeTheStartIsWokenToo) {
   PutPod("new", 5);
   json pod = PodObject("a", 5);
   pod["status"]["conditions"] =

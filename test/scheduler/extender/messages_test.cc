@@ -29,18 +29,18 @@ TEST(MessagesTest, NodesAreReadInTheirOrder) {
   EXPECT_THAT(question->nodes, ElementsAre("n2", "n1", "n3"));
 }
 
-TEST(MessagesTest, WholeNodesAreRefusedWithTheKeyToSet) {
+TEST(MessagesTest, WholeNodesAreRejectedWithTheKeyToSet) {
   const auto question = ParseNodesQuestion(Question(R"("Nodes":{"items":[]},"NodeNames":null)"));
   EXPECT_THAT(MessageOf(question.status()), HasSubstr("set nodeCacheCapable: true"));
 }
 
-TEST(MessagesTest, WhatIsNoQuestionIsAnError) {
+TEST(MessagesTest, WhatIsNotAQuestionIsAnError) {
   for (const char* body : {"", "[]", "{}", R"({"Pod":{},"NodeNames":[]})", R"({"Pod":7})"}) {
     EXPECT_EQ(ParseNodesQuestion(body).status().code(), StatusCode::kInvalidArgument) << body;
   }
 }
 
-// Copies and prints of what is deeper would fill the stack.
+// Copies and prints of deeper objects would fill the stack.
 TEST(MessagesTest, NestingThatNoPodHasIsAnError) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   for (const auto& parse :
@@ -59,7 +59,7 @@ TEST(MessagesTest, AnAnswerWithoutNodesHasAnEmptyList) {
                             "FailedAndUnresolvableNodes":{},"Error":""})"));
 }
 
-TEST(MessagesTest, AFailureIsAnErrorAndNoRefusal) {
+TEST(MessagesTest, AFailureIsAnErrorAndNoRejection) {
   const json answer =
       json::parse(WriteFilterFailure(Status(StatusCode::kUnavailable, "cannot judge")));
   EXPECT_EQ(answer["Error"], "cannot judge");

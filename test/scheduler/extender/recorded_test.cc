@@ -1,4 +1,4 @@
-// What an unmodified kube-scheduler sends, as test/e2e/scheduler.sh recorded it.
+// The requests of an unmodified kube-scheduler, as test/e2e/scheduler.sh recorded them.
 #include <fstream>
 #include <iterator>
 #include <string>

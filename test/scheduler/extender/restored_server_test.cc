@@ -1,4 +1,4 @@
-// qrm-scheduler when the API server's data is older than it was, and when a lease or its holder is
+// qrm-scheduler when the API server's data is older than before, and when a lease or its holder is
 // gone.
 #include <algorithm>
 #include <chrono>
@@ -32,8 +32,8 @@ class RestoredServerTest : public ExtenderServerTest {
       return request.find("watch=1") != std::string::npos;
     });
   }
-  /// The server's version goes well beyond that of now, and the watches are told of it: else a
-  /// restored server could have caught up before anybody looks.
+  /// The server's version goes far beyond the current one, and the watches receive that. Otherwise
+  /// a restored server could have caught up before the test looks.
   void GoFarBeyond() {
     for (int i = 0; i < 50; ++i) {
       cluster_.Put("/api/v1/things", {{"metadata", {{"name", "thing"}}}});
@@ -74,7 +74,7 @@ TEST_F(RestoredServerTest, ABindingThatARestoreUndidBeforeItWasSeenLeavesItsRoom
   PutPod("b", 8);
   StartReady();
   ASSERT_TRUE(Await([&] { return Watches() == 3; }));  // so that the next request is the binding
-  cluster_.Refuse(1, 201);  // it is accepted, and the server knows nothing of it
+  cluster_.Refuse(1, 201);                             // it is accepted, but not stored
   ASSERT_EQ(Bind("a", "n1"), "");
   EXPECT_FALSE(Fits("b", "n1"));
   EXPECT_TRUE(Await([&] { return Fits("b", "n1"); }));
@@ -96,7 +96,7 @@ TEST_F(RestoredServerTest, APodThatARestoreBroughtBackCountsAgain) {
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
-TEST_F(RestoredServerTest, ACapacityThatARestoreTookBackIsGivenToNobody) {
+TEST_F(RestoredServerTest, ACapacityThatARestoreTookBackIsNotGiven) {
   PutPod("a", 12);
   StartReady();
   const uint64_t before = cluster_.version();
@@ -109,7 +109,7 @@ TEST_F(RestoredServerTest, ACapacityThatARestoreTookBackIsGivenToNobody) {
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
-TEST_F(RestoredServerTest, ALeaseThatIsMissingIsMadeAnewByWhoLeads) {
+TEST_F(RestoredServerTest, AMissingLeaseIsRecreatedByTheLeader) {
   PutPod("a", 8);
   StartReady();
   const std::string holder = Holder();

@@ -46,7 +46,7 @@ struct WrongCase {
 };
 class WrongServeTest : public testing::TestWithParam<WrongCase> {};
 
-TEST_P(WrongServeTest, IsRefusedWithTheCure) {
+TEST_P(WrongServeTest, IsRejectedWithTheCure) {
   const Outcome wrong = ServeWith(GetParam().args);
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err, HasSubstr(GetParam().says));

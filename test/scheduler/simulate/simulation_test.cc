@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two NUMA nodes of four CPUs, none reserved but the first.
+// Two NUMA nodes of four CPUs, of which only the first is reserved.
 constexpr char kNodes[] = R"(
 nodes:
 - node:
@@ -57,7 +57,7 @@ TEST(SimulationTest, APodThatFitsNoNumaNodeWaitsUntilRoomAppears) {
   EXPECT_EQ(report.longest_wait, 80);
 }
 
-TEST(SimulationTest, WithoutTheFilterTheNodeRefusesIt) {
+TEST(SimulationTest, WithoutTheFilterTheNodeRejectsIt) {
   const SimulationReport report =
       Play(kNodes + ("pods:" + PodOf("a", 0, 2) + PodOf("b", 10, 3) + PodOf("c", 20, 2)),
            {.without = {"numa"}});
@@ -65,7 +65,7 @@ TEST(SimulationTest, WithoutTheFilterTheNodeRefusesIt) {
   EXPECT_EQ(report.placed, 2);
 }
 
-TEST(SimulationTest, CountsWhatOthersBoundAndTheNodeRefused) {
+TEST(SimulationTest, CountsWhatOthersBoundAndTheNodeRejected) {
   const SimulationReport report = Play(kNodes + ("pods:" + PodOf("a", 0, 5, "nodeName: n1")));
   EXPECT_EQ(report.bound_by_others, 1);
   EXPECT_EQ(report.refused_others, 1);
@@ -80,7 +80,7 @@ TEST(SimulationTest, MeasuresUseAndFragmentationOverTime) {
   EXPECT_EQ(report.fragmentation.mean, 0) << "three free CPUs, all on one NUMA node";
 }
 
-TEST(SimulationTest, TellsWhyPodsWaitAtTheEnd) {
+TEST(SimulationTest, ReportsWhyPodsWaitAtTheEnd) {
   const SimulationReport report = Play(kNodes + ("pods:" + PodOf("a", 0, 5) + PodOf("b", 0, 9)));
   EXPECT_EQ(report.waiting, 2);
   EXPECT_EQ(report.reasons,
@@ -115,7 +115,7 @@ pods:
   EXPECT_EQ(report.reasons, (std::map<std::string, int>{{"not enough fake", 1}}));
 }
 
-TEST(SimulationTest, RefusesAPodOnANodeThatDoesNotExist) {
+TEST(SimulationTest, RejectsAPodOnANodeThatDoesNotExist) {
   const auto trace = ReadTrace("pods:" + PodOf("a", 0, 1, "nodeName: n9"), "trace");
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_THAT(MessageOf(Simulate(*trace, {}).status()), HasSubstr("the trace has no such node"));

@@ -64,7 +64,7 @@ Pod Asking(const std::string& name, StringMap annotations,
           .containers = std::move(containers)};
 }
 
-/// Node n1, which says what qrmd says of it, and n2, which says nothing.
+/// Node n1, which publishes as qrmd does, and n2, which publishes nothing.
 class ClassResourceTest : public testing::Test {
  protected:
   ClassResourceTest() {
@@ -107,7 +107,7 @@ TEST_F(ClassResourceTest, ItIsForSomeNamespacesAndForThoseThatPermissionsName) {
   EXPECT_EQ(Refusal(spy), "");
 }
 
-TEST_F(ClassResourceTest, ContainersThatRunAtTheSameTimeTakeAPlaceEach) {
+TEST_F(ClassResourceTest, ContainersThatRunAtTheSameTimeTakeOneEach) {
   const std::vector<PodContainer> two = {{.name = "init", .kind = Kind::kInit}, {.name = "main"}};
   Bind(Asking("a", {{kOfPod, "fast"}}, two));
   EXPECT_EQ(Refusal(Asking("b", {{kOfPod, "fast"}}, two)), "");
@@ -155,7 +155,7 @@ TEST(ReadClassOfferTest, NamesTheAnnotationThatItCannotRead) {
   }
 }
 
-/// The node's own decisions, by its records.
+/// The node's decisions, by its records.
 class NodeClasses {
  public:
   bool Admits(const Pod& pod) {

@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(OneContainer, MatchRowsTest, testing::ValuesIn(NodeRows
 INSTANTIATE_TEST_SUITE_P(SeveralContainers, MatchRowsTest, testing::ValuesIn(ManyContainers()),
                          [](const auto& param_info) { return param_info.param.name; });
 
-/// The rules once more, with a list of candidate zones in place of masks and sums.
+/// The rules once more, with a list of candidate zones instead of masks and sums.
 class Model {
  public:
   Model(const MatchNode& node, const Pod& pod) : node_(node), pod_(pod) {}

@@ -1,4 +1,4 @@
-// What the filter places, the node admits; what it refuses, the node refuses.
+// The node admits what the filter places, and rejects what the filter rejects.
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -45,12 +45,12 @@ const char* const kConfigs[] = {
                   memory: {roles: {db: {numa: one}}},
                   nic: {request: mbps, nics: [{interface: eth0, numa-node: 0, egress-mbps: 1000, ingress-mbps: 1000},
                               {interface: eth1, numa-node: 5, egress-mbps: 1000, ingress-mbps: 1000}]}}})",
-    // Several on several nodes, which make way for others there.
+    // Several containers on several nodes, which make way for others there.
     R"({machine: "synthetic:package:1 numa:4(memory=2GiB) core:8 pu:2",
         topology-policy: best-effort,
         plugins: {cpu: {reserved-cpus: "0", roles: {db: {numa: fewest, share-numa-with: ["*"]}}},
                   memory: {static: true, roles: {db: {numa: fewest, share-numa-with: ["*"]}}}}})",
-    // Beside a pool, and isolated ones first.
+    // Containers beside a pool, and isolated CPUs first.
     R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:4 pu:2",
         topology-policy: best-effort,
         plugins: {cpu: {reserved-cpus: {count: 2}, isolated-cpus: "8-11",
@@ -59,13 +59,13 @@ const char* const kConfigs[] = {
                         pools: {helpers: {cpus: 2-3}}}, memory: {static: true}}})",
 };
 
-/// A node, and what the scheduler is told of it.
+/// A node, and what the scheduler receives about it.
 struct AgreedNode {
   placement::NodeModelPtr model;
   std::string told;
 };
 
-/// Pods of all kinds, and who is where.
+/// Pods of all kinds, and their nodes.
 class Agreement {
  public:
   Agreement(uint32_t seed, const std::vector<AgreedNode>& nodes) : random_(seed) {
@@ -82,7 +82,7 @@ class Agreement {
     cache_->ReplacePods({.version = "1"});
   }
 
-  /// One more pod is offered to a node, and now and then one ends.
+  /// Offers one more pod to a node, and now and then a pod ends.
   void Step() {
     if (Pick(4) == 0 && !where_.empty()) {
       End();
@@ -109,7 +109,7 @@ class Agreement {
     pods_[pod.uid] = std::move(pod);
   }
 
-  /// Each node is offered one more pod, which goes again.
+  /// Offers each node one more pod, which is removed again.
   void CheckEverywhere() {
     const Pod pod = MakePod();
     for (const auto& [node, core] : cores_) {
@@ -206,7 +206,7 @@ class Agreement {
   int made_ = 0;
 };
 
-/// Of kConfigs in turn.
+/// One of kConfigs in turn.
 std::vector<AgreedNode> DescribedNodes(int count) {
   std::vector<AgreedNode> nodes;
   for (int i = 0; i < count; ++i) {
@@ -233,7 +233,8 @@ TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
   EXPECT_GT(agreement.refused, pods / 20);
 }
 
-/// `machine` with rules for roles or kubelet's static policies, as qrmd has it and as it tells it.
+/// `machine` with rules for roles or kubelet's static policies, as qrmd has it and as it reports
+/// it.
 AgreedNode PublishingNode(const Machine& machine, TopologyPolicy policy, TopologyScope scope,
                           const std::string& plugins) {
   manager::BuiltinOptions builtin;

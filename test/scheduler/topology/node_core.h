@@ -1,4 +1,4 @@
-// The part of qrmd that admits, on one node: plugins, admitter and state, without sockets and disk.
+// The admitting part of qrmd on one node: plugins, admitter and state, without sockets and disk.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ namespace qrm::scheduler::test {
 /// The built-in plugins, called on the caller's thread.
 class CorePlugins final : public manager::Plugins {
  public:
-  /// `nodes` are those of the machine.
+  /// `nodes` are the machine's NUMA nodes.
   void Add(const std::string& resource, StatusOr<std::unique_ptr<sdk::ResourcePlugin>> plugin,
            const NumaMask& nodes) {
     Served& served = served_[resource];
@@ -88,7 +88,7 @@ class NodeCore {
                  model.machine.node_mask());
   }
 
-  /// Errors: the refusal.
+  /// Errors: the rejection.
   Status Admit(const Pod& pod) {
     const manager::PodSpec spec = *manager::ReadManifest(ManifestOf(pod));
     placement::ContainerDemand estimate;
@@ -117,7 +117,7 @@ class NodeCore {
     (void)qrm::test::RunOn(state_, [&] { return releaser_.RemovePods({uid}); });
   }
 
-  /// The CPUs that the pod's containers own.
+  /// The exclusive CPUs of the pod's containers.
   CpuSet OwnCpus(const std::string& uid) const {
     CpuSet cpus;
     const auto state = state_.Load();

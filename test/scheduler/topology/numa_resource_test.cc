@@ -47,7 +47,7 @@ class NumaResourceTest : public testing::Test {
   std::string Refusal(const Pod& pod, const std::string& node = "n1") {
     return RefusalOf(*cache_->Publish(), handles_, pod, node);
   }
-  /// Counts `pod` on n1 with what is decided for it.
+  /// Counts `pod` on n1 with its decision.
   Pod Bind(Pod pod) {
     cache_->SetPod(pod);
     const auto decision = cache_->Assume(pod.uid, "n1");
@@ -68,21 +68,21 @@ class NumaResourceTest : public testing::Test {
   std::unique_ptr<ClusterCache> cache_;
 };
 
-TEST_F(NumaResourceTest, RefusesWhatFitsTheNodeButNoNumaNode) {
+TEST_F(NumaResourceTest, RejectsWhatFitsTheNodeButNoNumaNode) {
   EXPECT_EQ(Refusal(Guaranteed("a", 5)),
             "no NUMA placement fits under topology-policy "
             "single-numa-node");
   EXPECT_EQ(Refusal(Guaranteed("a", 4)), "");
 }
 
-TEST_F(NumaResourceTest, CountsWhatItDecided) {
+TEST_F(NumaResourceTest, CountsDecisions) {
   Bind(Guaranteed("a", 4));
   EXPECT_EQ(OwnCpus("a"), "4-7");
   EXPECT_EQ(Refusal(Guaranteed("b", 3)), "");
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
 }
 
-// Which device a pod gets, kubelet decides on the node.
+// Kubelet decides on the node which device a pod gets.
 TEST_F(NumaResourceTest, APodIsNotKeptOffForADeviceThatItHasNotYet) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, R"(
 machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1"
@@ -97,7 +97,7 @@ plugins:
   EXPECT_NE(Refusal(Guaranteed("b", 5)), "");
 }
 
-TEST_F(NumaResourceTest, KeepsAPlaceThatItWouldNotChooseAgain) {
+TEST_F(NumaResourceTest, KeepsAnAllocationThatItWouldNotChooseAgain) {
   const Pod first = Bind(Guaranteed("a", 3));
   Bind(Guaranteed("b", 2));
   cache_->DeletePod(first.uid, "");
@@ -115,7 +115,7 @@ TEST_F(NumaResourceTest, PlacesPodsThatOthersBoundAsTheNodeWill) {
   EXPECT_EQ(OwnCpus("a"), "4-7");
 }
 
-TEST_F(NumaResourceTest, ADecisionThatNobodyCanReadCountsAsNone) {
+TEST_F(NumaResourceTest, AnUnreadableDecisionCountsAsNone) {
   Pod pod = Guaranteed("a", 4);
   pod.node = "n1";
   pod.annotations[kPlacement] = "{\"containers\": 7}";
@@ -145,7 +145,7 @@ TEST_F(NumaResourceTest, AForgedDecisionCountsNoMoreThanItsPodRequests) {
   }
 }
 
-TEST_F(NumaResourceTest, APodWithoutAnythingOfItsOwnChangesNothing) {
+TEST_F(NumaResourceTest, APodWithoutExclusiveResourcesChangesNothing) {
   Bind(Guaranteed("a", 3));
   const std::string before = cache_->Dump();
   Pod shared = Guaranteed("b", 3);
@@ -156,7 +156,7 @@ TEST_F(NumaResourceTest, APodWithoutAnythingOfItsOwnChangesNothing) {
   EXPECT_EQ(cache_->Dump(), before);
 }
 
-TEST_F(NumaResourceTest, AnswersTheSameQuestionAnewWhenAPodComesOrGoes) {
+TEST_F(NumaResourceTest, AnswersTheSameQuestionAgainWhenAPodComesOrGoes) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
   Bind(Guaranteed("a", 4));
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
@@ -164,7 +164,7 @@ TEST_F(NumaResourceTest, AnswersTheSameQuestionAnewWhenAPodComesOrGoes) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
 }
 
-TEST_F(NumaResourceTest, TellsPodsApartByAllThatPlacesThem) {
+TEST_F(NumaResourceTest, DistinguishesPodsByAllThatAllocationsDependOn) {
   Bind(Guaranteed("a", 4));
   EXPECT_NE(Refusal(Guaranteed("b", 4)), "");
   EXPECT_EQ(Refusal(Guaranteed("b", 2)), "");
@@ -203,7 +203,7 @@ plugins:
     pools: {web: {size: {max: 6}}}
 )";
 
-/// The pods that `selector` names have CPUs of their own.
+/// The pods that `selector` names have exclusive CPUs.
 std::string Elastic(const std::string& selector) {
   std::string text = kElastic;
   return text.replace(text.find('%'), 1, selector);
@@ -220,13 +220,13 @@ TEST_F(NumaResourceTest, CountsPodsThatOnlyMakeAPoolGrow) {
   EXPECT_EQ(Refusal(Guaranteed("a", 3)), "");
 }
 
-TEST_F(NumaResourceTest, TellsPodsApartByTheirNamesWhereRulesDo) {
+TEST_F(NumaResourceTest, DistinguishesPodsByTheirNamesWhereRulesDo) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("pod: own-*")}}});
   EXPECT_EQ(Refusal(Guaranteed("other", 5)), "") << "it uses the default pool";
   EXPECT_NE(Refusal(Guaranteed("own-b", 5)), "");
 }
 
-TEST_F(NumaResourceTest, TellsPodsApartByTheirRuntimeClass) {
+TEST_F(NumaResourceTest, DistinguishesPodsByTheirRuntimeClass) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("runtime-class: vm")}}});
   EXPECT_EQ(Refusal(Guaranteed("a", 5)), "") << "it uses the default pool";
   Pod vm = Guaranteed("a", 5);
@@ -243,7 +243,7 @@ TEST_F(NumaResourceTest, ReadsTheAnnotationsThatANodesConfigurationNames) {
   EXPECT_FALSE(cache_->TakeNewAnnotationKeys());
   cache_->SetNode(
       {.name = "n1", .annotations = {{kNodeConfig, Elastic("annotation: {test/own: \"true\"}")}}});
-  EXPECT_TRUE(cache_->TakeNewAnnotationKeys()) << "pods have to be listed anew";
+  EXPECT_TRUE(cache_->TakeNewAnnotationKeys()) << "pods have to be listed again";
   cache_->SetPod(tagged);
   EXPECT_NE(Refusal(*cache_->FindPods("a").front()), "");
 }
@@ -254,7 +254,7 @@ TEST_F(NumaResourceTest, PrefersNumaNodesThatAreUsedAlready) {
   EXPECT_GT(ScoreOf(*cache_->Publish(), Guaranteed("b", 2), "n1"), empty);
 }
 
-TEST_F(NumaResourceTest, RefusesPodsWithARoleWhereNothingIsToldOfTheNode) {
+TEST_F(NumaResourceTest, RejectsPodsWithARoleOnANodeThatPublishesNothing) {
   cache_->SetNode({.name = "n2"});
   Pod pod = Guaranteed("a", 1);
   EXPECT_EQ(Refusal(pod, "n2"), "");
@@ -262,7 +262,7 @@ TEST_F(NumaResourceTest, RefusesPodsWithARoleWhereNothingIsToldOfTheNode) {
   EXPECT_EQ(Refusal(pod, "n2"), "the node has not reported its numa");
 }
 
-TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadTellsNothing) {
+TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadReportsNothing) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, "machine: live"}}});
   EXPECT_EQ(cache_->Publish()->Find("n1")->resources.size(), 0U);
 }

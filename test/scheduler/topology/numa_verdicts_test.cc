@@ -40,7 +40,7 @@ placement::NodeHoldings HeldBy(const std::string& uid) {
   return held;
 }
 
-TEST(VerdictsByHoldingsTest, AreTheSameWhoeverHoldsTheSame) {
+TEST(VerdictsByHoldingsTest, AreTheSameForTheSameAllocations) {
   VerdictsByHoldings verdicts;
   const auto of_one = verdicts.Of(HeldBy("u1"));
   EXPECT_EQ(verdicts.Of(HeldBy("u2")), of_one);

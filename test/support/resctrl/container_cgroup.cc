@@ -54,7 +54,8 @@ ContainerCgroup::~ContainerCgroup() {
   while (::rmdir(directory_.c_str()) != 0 && errno == EBUSY) {
   }
   if (path_.rfind('/') != 0) {
-    ::rmdir(directory_.substr(0, directory_.rfind('/')).c_str());  // where nobody else uses it
+    ::rmdir(
+        directory_.substr(0, directory_.rfind('/')).c_str());  // fails while another test uses it
   }
 }
 
@@ -67,7 +68,7 @@ pid_t ContainerCgroup::Run(const std::function<void()>& work) {
   QRM_CHECK(child >= 0);
   children_.push_back(child);
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no test leaves one behind that is killed itself
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed test leaves no process behind
     if (::getppid() != parent) {
       ::_exit(0);
     }

@@ -1,4 +1,4 @@
-// A real cgroup with real processes, as a container is for whoever moves its threads.
+// A real cgroup with real processes, for code that moves a container's threads.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@
 
 namespace qrm::test {
 
-/// A cgroup of its own where containers can be frozen; its processes end with it. Needs root.
+/// A cgroup where containers can be frozen; its processes end with it. Needs root.
 class ContainerCgroup {
  public:
-  /// At `path`, or at one of its own. Errors: kFailedPrecondition where no cgroup can be made.
+  /// At `path`, or at a new one. Errors: kFailedPrecondition where no cgroup can be created.
   static StatusOr<std::unique_ptr<ContainerCgroup>> Create(const std::string& path = NextPath());
   ~ContainerCgroup();
   ContainerCgroup(const ContainerCgroup&) = delete;
@@ -30,7 +30,7 @@ class ContainerCgroup {
   /// Forks a process inside that does `work`, which may use system calls only, and ends. Returns
   /// its id when it is inside.
   pid_t Run(const std::function<void()>& work);
-  /// The threads that are inside now.
+  /// The present threads inside.
   std::vector<pid_t> Threads() const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kLong = 3600;  // seconds
 
-/// Which path each of the kernel's numbers stands for. Only the session's thread uses it.
+/// The path of each of the kernel's inode numbers. Only the session's thread uses it.
 class Paths {
  public:
   fuse_ino_t NumberOf(const std::string& path) {
@@ -277,7 +277,7 @@ StatusOr<std::unique_ptr<FuseMount>> FuseMount::Create(FileTree& tree, const std
 }
 
 FuseMount::~FuseMount() {
-  // Detached even where somebody has a file of it open; the end of the connection ends the loop.
+  // Detached even while a process has a file of it open; the end of the connection ends the loop.
   ::umount2(impl_->point.c_str(), MNT_FORCE);
   ::umount2(impl_->point.c_str(), MNT_DETACH);
   fuse_session_exit(impl_->fuse);

@@ -1,4 +1,4 @@
-// Makes a tree of files a file system, which real system calls reach.
+// Mounts a tree of files as a file system for real system calls.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace qrm::test {
 
-/// Whether the kernel may remember which names there are; what a file holds is always asked.
+/// Whether the kernel may cache names; a file's content is always asked for.
 enum class Names { kAskedEachTime, kRemembered };
 
-/// `tree`, mounted as long as this lives. A file that is made again at the same path is another
-/// one: who has the former open gets ENODEV. Needs root and /dev/fuse.
+/// `tree`, mounted as long as this lives. A file that is created again at the same path is another
+/// file: processes with the former file open get ENODEV. Needs root and /dev/fuse.
 class FuseMount {
  public:
   /// Mounts it on the directory `point`. Errors: kFailedPrecondition where the machine has no FUSE.

@@ -1,4 +1,4 @@
-// Serves the two file systems of a machine with resctrl from a process of their own.
+// Serves the two file systems of a machine with resctrl from a separate process.
 #include "test/support/resctrl/resctrl_double.h"
 
 #include <array>
@@ -50,7 +50,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-/// What the serving process has.
+/// The state of the serving process.
 class Server {
  public:
   Server(const ResctrlMachine& machine, const ResctrlDouble::Before& before, std::string directory)
@@ -65,13 +65,13 @@ class Server {
   }
 
   Status Start() {
-    // Names of threads last: what is gone is refused when it is read.
+    // Names of threads last: a thread that is gone is rejected when it is read.
     QRM_ASSIGN_OR_RETURN(
         proc_, FuseMount::Create(thread_files_, directory_ + "/proc", Names::kRemembered));
     return Mount();
   }
 
-  /// Until the other side is gone.
+  /// Serves until the other side is gone.
   void Obey(int channel) {
     bool listens = true;
     while (listens) {
@@ -114,7 +114,7 @@ class Server {
 /// The whole life of the serving process.
 [[noreturn]] void Serve(const ResctrlMachine& machine, const ResctrlDouble::Before& before,
                         const std::string& directory, int channel) {
-  // It ends when the test does, however that ends, and then unmounts.
+  // It ends with the test, however that ends, and then unmounts.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
   {

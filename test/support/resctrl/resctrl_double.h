@@ -15,18 +15,18 @@
 
 namespace qrm::test {
 
-/// A real file system that keeps what resctrl keeps (see ResctrlModel) over the real threads of
-/// this machine, and the other file in which a thread shows its group. What it does not have is the
-/// effect: no cache and no bandwidth is divided.
+/// A real file system with resctrl's rules (see ResctrlModel) for the real threads of this machine,
+/// and the other file in which a thread shows its group. It has no effect: no cache and no
+/// bandwidth is divided.
 ///
-/// A process of its own serves it, which ends with this object or with the test: a process that
+/// A separate process serves it, which ends with this object or with the test: a process that
 /// serves a file system to itself cannot be killed while it waits for it.
 ///
 /// Threads: any; Create while there are no others.
 class ResctrlDouble {
  public:
   /// Called before each command that changes something, with its path: here others can come between
-  /// two calls. It runs in the serving process, on what that was made with.
+  /// two calls. It runs in the serving process, on the data from before its fork.
   using Before = std::function<void(ResctrlModel& model, const std::string& path)>;
 
   /// Errors: kFailedPrecondition where the machine has no FUSE, or this is not root.
@@ -36,7 +36,7 @@ class ResctrlDouble {
   ResctrlDouble(const ResctrlDouble&) = delete;
   ResctrlDouble& operator=(const ResctrlDouble&) = delete;
 
-  /// What a manager is given instead of /sys/fs/resctrl and /proc.
+  /// The manager's paths instead of /sys/fs/resctrl and /proc.
   rdt::ResctrlPaths paths() const { return PathsBelow(directory_.path()); }
   /// The same for another process, which knows `directory()` of the double.
   static rdt::ResctrlPaths PathsBelow(const std::string& directory) {

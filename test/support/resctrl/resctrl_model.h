@@ -1,4 +1,4 @@
-// resctrl without the hardware: what the kernel's file system keeps, allows and refuses.
+// resctrl without the hardware: what the kernel's file system keeps, allows and rejects.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,9 @@ struct ResctrlMachine {
 };
 
 /// The state behind the double: control groups and monitoring groups with their schemata, a bounded
-/// number of ids, the status of the last command, and one group for each thread of this machine.
-/// It parses all before it applies anything, refuses with the kernel's errno and words, and gives
-/// new groups all that nobody has exclusively.
+/// number of ids, the status of the last command, and one group for each thread of this machine. It
+/// parses all before it applies anything, rejects with the kernel's errno and words, and gives new
+/// groups all that no group has exclusively.
 ///
 /// Threads: any.
 /// Source: Linux Documentation/filesystems/resctrl.rst, fs/resctrl/{rdtgroup,ctrlmondata}.c.
@@ -64,7 +64,7 @@ class ResctrlModel final : public FileTree {
   int MakeDirectory(const std::string& path) override;
   int RemoveDirectory(const std::string& path) override;
 
-  /// What an unmount leaves: no groups, all masks whole, all threads in the root group.
+  /// The state after an unmount: no groups, all masks whole, all threads in the root group.
   void Reset();
   /// Called before each command that changes something, with its path, on the file system's thread:
   /// here others can come between two calls. It may call this object.

@@ -1,4 +1,4 @@
-// What resctrl takes in schemata and mode files: all of a write or nothing.
+// Writes of schemata and mode files in resctrl: all of a write is applied, or nothing.
 #include <bit>
 #include <cerrno>
 

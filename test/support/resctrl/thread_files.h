@@ -10,7 +10,7 @@
 
 namespace qrm::test {
 
-/// /proc as far as resctrl reaches: THREAD/cpu_resctrl_groups of threads that live, and `mounts`.
+/// /proc as far as resctrl uses it: THREAD/cpu_resctrl_groups of living threads, and `mounts`.
 class ThreadFiles final : public FileTree {
  public:
   /// `threads` outlives it.

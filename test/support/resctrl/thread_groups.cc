@@ -46,15 +46,15 @@ pid_t LastNumber() {
   return number;
 }
 
-/// Whether of two threads that began within two clock ticks `thread` has the earlier number or is
-/// `other`. Numbers begin anew at the least of them when they have reached the greatest.
+/// Whether `thread` has the earlier number of two threads that began within two clock ticks, or is
+/// `other`. Numbers restart at the smallest one after the greatest.
 bool IsNumberedUpTo(pid_t thread, pid_t other) {
   constexpr pid_t kMoreThanInTwoTicks = 10'000;
   return thread <= other ? other - thread < kMoreThanInTwoTicks
                          : thread - other > kMoreThanInTwoTicks;
 }
 
-/// The process that made it, or, of a thread, its process; and when. Source: proc(5).
+/// The parent of a process, or the process of a thread; and its start time. Source: proc(5).
 std::optional<Birth> BirthOf(pid_t thread) {
   std::ifstream status(fmt::format("/proc/{}/status", thread));
   Birth birth;

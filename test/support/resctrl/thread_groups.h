@@ -1,4 +1,4 @@
-// Which resctrl group each thread of this machine is in, for a kernel that does not know.
+// The resctrl group of each thread of this machine, for a kernel without resctrl.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,11 @@ struct ThreadGroup {
   bool operator==(const ThreadGroup&) const = default;
 };
 
-/// Real threads, each in one group. A thread that nobody moved is where its creator was when it was
-/// made, as /proc tells. A fork copies its creator's group before its child has a number and shows
-/// up, so that a child that got its number within a millisecond of its creator's move may count as
-/// begun before it; a later one never does. One whose creator is gone is in the root group.
+/// Real threads, each in one group. A thread that was not moved is in the group that its creator
+/// had when it was created, by /proc. A fork copies its creator's group before its child has a
+/// number and shows up. So a child that got its number within a millisecond of its creator's move
+/// may count as begun before it; a later child never does. A thread whose creator is gone is in the
+/// root group.
 ///
 /// Threads: any.
 class ThreadGroups {
@@ -52,7 +53,7 @@ class ThreadGroups {
     pid_t last = 0;  ///< a thread up to this number counts as begun before its creator was moved
   };
 
-  /// Threads that were numbered by now may be forks that were under way when their creators moved.
+  /// Threads with present numbers may be forks that were under way when their creators moved.
   void CountForksUnderWay() QRM_REQUIRES(mutex_);
   void FindNew() QRM_REQUIRES(mutex_);
   Entry* Adopt(pid_t thread) QRM_REQUIRES(mutex_);
@@ -60,7 +61,7 @@ class ThreadGroups {
   Mutex mutex_;
   std::set<std::string> watched_ QRM_GUARDED_BY(mutex_);
   std::map<pid_t, Entry> entries_ QRM_GUARDED_BY(mutex_);
-  /// Threads that were moved not long ago, and until when their forks can still come from before.
+  /// Recently moved threads, and until when their forks can still come from before.
   std::map<pid_t, std::chrono::steady_clock::time_point> under_way_ QRM_GUARDED_BY(mutex_);
 };
 

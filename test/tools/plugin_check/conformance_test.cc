@@ -1,4 +1,4 @@
-// The conformance test against plugins that keep the protocol, and plugins that break it.
+// The conformance test against plugins that follow the protocol, and plugins that break it.
 #include <memory>
 #include <set>
 #include <sstream>
@@ -116,13 +116,13 @@ TEST_F(ConformanceTest, GoodPluginKeepsEveryRule) {
   EXPECT_THAT(out_.str(), Not(HasSubstr("BROKEN")));
 }
 
-TEST_F(ConformanceTest, WhatIsNotImplementedIsSkippedWithItsConsequence) {
+TEST_F(ConformanceTest, UnimplementedCallsAreSkippedWithTheConsequence) {
   EXPECT_EQ(Check(good_.Script()), 0);
   EXPECT_THAT(out_.str(),
               HasSubstr("skipped says what the node has to offer: the plugin leaves it out"));
 }
 
-TEST_F(ConformanceTest, RefusalIsNoBrokenRule) {
+TEST_F(ConformanceTest, RejectionBreaksNoRule) {
   PluginScript script = good_.Script();
   script.allocate = [](const auto&, auto&) {
     return Errorf(StatusCode::kResourceExhausted, "no lane is free; remove a pod");
@@ -181,7 +181,7 @@ TEST_F(ConformanceTest, DeadSocketBreaksTheFirstRule) {
   EXPECT_THAT(out_.str(), HasSubstr("BROKEN  answers GetResourcePluginOptions: nothing answers"));
 }
 
-TEST_F(ConformanceTest, CommandThatServesNothingIsTold) {
+TEST_F(ConformanceTest, CommandThatServesNothingIsReported) {
   EXPECT_EQ(RunPluginCheck({dir_ / "cpu.sock", "--machine", kMachine, "--timeout-ms", "50",
                             "--command", "exit 1"},
                            out_, err_),
@@ -198,7 +198,7 @@ struct BrokenPlugin {
 class BrokenPluginTest : public ConformanceTest,
                          public testing::WithParamInterface<BrokenPlugin> {};
 
-TEST_P(BrokenPluginTest, IsToldWhichRuleAndWhy) {
+TEST_P(BrokenPluginTest, ReportsWhichRuleAndWhy) {
   PluginScript script = good_.Script();
   GetParam().spoil(script);
   EXPECT_EQ(Check(script), 1);

@@ -106,7 +106,7 @@ TEST_F(DriverConformanceTest, CpusThatAreSharedAreTheSameWhenItIsAskedAgain) {
                         "7, sharing 1"));
 }
 
-TEST_F(DriverConformanceTest, ARefusalIsTheDriversRight) {
+TEST_F(DriverConformanceTest, ARejectionIsTheDriversRight) {
   DriverScript script;
   script.admit = [](const auto&, auto& response) {
     response.set_err("the moon is full");

@@ -1,4 +1,4 @@
-// The plugins that we ship keep the protocol: shared pools and exclusive CPUs alike.
+// The plugins that we ship follow the protocol: shared pools and exclusive CPUs alike.
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -21,7 +21,7 @@ struct OwnPlugin {
   std::string resource;
   std::string role;
   std::string amount;
-  std::string sees;  ///< part of a line that proves that the case is met
+  std::string sees;  ///< part of a line that proves that the case occurs
 };
 
 class OwnPluginsTest : public testing::TestWithParam<OwnPlugin> {};

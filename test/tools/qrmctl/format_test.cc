@@ -1,4 +1,4 @@
-// Tables, sheets and numbers as people read them; documents as machines do.
+// Tables, sheets and numbers for people; documents for machines.
 #include <cstdint>
 #include <limits>
 #include <sstream>
@@ -47,7 +47,7 @@ TEST(ColoursTest, MarkHeadersAndStatesOfStreamsThatHaveThem) {
             "away       \x1b[31maway\x1b[0m\n");
 }
 
-TEST(TextTest, NumbersThatNoIntegerHoldsAreShownAllTheSame) {
+TEST(TextTest, NumbersThatFitNoIntegerAreShownAllTheSame) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(AgeText(kInfinity), "never");
   EXPECT_EQ(AgeText(std::numeric_limits<double>::quiet_NaN()), "never");

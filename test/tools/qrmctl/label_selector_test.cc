@@ -1,4 +1,4 @@
-// Which labels a selector means.
+// The labels that a selector matches.
 #include "tools/qrmctl/label_selector.h"
 
 #include <string>
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{"app=web,tier=back", false},
                     Row{"app in (web,db),tier in (front),!zone", true}));
 
-TEST(LabelSelectorErrorsTest, NameThePartThatIsNoRequirement) {
+TEST(LabelSelectorErrorsTest, NameThePartThatIsNotARequirement) {
   for (const char* wrong : {"app in web", "=web", "app=web,", "app=we b", "app in (web", "!"}) {
     const auto selector = LabelSelector::Parse(wrong);
     EXPECT_EQ(selector.status().code(), StatusCode::kInvalidArgument) << wrong;

@@ -1,4 +1,4 @@
-// Pods as people and kubectl write them, and what is wrong with some.
+// Pods as users and kubectl write them, and errors in some.
 #include "tools/qrmctl/pod_file.h"
 
 #include <sstream>
@@ -139,7 +139,7 @@ TEST(PodFileTest, NamesLineFieldValueAndRemedyOfWhatIsWrong) {
       "in quotes");
 }
 
-TEST(PodFileTest, RefusesAPriorityThatIsNoNumber) {
+TEST(PodFileTest, RejectsAPriorityThatIsNotANumber) {
   EXPECT_EQ(
       Problem("kind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: c}]\n"
               "  priority: high\n"),
@@ -147,7 +147,7 @@ TEST(PodFileTest, RefusesAPriorityThatIsNoNumber) {
       "number such as 9000");
 }
 
-TEST(PodFileTest, RefusesWhatIsNotOneDocument) {
+TEST(PodFileTest, RejectsWhatIsNotOneDocument) {
   EXPECT_THAT(Problem(""), HasSubstr("web.yaml: it has 0 documents; give one pod"));
   EXPECT_THAT(Problem(std::string(kPod) + "---\n" + kPod), HasSubstr("it has 2 documents"));
   EXPECT_TRUE(Read(std::string("---\n") + kPod + "---\n").ok());

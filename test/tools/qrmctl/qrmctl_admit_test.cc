@@ -45,7 +45,7 @@ class QrmctlAdmitTest : public QrmctlTest {
   const std::string file_ = dir_ / "pod.yaml";
 };
 
-TEST_F(QrmctlAdmitTest, PrintsTheDecisionAndWhatWasNotDone) {
+TEST_F(QrmctlAdmitTest, PrintsTheDecisionAndTheStepsThatWereNotDone) {
   Serve();
   DryRunReport report = Report(
       Result::kAdmitted, "",
@@ -107,7 +107,7 @@ TEST_F(QrmctlAdmitTest, FailsWithTheReasonForAPodThatWouldBeRejected) {
   EXPECT_EQ(err(), "qrmctl admit: cannot admit container main: no room\n");
 }
 
-TEST_F(QrmctlAdmitTest, TellsWhyAPodWouldBeLeftAlone) {
+TEST_F(QrmctlAdmitTest, ReportsWhyAPodWouldBeSkipped) {
   Serve();
   node_.dry_run = DryRunReport{.message = "qrmd stands aside: kubelet pins CPUs"};
   EXPECT_EQ(Run({"admit", "--dry-run", "-f", Write(kPod)}), kDone);
@@ -131,7 +131,7 @@ TEST_F(QrmctlAdmitTest, HasTheSameAsADocument) {
   EXPECT_THAT(out(), StartsWith("pod: shop/db\nresult: admitted\n"));
 }
 
-TEST_F(QrmctlAdmitTest, RefusesToAdmitAndSaysWhoDoes) {
+TEST_F(QrmctlAdmitTest, DoesNotAdmitAndSaysWhatDoes) {
   EXPECT_EQ(Run({"admit", "-f", Write(kPod)}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("only the runtime admits pods; --dry-run shows what would happen; "
                                "try: qrmctl admit --dry-run -f pod.yaml"));
@@ -139,7 +139,7 @@ TEST_F(QrmctlAdmitTest, RefusesToAdmitAndSaysWhoDoes) {
   EXPECT_THAT(err(), HasSubstr("no pod given; name its file with -f"));
 }
 
-TEST_F(QrmctlAdmitTest, CallsAFileThatIsNoPodAMisuse) {
+TEST_F(QrmctlAdmitTest, CallsAFileThatIsNotAPodAMisuse) {
   Serve();
   EXPECT_EQ(Run({"admit", "--dry-run", "-f", dir_ / "none.yaml"}), kMisuse);
   EXPECT_EQ(err(), "qrmctl admit: cannot read " + (dir_ / "none.yaml") +
@@ -157,7 +157,7 @@ TEST_F(QrmctlAdmitTest, FailsWhenQrmdDoesNotRun) {
   EXPECT_THAT(err(), StartsWith("qrmctl admit: cannot reach qrmd: nothing listens on "));
 }
 
-TEST_F(QrmctlAdmitTest, PlayTellsWhatItNeedsBeforeItMakesAnything) {
+TEST_F(QrmctlAdmitTest, PlayReportsWhatItNeedsBeforeItMakesAnything) {
   Serve();
   EXPECT_EQ(Run({"play"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("no pod given; name its file with -f"));

@@ -54,7 +54,7 @@ TEST_F(QrmctlCheckpointTest, VerifyFailsForADamagedCheckpoint) {
 TEST_F(QrmctlCheckpointTest, VerifyWithoutRightsSaysSoAndWhatToDo) {
   constexpr uid_t kNobody = 65534;
   if (::geteuid() != 0) {
-    GTEST_SKIP() << "needs root, to have no rights for a while";
+    GTEST_SKIP() << "needs root, to drop its rights for a while";
   }
   ASSERT_EQ(::seteuid(kNobody), 0);
   const int code = RunOn(state_, {"verify"});
@@ -89,7 +89,7 @@ TEST_F(QrmctlCheckpointTest, ExportToADashWritesTheFileToStandardOutput) {
   EXPECT_THAT(out(), StartsWith("{"));
 }
 
-TEST_F(QrmctlCheckpointTest, ImportRefusesWhileQrmdRuns) {
+TEST_F(QrmctlCheckpointTest, ImportFailsWhileQrmdRuns) {
   const std::string file = dir_ / "kubelet_qrm_checkpoint";
   ASSERT_EQ(RunOn(state_, {"export", file}), kDone);
   const auto qrmd = StateLock::Take(state_);
@@ -98,7 +98,7 @@ TEST_F(QrmctlCheckpointTest, ImportRefusesWhileQrmdRuns) {
   EXPECT_THAT(err(), HasSubstr("uses it; stop that process"));
 }
 
-TEST_F(QrmctlCheckpointTest, ImportRefusesAFileThatIsNoCheckpoint) {
+TEST_F(QrmctlCheckpointTest, ImportRejectsAFileThatIsNotACheckpoint) {
   const std::string file = dir_ / "wrong";
   std::ofstream(file) << "{}";
   EXPECT_EQ(RunOn(state_, {"import", file}), kFailed);

@@ -1,4 +1,4 @@
-// qrmctl on a control server with a node of its own.
+// qrmctl on a control server with a sample node.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ class QrmctlTest : public testing::Test, protected Typed {
     return RunAsTyped(args);
   }
 
-  /// Two pods: one with CPUs of its own, memory and a NIC, one in a pool.
+  /// Two pods: one with exclusive CPUs, memory and a NIC, one in a pool.
   void AdmitTwoPods() {
     checkpoint::PodMeta db = test::SamplePod("db", "shop");
     db.role = "storage";

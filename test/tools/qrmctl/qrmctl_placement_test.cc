@@ -1,4 +1,4 @@
-// qrmctl topology and explain: where containers stand, and why.
+// qrmctl topology and explain: the CPUs of containers, and why.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(QrmctlTest, TopologyPrintsTheMapAndWhoUsesWhat) {
+TEST_F(QrmctlTest, TopologyPrintsTheMapAndTheContainersOfEachCpu) {
   Serve();
   AdmitTwoPods();
   EXPECT_EQ(Run({"topology"}), kDone) << err();
@@ -42,7 +42,7 @@ TEST_F(QrmctlTest, CpusNamesTheContainersOnEachCpu) {
   EXPECT_EQ(out(), "shop/db/main\n");
 }
 
-TEST_F(QrmctlTest, CpusSaysWhichCpuTheNodeLacks) {
+TEST_F(QrmctlTest, CpusSaysWhichCpuTheNodeDoesNotHave) {
   Serve();
   EXPECT_EQ(Run({"cpus", "99"}), kFailed);
   EXPECT_EQ(err(),
@@ -152,7 +152,7 @@ checkpoint::Change Values(const std::string& now) {
   return change;
 }
 
-TEST_F(QrmctlTest, ExplainTellsWhatWasAppliedAtTheCreation) {
+TEST_F(QrmctlTest, ExplainShowsWhatWasAppliedAtTheCreation) {
   node_.decisions = {Decision(R"({"applied":{"CpusetCpus":"1-2"}})")};
   Serve();
   snapshots_.Apply(Values("1-2"));
@@ -161,7 +161,7 @@ TEST_F(QrmctlTest, ExplainTellsWhatWasAppliedAtTheCreation) {
                                "2025-11-21T02:00:00Z\n"));
 }
 
-TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
+TEST_F(QrmctlTest, ExplainShowsWhenAnUpdateWasApplied) {
   node_.updated[{"uid-db", "main"}] = std::chrono::system_clock::from_time_t(1763690460);
   node_.decisions = {Decision(R"({"moment":"after the fact"})")};
   Serve();
@@ -171,7 +171,7 @@ TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
   EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update at 2025-11-21T02:01:00Z\n"));
 }
 
-TEST_F(QrmctlTest, ExplainTellsThatAPodWasAlignedAsAWhole) {
+TEST_F(QrmctlTest, ExplainShowsThatAPodWasAlignedAsAWhole) {
   node_.decisions = {Decision(R"({"policy":"restricted","scope":"pod",
                                              "merged":{"cpu":{"nodes":[0],"preferred":true}}})")};
   Serve();
@@ -180,7 +180,7 @@ TEST_F(QrmctlTest, ExplainTellsThatAPodWasAlignedAsAWhole) {
   EXPECT_THAT(out(), HasSubstr("  Merged by policy restricted for the whole pod\n"));
 }
 
-TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
+TEST_F(QrmctlTest, ExplainShowsWhatTheCommitTookAsTheLastStep) {
   node_.decisions = {Decision(R"({"steps":[{"step":"hints","microseconds":412}]})")};
   node_.decisions[0].commit = std::chrono::microseconds(90);
   Serve();
@@ -191,7 +191,7 @@ TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
   EXPECT_THAT(out(), HasSubstr("\"step\": \"commit\""));
 }
 
-TEST_F(QrmctlTest, ExplainTellsOfUpdatesThatAnEarlierDaemonMade) {
+TEST_F(QrmctlTest, ExplainShowsUpdatesThatAnEarlierDaemonMade) {
   node_.decisions = {Decision(R"({"applied":{"CpusetCpus":"1-2"}})")};
   Serve();
   snapshots_.Apply(Values("3"));
@@ -227,7 +227,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
             "    hints 412 us\n");
 }
 
-TEST_F(QrmctlTest, RefusalsListsWhoWasRefusedAndWhy) {
+TEST_F(QrmctlTest, RefusalsListsRejectedContainersAndWhy) {
   Serve();
   EXPECT_EQ(Run({"refusals"}), kDone);
   EXPECT_EQ(out(), "There are no recent rejections.\n");

@@ -1,4 +1,4 @@
-// What shells, manuals and people who watch get of qrmctl; and that its page tells what it prints.
+// qrmctl's completions, manual page and watch; and that its page shows what it prints.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -26,7 +26,7 @@ std::string PageText() {
   return {std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
 }
 
-TEST(CatalogTest, EveryCommandAndVerbTellsItsOptions) {
+TEST(CatalogTest, EveryCommandAndVerbShowsItsOptions) {
   std::size_t with_help = 0;
   for (const CatalogEntry& entry : Catalog()) {
     EXPECT_NE(entry.summary, "") << entry.command;
@@ -143,7 +143,7 @@ TEST_F(QrmctlTest, ListingsAreLimitedToANamespaceAndSorted) {
   EXPECT_THAT(err(), HasSubstr("a brace is not closed"));
 }
 
-TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
+TEST_F(QrmctlTest, PolicyReportsWhatAFileWouldChange) {
   node_.config_trial = manager::ConfigTrial{
       .keys =
           {{.key = "plugins", .from = "{}", .to = "{cpu: {}}"},
@@ -171,7 +171,7 @@ TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
       "1\n");
 }
 
-TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRefused) {
+TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRejected) {
   node_.config_trial = Status(StatusCode::kInvalidArgument, "cannot read next.yaml:1: it is odd");
   Serve();
   const std::string file = dir_ / "next.yaml";
@@ -228,7 +228,7 @@ void AddDecisions(test::FakeNodeServices& node) {
                    {"cpu": {"property": "CpusetCpus", "value": "1-2"}, "nic": {}}})"});
 }
 
-TEST_F(QrmctlTest, EventsListsDecisionsAndWhatTheyGave) {
+TEST_F(QrmctlTest, EventsListsDecisionsAndTheirAllocations) {
   Serve();
   EXPECT_EQ(Run({"events"}), kDone) << err();
   EXPECT_EQ(out(), "There are no recent decisions.\n");
@@ -273,7 +273,7 @@ TEST_F(QrmctlTest, TopShowsNodesPoolsAndContainers) {
             "shop/web/main   1      4-7    -\n");
 }
 
-TEST(QrmctlPageTest, TellsOfEveryCommandAndOption) {
+TEST(QrmctlPageTest, DescribesEveryCommandAndOption) {
   const std::string page = PageText();
   for (const CatalogEntry& entry : Catalog()) {
     EXPECT_THAT(page, HasSubstr("qrmctl " + entry.command)) << "docs/qrmctl.md";
@@ -285,7 +285,7 @@ TEST(QrmctlPageTest, TellsOfEveryCommandAndOption) {
   }
 }
 
-/// The samples of the page: a command, and what stands below it.
+/// The samples of the page: a command, and the text below it.
 std::vector<std::pair<std::string, std::string>> Samples() {
   std::vector<std::pair<std::string, std::string>> samples;
   std::istringstream page(PageText());

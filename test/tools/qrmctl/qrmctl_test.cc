@@ -49,7 +49,7 @@ TEST_F(QrmctlTest, FailsWithASentenceWhenQrmdDoesNotRun) {
                        "; start qrmd, or name its socket with --control-socket\n");
 }
 
-TEST_F(QrmctlTest, RefusesAnUnknownFormatAndOption) {
+TEST_F(QrmctlTest, RejectsAnUnknownFormatAndOption) {
   EXPECT_EQ(Run({"status", "-o", "xml"}), kMisuse);
   EXPECT_THAT(
       err(),
@@ -86,17 +86,17 @@ TEST_F(QrmctlTest, StatusPrintsASheet) {
             "  node 1 has lost CPU 7: its containers moved\n");
 }
 
-TEST_F(QrmctlTest, StatusTellsWhyItIsNotReady) {
+TEST_F(QrmctlTest, StatusShowsWhyItIsNotReady) {
   Serve();
   NodeStatus status;
-  status.not_ready_reasons = {"the runtime is away"};
+  status.not_ready_reasons = {"the runtime is not running"};
   node_.SetStatus(status);
   EXPECT_EQ(Run({"status"}), kDone);
   EXPECT_THAT(out(), StartsWith("Ready:       no\n"));
-  EXPECT_THAT(out(), HasSubstr("Not ready because:\n  the runtime is away\n"));
+  EXPECT_THAT(out(), HasSubstr("Not ready because:\n  the runtime is not running\n"));
 }
 
-TEST_F(QrmctlTest, StatusTellsThatContainersArePinnedLate) {
+TEST_F(QrmctlTest, StatusShowsThatContainersArePinnedLate) {
   Serve();
   NodeStatus status;
   status.runtime.mode = RuntimeMode::kObserver;
@@ -109,7 +109,7 @@ TEST_F(QrmctlTest, StatusTellsThatContainersArePinnedLate) {
   EXPECT_THAT(out(), HasSubstr("Degraded because:\n  containers are pinned after"));
 }
 
-TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndAwayOnes) {
+TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndNotRunningOnes) {
   Serve();
   const auto now = std::chrono::steady_clock::now();
   plugins_.infos = {{.resource = "cpu",
@@ -136,7 +136,7 @@ TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndAwayOnes) {
       "nic        away      checkpoint      never   /run/nic.sock      has not registered yet\n");
 }
 
-TEST_F(QrmctlTest, PluginsForgetTellsWhatItWouldDropAndDropsItWithYes) {
+TEST_F(QrmctlTest, PluginsForgetReportsWhatItWouldDropAndDropsItWithYes) {
   Serve();
   node_.records = checkpoint::PluginRecords{.plugin = "cpu",
                                             .allocations = {{.key = {"uid-web", "main"},
@@ -223,7 +223,7 @@ TEST_F(QrmctlTest, PodsPrintsAllAboutOnePod) {
             "      Mounts:    /etc/nic (of /run/nic/eth0, read-only)\n");
 }
 
-TEST_F(QrmctlTest, PodsMarksWhatAContainerRunsWithoutAndWhoAskedForIt) {
+TEST_F(QrmctlTest, PodsMarksMissingResourcesAndWhereTheRequestCameFrom) {
   Serve();
   AdmitTwoPods();
   node_.remarks[{"uid-db", "main"}] = {.implicit_requests = {"memory"},
@@ -309,7 +309,7 @@ TEST_F(QrmctlTest, PoolGetShowsWhatIsConfiguredWhereAPoolHasOtherCpus) {
   EXPECT_THAT(out(), HasSubstr("online   0-1 (configured: 0-3)   2 "));
 }
 
-TEST_F(QrmctlTest, PoolGetTellsOwnCpusFromBorrowedOnes) {
+TEST_F(QrmctlTest, PoolGetDistinguishesItsCpusFromBorrowedOnes) {
   Serve();
   plugins_.pools.emplace(
       "cpu", std::vector<sdk::Pool>{{.name = "offline", .cpus = {0, 1}, .borrowed = {4, 5, 6}}});
@@ -317,7 +317,7 @@ TEST_F(QrmctlTest, PoolGetTellsOwnCpusFromBorrowedOnes) {
   EXPECT_THAT(out(), HasSubstr("offline   0-1 (borrowed: 4-6)   2 "));
 }
 
-TEST_F(QrmctlTest, PoolGetTellsHowCpusAreTunedAndWhyTheyAreNot) {
+TEST_F(QrmctlTest, PoolGetReportsHowCpusAreTunedAndWhyTheyAreNot) {
   Serve();
   plugins_.pools.emplace("cpu",
                          std::vector<sdk::Pool>{{.name = "fast", .cpus = {0}, .cpu_class = "turbo"},
@@ -332,7 +332,7 @@ TEST_F(QrmctlTest, PoolGetTellsHowCpusAreTunedAndWhyTheyAreNot) {
   EXPECT_THAT(out(), Not(HasSubstr("Pool fast")));
 }
 
-TEST_F(QrmctlTest, PoolGetTellsOfAPluginThatIsSlowInQrmdsWords) {
+TEST_F(QrmctlTest, PoolGetReportsAPluginThatIsSlowInQrmdsWords) {
   Serve();
   plugins_.pools.emplace("cpu", Errorf(StatusCode::kDeadlineExceeded, "plugin cpu is slow"));
   EXPECT_NE(Run({"pool", "get"}), kDone);

@@ -20,7 +20,7 @@ constexpr char kNode[] = R"({
             {"container": "shop/<db>&/main", "cpus": "0", "exclusive": true, "memory_bytes": 1024},
             {"container": "shop/web/main", "cpus": "1", "exclusive": false}]}]})";
 
-/// What stands beneath the pointer on each CPU.
+/// The tooltip of each CPU.
 std::vector<std::string> Titles(const pugi::xml_document& picture) {
   std::vector<std::string> titles;
   for (const pugi::xpath_node title : picture.select_nodes("//title")) {
@@ -36,7 +36,7 @@ std::string FillOf(const pugi::xml_document& picture, const std::string& title) 
       .value();
 }
 
-TEST(TopologyPictureTest, ShowsWhoHasEachCpu) {
+TEST(TopologyPictureTest, ShowsTheContainerOfEachCpu) {
   pugi::xml_document picture;
   ASSERT_TRUE(picture.load_string(TopologySvg(Document::parse(kNode)).c_str()));
   EXPECT_THAT(Titles(picture), ElementsAre("CPU 0, core 0: shop/<db>&/main",

@@ -1,4 +1,4 @@
-// qrmctl as somebody types it, and what it prints.
+// qrmctl as a user types it, and what it prints.
 #pragma once
 
 #include <sstream>
@@ -10,7 +10,7 @@ namespace qrm::manager::cli {
 
 class Typed {
  protected:
-  /// Of the words as they are; the exit code.
+  /// Runs the words unchanged; returns the exit code.
   int RunAsTyped(const Args& args) {
     out_.str("");
     err_.str("");

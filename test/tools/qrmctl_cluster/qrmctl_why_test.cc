@@ -51,7 +51,7 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
   void StartScheduler() {
     Start({});
     url_ = "http://127.0.0.1:" + std::to_string(server_->port());
-    // Until its lists have come, it says so.
+    // It reports that its lists have not come yet.
     ASSERT_TRUE(test::Await([&] { return Why({"shop/db"}) == kDone; })) << err();
   }
 
@@ -105,7 +105,7 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
   test::FakeApiServer cluster_;
   const test::TempDir dir_;
   const std::string credentials_ = dir_ / "tls";
-  const std::string others_ = dir_ / "others";  // nobody the scheduler knows
+  const std::string others_ = dir_ / "others";  // not a client that the scheduler knows
   std::unique_ptr<scheduler::ExtenderServer> server_;
   std::string url_;
 };
@@ -140,7 +140,7 @@ TEST_F(QrmctlWhyTest, AKubeconfigNeedsNoScheduler) {
   EXPECT_THAT(out(), HasSubstr("node-1   fits\nnode-2   not enough fake\n"));
 }
 
-TEST_F(QrmctlWhyTest, WhatTheApiServerRefusesIsToldAtOnce) {
+TEST_F(QrmctlWhyTest, RejectionsOfTheApiServerAreReportedAtOnce) {
   cluster_.Refuse(1'000, 403);
   EXPECT_EQ(Why({"db", "--kubeconfig", Kubeconfig()}), kFailed);
   EXPECT_THAT(err(), HasSubstr("cannot list "));
@@ -178,13 +178,13 @@ TEST_F(QrmctlWhyTest, APodThatIsNotThereIsSaidNotToBe) {
   EXPECT_THAT(err(), HasSubstr("there is no pod nobody"));
 }
 
-TEST_F(QrmctlWhyTest, WhereNobodyAnswersTheCureIsTold) {
+TEST_F(QrmctlWhyTest, AnUnreachableServerIsReportedWithTheRemedy) {
   url_ = "http://127.0.0.1:1";
   EXPECT_EQ(Why({"db"}), kFailed);
   EXPECT_THAT(err(), HasSubstr("Connection refused; run this in its pod, forward its port"));
 }
 
-TEST_F(QrmctlWhyTest, WrongWordsAreRefusedWithWhatToType) {
+TEST_F(QrmctlWhyTest, WrongWordsAreRejectedWithWhatToType) {
   EXPECT_EQ(RunAsTyped({"--cluster"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("try: qrmctl --cluster why POD"));
   EXPECT_EQ(RunAsTyped({"--cluster", "wyh"}), kMisuse);

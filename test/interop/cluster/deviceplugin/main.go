@@ -1,5 +1,5 @@
-// deviceplugin gives kubelet two devices of example.com/gpu, which are on NUMA node 0, and of example.com/lost one whose
-// node it does not tell.
+// deviceplugin gives kubelet two devices of example.com/gpu, which are on NUMA node 0, and one of
+// example.com/lost without a node.
 //
 //	deviceplugin DIRECTORY
 package main

@@ -74,7 +74,7 @@ func (p *plugin) RemovePod(_ context.Context, request *resourceplugin.RemovePodR
 	return &resourceplugin.RemovePodResponse{}, nil
 }
 
-// GetResourcesAllocation tells all that is held, in the order of a map: another one each time.
+// GetResourcesAllocation returns all allocations, in the order of a map: another order each time.
 func (p *plugin) GetResourcesAllocation(context.Context, *resourceplugin.GetResourcesAllocationRequest) (*resourceplugin.GetResourcesAllocationResponse, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

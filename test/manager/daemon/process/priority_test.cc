@@ -21,7 +21,7 @@ int PolicyOfThread() {
   return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 }
 
-TEST(PriorityTest, ThreadRunsInRealTimeAndThoseThatItStartsDoNot) {
+TEST(PriorityTest, ThreadRunsInRealTimeAndItsChildrenDoNot) {
   std::thread([] {
     const Status status = RunWith({.realtime = 3});
     if (!status.ok()) {
@@ -35,7 +35,7 @@ TEST(PriorityTest, ThreadRunsInRealTimeAndThoseThatItStartsDoNot) {
   }).join();
 }
 
-TEST(PriorityTest, ThreadIsNiceAndThoseThatItStartsAreNot) {
+TEST(PriorityTest, ThreadIsNiceAndItsChildrenAreNot) {
   std::thread([] {
     const Status status = RunWith({.nice = -7});
     if (!status.ok()) {
@@ -47,7 +47,7 @@ TEST(PriorityTest, ThreadIsNiceAndThoseThatItStartsAreNot) {
   }).join();
 }
 
-/// Units: nanoseconds; 0 where the kernel does not tell (before Linux 6.12).
+/// Units: nanoseconds; 0 where the kernel does not report it (before Linux 6.12).
 uint64_t SliceOfThread() {
   struct {
     uint32_t size, policy;
@@ -60,7 +60,7 @@ uint64_t SliceOfThread() {
   return attributes.runtime;
 }
 
-TEST(PriorityTest, NiceThreadHasShorterSlicesThanThoseThatItStarts) {
+TEST(PriorityTest, NiceThreadHasShorterSlicesThanItsChildren) {
   if (SliceOfThread() == 0) {
     GTEST_SKIP() << "this kernel has no slices that a thread can choose";
   }
@@ -91,12 +91,12 @@ TEST(PriorityTest, ThreadThatComputesWithoutAPauseLosesRealTimeAndKeepsItsNicene
   }).join();
 }
 
-TEST(PriorityTest, WhoMayNotIsToldWhatToDoAndStaysAsHeWas) {
+TEST(PriorityTest, WithoutPermissionReportsTheRemedyAndChangesNothing) {
   std::thread([] {
     constexpr unsigned kNobody = 65534;
-    // The system call takes the rights of this thread alone; the library's function those of all.
+    // The system call changes this thread only; the library's function changes all threads.
     if (::syscall(SYS_setresuid, kNobody, kNobody, kNobody) != 0) {
-      GTEST_SKIP() << "only root can become somebody else";
+      GTEST_SKIP() << "only root can change the user";
     }
     const int before = ::getpriority(PRIO_PROCESS, 0);
     const Status real_time = RunWith({.realtime = 3});
@@ -111,7 +111,7 @@ TEST(PriorityTest, WhoMayNotIsToldWhatToDoAndStaysAsHeWas) {
   }).join();
 }
 
-TEST(PriorityTest, ThreadAndThoseThatItStartsStayOnTheCpus) {
+TEST(PriorityTest, ThreadAndItsChildrenStayOnTheCpus) {
   std::thread([] {
     const int cpu = ::sched_getcpu();
     ASSERT_TRUE(StayOn({cpu}).ok());

@@ -1,4 +1,4 @@
-// What systemd hears.
+// Notifications to systemd.
 #include "manager/daemon/process/service_manager.h"
 
 #include <chrono>
@@ -39,7 +39,7 @@ class ServiceManagerTest : public testing::Test {
   bool alive_ = true;
 };
 
-TEST_F(ServiceManagerTest, HearsThatTheDaemonServesLivesAndEnds) {
+TEST_F(ServiceManagerTest, IsNotifiedThatTheDaemonServesLivesAndEnds) {
   ServiceManager manager(io_, [this] { return alive_; });
   manager.Ready();
   EXPECT_EQ(Receive(), "READY=1");
@@ -52,7 +52,7 @@ TEST_F(ServiceManagerTest, HearsThatTheDaemonServesLivesAndEnds) {
   io_.run();  // nothing is left to do
 }
 
-TEST_F(ServiceManagerTest, HearsNothingOfADaemonThatStandsStill) {
+TEST_F(ServiceManagerTest, IsNotNotifiedByADaemonThatHangs) {
   alive_ = false;
   ServiceManager manager(io_, [this] { return alive_; });
   manager.Ready();
@@ -60,7 +60,7 @@ TEST_F(ServiceManagerTest, HearsNothingOfADaemonThatStandsStill) {
   io_.run_one();
   io_.run_one();
   manager.Ending();
-  EXPECT_EQ(Receive(), "STOPPING=1") << "no sign of life stands before it";
+  EXPECT_EQ(Receive(), "STOPPING=1") << "no sign of life comes before it";
 }
 
 TEST_F(ServiceManagerTest, FeedsNoWatchdogOfAnotherProcess) {
@@ -70,7 +70,7 @@ TEST_F(ServiceManagerTest, FeedsNoWatchdogOfAnotherProcess) {
   EXPECT_EQ(io_.poll(), 0U);
 }
 
-TEST_F(ServiceManagerTest, NobodyIsToldWithoutASocket) {
+TEST_F(ServiceManagerTest, NothingIsSentWithoutASocket) {
   ::unsetenv("NOTIFY_SOCKET");
   ServiceManager manager(io_, [this] { return alive_; });
   manager.Ready();

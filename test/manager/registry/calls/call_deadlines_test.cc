@@ -17,12 +17,12 @@ using std::chrono::milliseconds;
 
 class CallDeadlinesTest : public testing::Test {
  protected:
-  /// Watches until the time has come that is `after` now.
+  /// Watches a deadline that is `after` from now.
   CallDeadlines::Watch Note(milliseconds after, const std::string& word) {
     return deadlines_.Begin(DeadlineAfter(after), [this, word] { words_ += word; });
   }
 
-  /// What was noted until `after` now.
+  /// The deadlines that passed until `after` from now.
   std::string WordsAfter(milliseconds after) {
     const auto come = std::make_shared<std::promise<void>>();
     deadlines_.Begin(DeadlineAfter(after), [come] { come->set_value(); });
@@ -66,7 +66,7 @@ TEST_F(CallDeadlinesTest, LaterOnesAreWatchedAfterTheFirstExpired) {
 TEST(CallDeadlinesEndTest, NothingExpiresOnceItIsGone) {
   test::LoopThread loop;
   bool expired = false;
-  loop.Run([&] {  // where it could expire, so that it cannot before the end
+  loop.Run([&] {  // on the loop where it could expire, so that it cannot
     CallDeadlines deadlines(loop.io());
     deadlines.Begin(DeadlineAfter(milliseconds(0)), [&] { expired = true; });
   });

@@ -1,4 +1,4 @@
-// A plugin inside the process answers as one behind a socket does, and no later than it may.
+// A plugin inside the process answers as a plugin behind a socket does, and within its deadline.
 #include "manager/registry/calls/local_plugin.h"
 
 #include <future>
@@ -32,7 +32,7 @@ using testing::HasSubstr;
 constexpr std::chrono::milliseconds kShort{20};
 constexpr std::chrono::seconds kLong{10};
 
-/// How the call that `C` describes went.
+/// The outcome of the call that `C` describes.
 template <typename C>
 CallResult<typename C::Answer> ResultOf(PluginClient& plugin, const typename C::Request& request,
                                         Deadline deadline = DeadlineAfter(kLong)) {
@@ -62,7 +62,7 @@ class LocalPluginTest : public testing::Test {
   std::unique_ptr<LocalPlugin> local_;
 };
 
-/// Keeps the plugin's thread busy until it is let go.
+/// Keeps the plugin's thread busy until it is released.
 class Blockade {
  public:
   explicit Blockade(LocalPlugin& local) {
@@ -140,7 +140,7 @@ TEST_F(LocalPluginTest, CallAtABusyPluginIsServedOnItsThread) {
   EXPECT_NE(called, std::this_thread::get_id());
 }
 
-TEST_F(LocalPluginTest, HintsForANodeThatTheMachineLacksBreakTheProtocol) {
+TEST_F(LocalPluginTest, HintsForANodeThatDoesNotExistBreakTheProtocol) {
   plugin_.hints = [](const auto&) -> StatusOr<HintList> {
     return std::vector<TopologyHint>{{.nodes = {7}, .preferred = true}};
   };
@@ -158,7 +158,7 @@ TEST_F(LocalPluginTest, SaysTheSameWhileItHoldsTheSame) {
   EXPECT_NE(one, held());
 }
 
-TEST_F(LocalPluginTest, TellsOfChangesThatNobodyAskedFor) {
+TEST_F(LocalPluginTest, ReportsUnsolicitedChanges) {
   std::promise<void> heard;
   local_->OnChanged([&] { heard.set_value(); });
   plugin_.NotifyChanged();
@@ -196,7 +196,7 @@ class LocalAndRemoteTest : public LocalPluginTest {
   }
   void TearDown() override { in_flight_->StopAndWait(); }
 
-  /// The one answer that both give to the call that `C` describes.
+  /// The answer of both to the call that `C` describes; it must be the same.
   template <typename C>
   StatusOr<typename C::Answer> Both(const typename C::Request& request) {
     const auto local = ResultOf<C>(*local_, request);
@@ -276,7 +276,7 @@ TEST_F(LocalAndRemoteTest, GiveTheSameHintsOfEachKind) {
   }
 }
 
-TEST_F(LocalAndRemoteTest, RefuseTheSameRequests) {
+TEST_F(LocalAndRemoteTest, RejectTheSameRequests) {
   ContainerRequest other = CpuRequest("a", "main", 1);
   other.resource = "memory";
   EXPECT_EQ(Both<calls::Allocate>(other).status().code(), StatusCode::kInvalidArgument);
@@ -302,7 +302,7 @@ TEST_F(LocalAndRemoteTest, PassTheHintOnAsItIs) {
   }
 }
 
-TEST_F(LocalAndRemoteTest, TellTheSameOfAContainersPlace) {
+TEST_F(LocalAndRemoteTest, ReportTheSameAllocations) {
   ASSERT_TRUE(AllocateBoth("a", 6).ok());
   plugin_.reconciled[{"a", "main"}] = remote_plugin_.reconciled[{"a", "main"}] = sdk::PinCpus({1});
   ASSERT_TRUE(ReconcileBoth().ok());
@@ -324,7 +324,7 @@ TEST_F(LocalAndRemoteTest, ForgetTheSame) {
   EXPECT_TRUE((*ReconcileBoth())->empty());
 }
 
-TEST_F(LocalAndRemoteTest, AreTaughtTheSame) {
+TEST_F(LocalAndRemoteTest, AreResyncedTheSame) {
   sdk::Grant lost{.request = CpuRequest("a", "main", 2), .allocation = sdk::PinCpus({4, 5})};
   lost.request.hint = TopologyHint{.nodes = {1}, .preferred = true};
   lost.allocation.Edit().exclusive = true;
@@ -336,7 +336,7 @@ TEST_F(LocalAndRemoteTest, AreTaughtTheSame) {
   EXPECT_EQ(AllocateBoth("b", 4)->at("cpu")->value, "0-3");
 }
 
-TEST_F(LocalAndRemoteTest, SetTheSamePoolsAndRefuseTheSame) {
+TEST_F(LocalAndRemoteTest, SetTheSamePoolsAndRejectTheSame) {
   EXPECT_EQ(ToString(SetPoolsOfBoth({{"online", "6-7"}})->front().cpus), "6-7");
   EXPECT_EQ(SetPoolsOfBoth({{"online", "3-"}}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(SetPoolsOfBoth({{"offline", "3"}}).status().code(), StatusCode::kInvalidArgument);

@@ -67,7 +67,7 @@ class CriClientTest : public testing::Test {
       loop_.io(), CriOptions{.socket = socket_, .timeout = std::chrono::seconds(5)});
 };
 
-TEST_F(CriClientTest, AsksWhoTheRuntimeIs) {
+TEST_F(CriClientTest, AsksForTheRuntimesNameAndVersion) {
   StartRuntime();
   const StatusOr<RuntimeInfo> info = GetVersion();
   ASSERT_TRUE(info.ok()) << info.status();
@@ -137,7 +137,7 @@ TEST_F(CriClientTest, ListsPods) {
           .id = "sandbox", .uid = "uid", .pod_namespace = "default", .labels = {{"role", "web"}}}));
 }
 
-TEST_F(CriClientTest, TellsPodsThatHaveStopped) {
+TEST_F(CriClientTest, ReportsPodsThatHaveStopped) {
   StartRuntime();
   cri::PodSandbox pod;
   pod.set_id("sandbox");
@@ -166,7 +166,7 @@ TEST_F(CriClientTest, PassesTheRuntimesErrorOn) {
   EXPECT_THAT(MessageOf(status), HasSubstr("cannot update container c: no such container"));
 }
 
-TEST_F(CriClientTest, NamesSocketWhereNobodyListens) {
+TEST_F(CriClientTest, NamesSocketWithoutAServer) {
   const Status status = GetVersion().status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(status), HasSubstr(socket_));
@@ -212,7 +212,7 @@ TEST_F(CriClientTest, WorksAgainAfterRuntimeRestart) {
   EXPECT_TRUE(test::Await([&] { return GetVersion().ok(); }));
 }
 
-TEST_F(CriClientTest, CallsNobodyBackAfterItsEnd) {
+TEST_F(CriClientTest, CallsNothingBackAfterItsEnd) {
   StartRuntime();
   runtime_->SetDelay(std::chrono::milliseconds(300));
   bool called = false;

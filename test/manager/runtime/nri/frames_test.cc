@@ -28,7 +28,7 @@ TEST(MuxDecoderTest, ReassemblesStreamsFromSingleBytes) {
   EXPECT_THAT(streams, UnorderedElementsAre(Pair(1, "hello world"), Pair(2, "ab")));
 }
 
-TEST(MuxDecoderTest, RefusesLengthThatNoRuntimeSends) {
+TEST(MuxDecoderTest, RejectsLengthThatNoRuntimeSends) {
   MuxDecoder decoder;
   const Status status =
       decoder.Feed(EncodeMuxHeader(1, kMaxReceiveBytes + 1000), [](uint32_t, std::string_view) {});

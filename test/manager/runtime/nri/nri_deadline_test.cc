@@ -1,4 +1,4 @@
-// Answers in time, whoever is late.
+// Answers are in time, also when the decision or the runtime is late.
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -25,7 +25,7 @@ namespace wire = ::nri::pkg::api::v1alpha1;
 
 class NriDeadlineTest : public test::NriFixture {};
 
-TEST_F(NriDeadlineTest, RefusesCreationInTimeWhenNobodyDecides) {
+TEST_F(NriDeadlineTest, RejectsCreationInTimeWithoutADecision) {
   AdjustmentReply kept;
   events_.on_create = [&](const RuntimeContainer&, AdjustmentReply reply) {
     kept = std::move(reply);
@@ -88,7 +88,7 @@ TEST_F(NriDeadlineTest, TakesTimesThatMakeNoSense) {
   }
 }
 
-TEST_F(NriDeadlineTest, LetsUpdatePassWhenNobodyDecides) {
+TEST_F(NriDeadlineTest, LetsUpdatePassWithoutADecision) {
   events_.on_update = [](const LinuxResources&, const UpdatesReply&) {};
   options_.reply_timeout = milliseconds(50);
   Attach();
@@ -112,7 +112,7 @@ TEST_F(NriDeadlineTest, AnswersOthersWhileACreationWaits) {
   caller.join();
 }
 
-TEST_F(NriDeadlineTest, TellsHowLongAnswersTook) {
+TEST_F(NriDeadlineTest, ReportsHowLongAnswersTook) {
   std::promise<NriAnswer> first;
   std::promise<NriAnswer> second;
   options_.reply_timeout = milliseconds(300);

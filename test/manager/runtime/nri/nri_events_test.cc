@@ -1,4 +1,4 @@
-// What the runtime tells, by whichever call.
+// The runtime's events, by all calls that report them.
 #include <future>
 #include <string>
 #include <utility>
@@ -52,7 +52,7 @@ TEST_F(NriEventsTest, TakesPresentButZeroForUnset) {
   EXPECT_TRUE(response.update(0).ignore_failure()) << "the container may be gone";
 }
 
-TEST_F(NriEventsTest, AsksBeforeAContainerStartsByStateChangeAndByItsOwnCall) {
+TEST_F(NriEventsTest, AsksBeforeAContainerStartsByStateChangeAndByTheSpecificCall) {
   Attach();
   wire::ContainerEventRequest request;
   *request.mutable_pod() = NriPod("1");
@@ -70,7 +70,7 @@ TEST_F(NriEventsTest, AsksBeforeAContainerStartsByStateChangeAndByItsOwnCall) {
   EXPECT_EQ(MessageOf(start_twice()), "lane 3 is broken");
 }
 
-TEST_F(NriEventsTest, HearsSameEventsByStateChangeAndByTheirOwnCalls) {
+TEST_F(NriEventsTest, ReceivesSameEventsByStateChangeAndBySpecificCalls) {
   Attach();
   const std::vector<std::string> before = events_.log();
   const auto news = [&] {
@@ -149,7 +149,7 @@ TEST_F(NriEventsTest, NamesContainerByLabelWhenTheRuntimeDoesNot) {
   EXPECT_EQ(events_.log().back(), "create labelled");
 }
 
-TEST_F(NriEventsTest, KeepsTheLabelsThatThePodHasOfItsOwn) {
+TEST_F(NriEventsTest, KeepsTheLabelsOfThePod) {
   ScriptedRuntimeOptions script;
   wire::PodSandbox pod = NriPod("1");
   (*pod.mutable_labels())["app"] = "web";

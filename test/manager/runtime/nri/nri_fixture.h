@@ -17,7 +17,7 @@
 
 namespace qrm::test {
 
-/// Notes what happens; answers as a test tells it to, at once by default.
+/// Records the events; answers as a test says, at once by default.
 class RecordedEvents final : public manager::RuntimeEvents {
  public:
   std::function<void(const manager::RuntimeContainer&, AdjustmentReply)> on_create =

@@ -1,4 +1,4 @@
-// Messages of every size and cut, and what is no message.
+// Messages of every size and in pieces, and invalid messages.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -78,7 +78,7 @@ TEST_F(NriFramingTest, TakesACreationOfEightMebibytes) {
   EXPECT_TRUE(runtime_->CreateContainer(NriPod("1"), container).ok());
 }
 
-TEST_F(NriFramingTest, RefusesARequestBeyondTheReceivingLimitAndTakesTheNext) {
+TEST_F(NriFramingTest, RejectsARequestBeyondTheReceivingLimitAndTakesTheNext) {
   Attach();
   ttrpc::Request request;
   request.set_payload(std::string(kMaxReceiveBytes, 'x'));
@@ -87,7 +87,7 @@ TEST_F(NriFramingTest, RefusesARequestBeyondTheReceivingLimitAndTakesTheNext) {
   EXPECT_TRUE(Create().ok());
 }
 
-TEST_F(NriFramingTest, RefusesStreamsThatAreUsedOrEven) {
+TEST_F(NriFramingTest, RejectsStreamsThatAreUsedOrEven) {
   Attach();
   ttrpc::Request request;
   request.set_service("nri.pkg.api.v1alpha1.Plugin");
@@ -107,7 +107,7 @@ TEST_F(NriFramingTest, DropsFramesOfConnectionsThatItDoesNotKnow) {
   EXPECT_EQ(runtime_->connections(), 1);
 }
 
-TEST_F(NriFramingTest, DropsAnswersThatNobodyWaitsFor) {
+TEST_F(NriFramingTest, DropsUnexpectedAnswers) {
   Attach();
   const std::string late = EncodeTtrpcHeader(77, TtrpcType::kResponse, 2) + "??";
   runtime_->SendRaw(EncodeMuxHeader(kRuntimeConnection, late.size()) + late);

@@ -55,7 +55,7 @@ TEST_F(NriHandshakeTest, TakesConfigureBeforeItsRegistrationIsAnswered) {
   EXPECT_TRUE(plugin_->GetStatus().connected);
 }
 
-TEST_F(NriHandshakeTest, SaysWhyTheRuntimeRefusesItAndTriesAgain) {
+TEST_F(NriHandshakeTest, SaysWhyTheRuntimeRejectsItAndTriesAgain) {
   options_.backoff_first = milliseconds(1);
   StartRuntime({.registration = ScriptedRuntimeOptions::Registration::kRefused});
   StartPlugin();
@@ -104,7 +104,7 @@ TEST_F(NriHandshakeTest, ForgetsTheChunksOfASynchronizationThatWasCut) {
   EXPECT_THAT(events_.pods(), SizeIs(2));
 }
 
-TEST_F(NriHandshakeTest, TellsStaleAndRepeatedObjectsAsTheyCome) {
+TEST_F(NriHandshakeTest, ReportsStaleAndRepeatedObjectsAsTheyCome) {
   ScriptedRuntimeOptions script;
   script.pods = {NriPod("1"), NriPod("1")};
   script.containers = {NriContainer("a"), NriContainer("a"), NriContainer("of-no-pod")};
@@ -113,7 +113,7 @@ TEST_F(NriHandshakeTest, TellsStaleAndRepeatedObjectsAsTheyCome) {
   EXPECT_THAT(events_.containers(), SizeIs(3));
 }
 
-TEST_F(NriHandshakeTest, SynchronizesInTimeThoughNobodyDecides) {
+TEST_F(NriHandshakeTest, SynchronizesInTimeWithoutADecision) {
   events_.replies_to_synchronize = false;
   options_.reply_timeout = milliseconds(30);
   Attach();
@@ -131,10 +131,10 @@ TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatStaysSilent) {
   }));
 }
 
-TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatRefusesItsEvents) {
+TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatRejectsItsEvents) {
   options_.handshake_timeout = milliseconds(30);
   options_.backoff_first = milliseconds(1);
-  StartRuntime({.known_events = 0});  // refuses every plugin
+  StartRuntime({.known_events = 0});  // rejects every plugin
   StartPlugin();
   EXPECT_TRUE(Await([&] { return runtime_->connections() >= 3; }));
   EXPECT_FALSE(plugin_->GetStatus().connected);

@@ -1,4 +1,4 @@
-// What a creation is answered with.
+// The answers to creations.
 #include "manager/runtime/nri/nri_plugin.h"
 
 #include <string>
@@ -127,7 +127,7 @@ TEST_F(NriAdjustmentTest, TakesReplyFromAnotherThread) {
   EXPECT_THAT(response->adjust().env(), SizeIs(1));
 }
 
-TEST(NriOptionsTest, RefusesWhatNoRuntimeTakes) {
+TEST(NriOptionsTest, RejectsWhatNoRuntimeTakes) {
   boost::asio::io_context io;
   test::RecordedEvents events;
   for (const NriOptions& options :

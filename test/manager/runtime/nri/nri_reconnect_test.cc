@@ -72,7 +72,7 @@ TEST_F(NriReconnectTest, AttachesAgainAfterRuntimeRestart) {
   EXPECT_TRUE(Await([&] { return plugin_->GetStatus().runtime.version == "v1.7.25"; }));
 }
 
-TEST_F(NriReconnectTest, HearsEverythingAgainAfterEachConnect) {
+TEST_F(NriReconnectTest, ReceivesEverythingAgainAfterEachConnect) {
   ScriptedRuntimeOptions script;
   script.pods = {NriPod("1")};
   Attach(script);

@@ -1,4 +1,4 @@
-// Which events are safe to ask of which runtime.
+// The events that are safe to request from each runtime.
 #include "manager/runtime/nri/nri_version.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Random histories of pools that somebody outside advises, mostly to what cannot be had. P17: the
-// rules hold whatever is advised, and once the advice is over, sizes are as if there had been none.
+// Random histories of pools with advice, mostly for more than is available. P17: the rules hold
+// whatever is advised, and once the advice is over, sizes are as if there had been none.
 #include <chrono>
 #include <memory>
 #include <string>

@@ -21,7 +21,7 @@ using std::chrono::seconds;
 using test::Drive;
 using testing::HasSubstr;
 
-/// The sixth worked example, but for who lends.
+/// The sixth worked example, except the pool that lends.
 constexpr char kReclaim[] = R"(
 rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
 pools:
@@ -32,7 +32,7 @@ static: true
 classes: {background: {qos: {cpu-quota: free, cpu-scheduling: idle}}}
 )";
 
-/// The same pools, which nobody advises.
+/// The same pools without an advisor.
 constexpr char kSilent[] = R"(
 rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
 pools:
@@ -120,7 +120,7 @@ class AdvisorTest : public ElasticPlugins {
   std::unique_ptr<v1::Advisor::Stub> stub_;
 };
 
-TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
+TEST_F(AdvisorTest, SizesAPoolStepByStepUpToTheFreeCpus) {
   Admit(drive(), "web", "web", 40);
   EXPECT_EQ(Size(drive(), "reclaim"), 2);
   v1::AppliedAdvice applied;
@@ -137,7 +137,7 @@ TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
             (StringMap{{"cpu-quota", "free"}, {"cpu-scheduling", "idle"}}));
 }
 
-TEST_F(AdvisorTest, WhatIsAdvisedYieldsToWhoeverRequestsCpus) {
+TEST_F(AdvisorTest, AdviceYieldsToRequestsForCpus) {
   Admit(drive(), "job", "batch", 2);
   v1::AppliedAdvice applied;
   ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
@@ -165,7 +165,7 @@ TEST_F(AdvisorTest, WhatIsAdvisedYieldsToWhoeverRequestsCpus) {
   EXPECT_EQ(Size(drive(), "share"), 36);
 }
 
-TEST_F(AdvisorTest, LeavesAPoolWhatItsContainersRequest) {
+TEST_F(AdvisorTest, LeavesAPoolTheRequestsOfItsContainers) {
   Admit(drive(), "web", "web", 40);
   drive().Reconcile();
   v1::AppliedAdvice applied;
@@ -216,14 +216,14 @@ TEST_F(AdvisorTest, SeesPoolsContainersAndCpus) {
   EXPECT_FALSE(node.pools(0).may_be_advised());
 }
 
-TEST_F(AdvisorTest, HearsOfEveryChangeWithoutAsking) {
+TEST_F(AdvisorTest, ReceivesEveryChangeWithoutAsking) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + seconds(10));
   const auto watch = stub_->Watch(&context, {});
   v1::AdvisedNode node;
   ASSERT_TRUE(watch->Read(&node));
   EXPECT_EQ(node.containers_size(), 0);
-  drive().Reconcile();  // which changes nothing, and so tells nothing
+  drive().Reconcile();  // which changes nothing, and so reports nothing
   Admit(drive(), "web", "web", 3);
   drive().Reconcile();
   ASSERT_TRUE(watch->Read(&node));
@@ -231,7 +231,7 @@ TEST_F(AdvisorTest, HearsOfEveryChangeWithoutAsking) {
   context.TryCancel();
 }
 
-TEST_F(AdvisorTest, WhatWasAdvisedBeforeARestartCountsUntilItsLeaseIsOver) {
+TEST_F(AdvisorTest, AdviceFromBeforeARestartCountsUntilItsLeaseIsOver) {
   v1::AppliedAdvice applied;
   ASSERT_TRUE(Advise("reclaim", 10, applied).ok());
   for (int plan = 0; plan < 3; ++plan) {
@@ -249,7 +249,7 @@ TEST_F(AdvisorTest, WhatWasAdvisedBeforeARestartCountsUntilItsLeaseIsOver) {
   EXPECT_LT(ReclaimAtNextPlan(), 10);
 }
 
-TEST_F(AdvisorTest, WhoAdvisesAfterARestartIsHeededAtOnce) {
+TEST_F(AdvisorTest, AnAdvisorIsFollowedAtOnceAfterARestart) {
   v1::AppliedAdvice applied;
   ASSERT_TRUE(Advise("reclaim", 10, applied).ok());
   ReclaimAtNextPlan();
@@ -302,7 +302,7 @@ TEST_F(AdvisorTest, ThatHasGoneLeavesThePoolsAsTheyWouldBeWithoutAdvice) {
   }
 }
 
-TEST_F(AdvisorTest, IsRefusedASeventeenthWatch) {
+TEST_F(AdvisorTest, IsRejectedASeventeenthWatch) {
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::AdvisedNode>>> watches;
   v1::AdvisedNode node;

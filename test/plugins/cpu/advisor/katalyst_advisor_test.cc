@@ -21,7 +21,7 @@ using std::chrono::seconds;
 using test::Await;
 using test::Drive;
 
-/// Answers each question with what the test has set, or fails as it says.
+/// Answers each question as the test has set, or fails.
 class ScriptedKatalyst final : public cpuadvisor::CPUAdvisor::Service {
  public:
   explicit ScriptedKatalyst(const std::string& socket) {
@@ -85,7 +85,7 @@ class KatalystAdvisorTest : public ElasticPlugins {
   }
   void TearDown() override { plugin_->plugin().Retire(); }
 
-  /// Whether the pool has `cpus` CPUs soon; a second of the plugin passes with each look.
+  /// Whether the pool has `cpus` CPUs soon; the plugin's clock moves by a second with each look.
   bool ReclaimBecomes(int cpus) {
     return Await([&] {
       clock_.Advance(seconds(1));
@@ -107,7 +107,7 @@ TEST_F(KatalystAdvisorTest, SizesAPoolOnceItAnswers) {
   EXPECT_TRUE(ReclaimBecomes(12));
 }
 
-TEST_F(KatalystAdvisorTest, IsToldWhoRunsThere) {
+TEST_F(KatalystAdvisorTest, IsSentTheRunningContainers) {
   Admit(*plugin_, "job", "batch", 1);
   plugin_->Reconcile();
   const ScriptedKatalyst katalyst(socket_);

@@ -1,4 +1,4 @@
-// What is said to Katalyst's advisor, and what its answers mean.
+// The requests to Katalyst's advisor, and what its answers mean.
 #include "plugins/cpu/advisor/katalyst_words.h"
 
 #include <cstdint>
@@ -54,7 +54,7 @@ void AddBlock(cpuadvisor::GetAdviceResponse& answer, const Entry& entry, int64_t
   block.set_block_id(id);
 }
 
-TEST(KatalystQuestionTest, TellsPoolsAndTheReservedCpusByNumaNode) {
+TEST(KatalystQuestionTest, ReportsPoolsAndTheReservedCpusByNumaNode) {
   const cpuadvisor::GetAdviceRequest question = QuestionOf(TwoPools());
   ASSERT_EQ(question.entries_size(), 3);
   const cpuadvisor::AllocationInfo& share =
@@ -71,7 +71,7 @@ TEST(KatalystQuestionTest, TellsPoolsAndTheReservedCpusByNumaNode) {
               ElementsAre(Pair(0u, "0")));
 }
 
-TEST(KatalystQuestionTest, TellsWhoAContainerIsAndWhatItAsksFor) {
+TEST(KatalystQuestionTest, ReportsTheNameAndRequestOfAContainer) {
   NodeSight node = TwoPools();
   const ContainerRequest asked = Asked("web", 1.5);
   node.containers.push_back({asked.key, "share", 1500, 1500});
@@ -89,7 +89,7 @@ TEST(KatalystQuestionTest, TellsWhoAContainerIsAndWhatItAsksFor) {
   EXPECT_THAT(web.allocation_info().topology_aware_assignments(), IsEmpty());
 }
 
-TEST(KatalystQuestionTest, TellsTheCpusOfAContainersOwn) {
+TEST(KatalystQuestionTest, ReportsExclusiveCpusOfAContainer) {
   NodeSight node = TwoPools();
   const ContainerRequest asked = Asked("db", 2);
   node.own_cpus.emplace(asked.key, CpuSet{3, 6});
@@ -103,7 +103,7 @@ TEST(KatalystQuestionTest, TellsTheCpusOfAContainersOwn) {
               UnorderedElementsAre(Pair(0u, "3"), Pair(1u, "6")));
 }
 
-TEST(KatalystQuestionTest, TellsTheLevelThatThePodNames) {
+TEST(KatalystQuestionTest, ReportsTheLevelThatThePodNames) {
   NodeSight node = TwoPools();
   ContainerRequest asked = Asked("batch", 1);
   asked.annotations.Edit()["katalyst.kubewharf.io/qos_level"] = "reclaimed_cores";
@@ -113,7 +113,7 @@ TEST(KatalystQuestionTest, TellsTheLevelThatThePodNames) {
             "reclaimed_cores");
 }
 
-TEST(KatalystQuestionTest, LeavesOutWhoseRequestIsNotKnown) {
+TEST(KatalystQuestionTest, LeavesOutContainersWhoseRequestIsNotKnown) {
   NodeSight node = TwoPools();
   node.containers.push_back({{.pod_uid = "web-uid", .container = "main"}, "share", 1500, 1500});
   EXPECT_FALSE(QuestionOf(node).entries().contains("web-uid"));
@@ -129,7 +129,7 @@ TEST(KatalystAnswerTest, SumsAPoolsBlocksOfAllNumaNodes) {
   EXPECT_THAT(advice->pools, ElementsAre(FieldsAre("share", 4, "Katalyst's advisor")));
 }
 
-TEST(KatalystAnswerTest, CountsSharedCpusForWhoDoesNotBorrowThem) {
+TEST(KatalystAnswerTest, CountsSharedCpusForContainersThatDoNotBorrowThem) {
   cpuadvisor::GetAdviceResponse answer;
   AddBlock(answer, {"share", ""}, -1, 6, "shared");
   AddBlock(answer, {"reclaim", ""}, -1, 6, "shared");
@@ -176,7 +176,7 @@ TEST(KatalystAnswerTest, SaysHowMuchBatchWorkMayCountOn) {
 
 class BadHeadroomTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(BadHeadroomTest, IsRefusedWithItsText) {
+TEST_P(BadHeadroomTest, IsRejectedWithItsText) {
   cpuadvisor::GetAdviceResponse answer;
   (*answer.add_extra_entries()
         ->mutable_calculation_result()

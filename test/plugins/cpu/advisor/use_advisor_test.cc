@@ -34,7 +34,7 @@ constexpr char kGuaranteed[] =
 
 class UseAdvisorTest : public testing::Test {
  protected:
-  /// Since it began, the pod has run for `used` seconds and waited for `stalled`.
+  /// Since its start, the pod has run for `used` seconds and waited for `stalled`.
   void Write(const std::string& cgroup, int used, int stalled) {
     const std::filesystem::path directory = root_ / cgroup;
     std::filesystem::create_directories(directory);
@@ -67,12 +67,12 @@ TEST_F(UseAdvisorTest, FindsPodsWhereverKubeletPutsThem) {
   }
 }
 
-TEST_F(UseAdvisorTest, TellsNothingOfPodsThatAreNewOrGone) {
+TEST_F(UseAdvisorTest, ReportsNothingAboutPodsThatAreNewOrGone) {
   PodCgroups cgroups(root_.path());
   Write(kBurstable, 10, 0);
   EXPECT_THAT(*cgroups.Look({kUid}, clock_.Steady()), IsEmpty());
   EXPECT_THAT(*cgroups.Look({"another"}, clock_.Steady() + seconds(10)), IsEmpty());
-  // What it did while nobody looked is not what it does.
+  // What it used between looks does not count.
   EXPECT_THAT(*cgroups.Look({kUid}, clock_.Steady() + seconds(20)), IsEmpty());
 }
 
@@ -100,7 +100,7 @@ TEST_F(UseAdvisorTest, SplitsWhatAPodUsesAmongItsPools) {
   EXPECT_DOUBLE_EQ(pools.at("web").stalled, 0.3);
 }
 
-TEST_F(UseAdvisorTest, AdvisesWhatWasUsedSinceTheLastLook) {
+TEST_F(UseAdvisorTest, AdvisesByTheUseSinceTheLastLook) {
   AdviceDesk desk({.use = Rule(), .pools = {"web"}}, clock_, [] {});
   UseAdvisor advisor(Rule(), desk, clock_);
   NodeSight node;

@@ -1,4 +1,4 @@
-// Who may advise which pools.
+// Which advisor may advise which pools.
 #include "plugins/cpu/config/advisor_config.h"
 
 #include <chrono>
@@ -60,7 +60,7 @@ TEST(AdvisorConfigTest, HasItsKeys) {
                                             .pools = {"a", "b"}}));
 }
 
-TEST(AdvisorConfigTest, CanBeTheOneThatIsBuiltIn) {
+TEST(AdvisorConfigTest, CanBeTheBuiltInAdvisor) {
   const auto config = Read(kPools + std::string("advisor: {use: true}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->advisor.use, UseRule());
@@ -85,7 +85,7 @@ TEST(AdvisorConfigTest, CanBeKatalysts) {
   EXPECT_EQ(other->advisor.katalyst, (KatalystRule{.socket = "/run/a.sock", .every = seconds(30)}));
 }
 
-TEST(AdvisorConfigTest, IsNobodyWithoutTheKey) {
+TEST(AdvisorConfigTest, IsNoneWithoutTheKey) {
   const auto config = Read("pools: {b: {size: {max: 9}}}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->advisor, AdvisorConfig());
@@ -96,9 +96,9 @@ struct RefusedCase {
   const char* advisor;
   const char* message;
 };
-class RefusedAdvisorTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedAdvisorTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedAdvisorTest, NamesTheMistake) {
+TEST_P(RejectedAdvisorTest, NamesTheMistake) {
   const auto config = Read(kPools + std::string(GetParam().advisor));
   EXPECT_EQ(config.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(config.status()), HasSubstr(GetParam().message));
@@ -127,7 +127,7 @@ const RefusedCase kRefused[] = {
     {"HoldForNoTime", "advisor: {socket: /a, on-expiry: hold x then request}", "is 'hold x then"},
     {"StepBeyondReason", "advisor: {socket: /a, max-step: 100000}", "more than any machine has"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedAdvisorTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedAdvisorTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The cpu plugin's configuration: what it means, and what is refused.
+// The cpu plugin's configuration: what it means, and what is rejected.
 #include "plugins/cpu/config/config.h"
 
 #include <gmock/gmock.h>
@@ -67,9 +67,9 @@ struct RefusedCase {
   std::string text;
   std::string want;
 };
-class RefusedCpuConfigTest : public testing::TestWithParam<RefusedCase> {};
+class RejectedCpuConfigTest : public testing::TestWithParam<RefusedCase> {};
 
-TEST_P(RefusedCpuConfigTest, NamesTheMistake) {
+TEST_P(RejectedCpuConfigTest, NamesTheMistake) {
   const Status status = Read(GetParam().text).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(status), HasSubstr("cannot read cpu.yaml:"));
@@ -108,7 +108,7 @@ const RefusedCase kRefused[] = {
     {"BadIsolatedWish", "grants: {a: {isolated: always}}", "never or prefer or require"},
     {"PlusOfNoPool", "grants: {a: {plus: nowhere}}", "is 'nowhere', which is not a pool"},
 };
-INSTANTIATE_TEST_SUITE_P(Texts, RefusedCpuConfigTest, testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(Texts, RejectedCpuConfigTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

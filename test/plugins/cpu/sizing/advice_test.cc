@@ -1,4 +1,4 @@
-// What becomes of advice: it is clipped, expires, and cannot be more than a wish (P17 of a stream).
+// Advice is clipped, expires, and is never more than a wish (P17 of a stream).
 #include "plugins/cpu/sizing/advice.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ AdvisorConfig Advising(std::vector<std::string> pools) {
   return {.socket = "/run/advisor.sock", .pools = std::move(pools)};
 }
 
-/// 64 CPUs but for a reserved core: share asks for 40 of them, reclaim has 2 and goes by 4.
+/// 64 CPUs except a reserved core: share asks for 40 of them, reclaim has 2 and goes by 4.
 AdvisedNode Node() {
   return {
       .generation = 7,
@@ -88,7 +88,7 @@ TEST(AdviceTest, GoesStepByStepUntilNothingIsLeft) {
             AdviceClip::kCapacity);
 }
 
-TEST(AdviceTest, StandsInPlaceOfWhatContainersAskFor) {
+TEST(AdviceTest, ReplacesTheRequestsOfContainers) {
   const PoolAsks asks = WithAdvice(Node().asks, {{"share", 20}, {"gone", 3}});
   EXPECT_EQ(asks.at("share").wish, 20);
   EXPECT_EQ(asks.at("share").firm, 20);
@@ -151,7 +151,7 @@ TEST(AdviceTest, HasNoLongerLeaseThanTheConfiguredOne) {
   EXPECT_THAT(book.InForce(kStart + seconds(5)), IsEmpty());
 }
 
-TEST(AdviceTest, OfASecondAdvisorIsForPoolsThatNobodyLeads) {
+TEST(AdviceTest, OfASecondAdvisorIsForPoolsWithoutAnAdvisor) {
   AdvisorConfig config = Advising({"share", "reclaim"});
   config.hold = seconds(300);
   AdviceBook book(config);
@@ -172,7 +172,7 @@ TEST(AdviceTest, OfASecondAdvisorIsForPoolsThatNobodyLeads) {
   EXPECT_THAT(book.InForce(kStart + seconds(30)), ElementsAre(Pair("share", 30)));
 }
 
-TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
+TEST(AdviceTest, ByUseYieldsToEveryOtherAdvisor) {
   AdvisorConfig config = Advising({"share", "reclaim"});
   config.hold = seconds(60);
   AdviceBook book(config);
@@ -193,7 +193,7 @@ TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
               ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
 }
 
-/// A node of three pools, and what advisors say of them and of others.
+/// A node of three pools, with advice for these and for other pools.
 class AdviceStream {
  public:
   explicit AdviceStream(unsigned seed) : random_(seed) {
@@ -213,7 +213,7 @@ class AdviceStream {
     Plan({});
   }
 
-  /// What somebody says next, mostly beyond what there is.
+  /// The next random advice, mostly for more than is available.
   AdviceCall Next() {
     constexpr int kWild[] = {-2147483647 - 1, -1, 0, 2147483647};
     AdviceCall call{.advisor = Below(2) == 0 ? "a" : "b", .generation = 6U + Below(4)};
@@ -225,7 +225,7 @@ class AdviceStream {
     return call;
   }
 
-  /// Sizes pools as advised, a step further.
+  /// Sizes pools as advised, by one step.
   void Plan(const PoolSizes& in_force) {
     const PoolSizes before = std::exchange(advised_, NextAdvice(node_, advised_, in_force));
     node_.sizes = SizePools(WithAdvice(node_.asks, advised_), node_.capacity);
@@ -236,7 +236,7 @@ class AdviceStream {
                   (cpus > was->second && cpus <= node_.asks.at(pool).firm));
     }
   }
-  /// Until nothing changes any more.
+  /// Repeats until nothing changes any more.
   PoolSizes Rest(const PoolSizes& in_force) {
     for (int plan = 0; plan < 100; ++plan) {
       Plan(in_force);
@@ -297,7 +297,7 @@ TEST(AdviceStreamTest, KeepsBoundsCountsNoMoreThanWhatCanBeHadAndEndsWithItsLeas
   }
 }
 
-TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
+TEST(AdviceTest, ThatMakesNoSenseIsRejectedWithASentence) {
   AdviceBook book(Advising({"share"}));
   AdviceCall nameless = Call({});
   nameless.advisor.clear();

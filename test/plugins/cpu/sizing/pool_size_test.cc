@@ -1,4 +1,4 @@
-// How large elastic pools are: the worked vectors, and every split of small machines.
+// Sizes of elastic pools: the worked vectors, and every split of small machines.
 #include "plugins/cpu/sizing/pool_size.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ const SizeCase kSizes[] = {
 INSTANTIATE_TEST_SUITE_P(Vectors, PoolSizeTest, testing::ValuesIn(kSizes),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST(PoolWishTest, IsWhatIsAskedForInWholeUnitsAndWithinBounds) {
+TEST(PoolWishTest, IsTheRequestInWholeUnitsAndWithinBounds) {
   const PoolAsk ask = {.min = 2, .max = 12};
   EXPECT_EQ(WishOf({.milli_cpus = 3500, .containers = 2}, 100, ask), 4);
   EXPECT_EQ(WishOf({.milli_cpus = 3500, .containers = 2}, 150, ask), 6);
@@ -92,7 +92,7 @@ TEST(PoolWishTest, IsACpuWhileThereAreContainersAndNoneWithout) {
   EXPECT_EQ(WishOf({}, 100, ask), 0);
 }
 
-TEST(SettledPoolTest, KeepsWhatItDoesNotNeedUntilItMayShrink) {
+TEST(SettledPoolTest, KeepsSpareCpusUntilItMayShrink) {
   const PoolAsks asks = {{"X", {.min = 2, .wish = 4, .max = 20}}};
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 10}}}, 16).at("X"), 10);
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 10, .may_shrink = true}}}, 16).at("X"), 4);
@@ -107,7 +107,7 @@ TEST(SettledPoolTest, ShrinksByItsStep) {
   EXPECT_EQ(held.size, 4);
 }
 
-TEST(SettledPoolTest, GivesWhatItDoesNotNeedToWhoeverNeedsIt) {
+TEST(SettledPoolTest, GivesSpareCpusToPoolsThatNeedThem) {
   const PoolAsks asks = {{"X", {.min = 2, .wish = 4, .max = 20}},
                          {"Y", {.min = 2, .wish = 10, .max = 20}}};
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 14}}, {"Y", {.size = 2}}}, 16),
@@ -119,7 +119,7 @@ TEST(SettledPoolTest, KeepsNoMoreThanItsNewMaximum) {
   EXPECT_EQ(SettlePools(asks, {{"X", {.size = 10}}}, 16).at("X"), 6);
 }
 
-/// Every way to give pools of one priority, weight and unit their sizes.
+/// Every combination of sizes for pools of one priority, weight and unit.
 class Splits {
  public:
   Splits(const PoolAsks& asks, int capacity) : capacity_(capacity) {
@@ -132,7 +132,7 @@ class Splits {
     rest_ = std::min(rest, wants_);
   }
 
-  /// The split that hands out most, nearest to the exact proportion; of equal ones, the one that
+  /// The split that hands out most, nearest to the exact proportion; of equal splits, the one that
   /// gives the first names most.
   std::vector<int> Best() {
     std::vector<int> sizes;

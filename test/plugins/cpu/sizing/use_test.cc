@@ -1,4 +1,4 @@
-// How many CPUs pools should have by what their containers do.
+// The CPUs that pools should have by the CPU use of their containers.
 #include "plugins/cpu/sizing/use.h"
 
 #include <gtest/gtest.h>
