@@ -21,8 +21,11 @@ ContainerType TypeOf(const PodContainer& container, const std::vector<PodContain
   const bool named = std::any_of(
       containers.begin(), containers.end(),
       [&](const PodContainer& other) { return other.kind == Kind::kApp && other.name == main; });
-  const bool is_main = named ? container.name == main : container.index == 0;
-  return is_main ? ContainerType::kMain : ContainerType::kSidecar;
+  const auto first = std::find_if(
+      containers.begin(), containers.end(),
+      [](const PodContainer& other) { return other.kind == Kind::kApp; });
+  return container.name == (named ? main : first->name) ? ContainerType::kMain
+                                                        : ContainerType::kSidecar;
 }
 
 std::string QosClassOf(const std::vector<PodContainer>& containers) {

@@ -1,7 +1,6 @@
 // The containers of a pod as its spec has them, and what Kubernetes derives from all of them.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,7 +21,6 @@ struct PodContainer {
 
   std::string name;
   Kind kind = Kind::kApp;
-  uint64_t index = 0;  ///< among the pod's init, app or ephemeral containers
   /// Amounts above zero; without a request, the limit. Units: as in ContainerRequest::requests.
   std::map<std::string, double> requests;
   std::map<std::string, double> limits;  ///< of resources with a limit

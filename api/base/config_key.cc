@@ -17,10 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string QuotedText(const std::string& text) {
-  return text.empty() ? "\"\"" : text;
-}
-
 std::string DurationText(milliseconds duration) {
   const auto count = duration.count();
   if (count != 0 && count % 60'000 == 0) {
@@ -66,7 +62,7 @@ ConfigKey TextKey(std::string name, std::string& place, std::string range, std::
             QRM_ASSIGN_OR_RETURN(place, section.Text(key, place));
             return OkStatus();
           },
-          .show = [&place] { return QuotedText(place); }};
+          .show = [&place] { return PlainOrQuoted(place); }};
 }
 
 ConfigKey PathKey(std::string name, std::string& place, std::string help) {
@@ -169,18 +165,18 @@ ConfigKey WordKey(std::string name, WordChoice choice, std::string help) {
 }
 
 std::string PlainOrQuoted(const std::string& text) {
-  const bool plain = !text.empty() && text.front() != '-' &&
-                     text.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789._/+-") == std::string::npos;
+  const bool plain = !text.empty() && text.front() != '-' && text.back() != ':' &&
+                     text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789._/+:-") == std::string::npos;
   if (plain) {
     return text;
   }
-  std::string quoted = "'";
+  std::string quoted = "\"";
   for (const char letter : text) {
-    quoted += letter == '\'' ? "''" : std::string(1, letter);
+    quoted += letter == '"' || letter == '\\' ? std::string("\\") + letter
+                                              : std::string(1, letter);
   }
-  return quoted + "'";
+  return quoted + "\"";
 }
 
 std::string ListText(const std::vector<std::string>& items) {

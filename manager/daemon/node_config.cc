@@ -87,12 +87,6 @@ std::string CpuText(const Section& section, const Machine& machine,
              : fmt::format("{{devices: {}, {}", devices, text.substr(text.find('{') + 1));
 }
 
-/// The value of `key` in YAML.
-std::string ValueText(const config::ConfigKey& key) {
-  std::string text = key.show();
-  return key.shape == config::KeyShape::kScalar ? config::PlainOrQuoted(text) : text;
-}
-
 /// The keys whose values are not the default ones.
 std::string ChangedKeys(placement::AdmissionOptions options, placement::PodKeys pod_keys) {
   placement::AdmissionOptions usual_options;
@@ -101,8 +95,8 @@ std::string ChangedKeys(placement::AdmissionOptions options, placement::PodKeys 
   const std::vector<config::ConfigKey> usual = placement::NodeKeys(usual_options, usual_pod_keys);
   std::string text;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i].show() != usual[i].show()) {
-      Append(text, keys[i].name, ValueText(keys[i]));
+    if (std::string value = keys[i].show(); value != usual[i].show()) {
+      Append(text, keys[i].name, value);
     }
   }
   return text;

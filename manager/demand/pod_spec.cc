@@ -51,9 +51,8 @@ StatusOr<PodContainer> Read(const PodManifest::Resources& resources) {
 class ContainerReader {
  public:
   Status AddAll(const std::vector<PodManifest::Container>& containers, Kind kind) {
-    for (std::size_t index = 0; index < containers.size(); ++index) {
-      const PodManifest::Container& container = containers[index];
-      QRM_RETURN_IF_ERROR(Annotate(Add(container, kind, index), "container " + container.name));
+    for (const PodManifest::Container& container : containers) {
+      QRM_RETURN_IF_ERROR(Annotate(Add(container, kind), "container " + container.name));
     }
     return OkStatus();
   }
@@ -61,7 +60,7 @@ class ContainerReader {
   std::vector<PodContainer> specs;
 
  private:
-  Status Add(const PodManifest::Container& container, Kind kind, std::size_t index) {
+  Status Add(const PodManifest::Container& container, Kind kind) {
     if (container.name.empty() || !names_.insert(container.name).second) {
       return Errorf(StatusCode::kInvalidArgument, "its name is {}",
                     container.name.empty() ? "missing" : "used twice");
@@ -73,7 +72,6 @@ class ContainerReader {
     QRM_ASSIGN_OR_RETURN(PodContainer read, Read(container.resources));
     read.name = container.name;
     read.kind = kind == Kind::kInit && container.restart_policy == "Always" ? Kind::kSidecar : kind;
-    read.index = index;
     specs.push_back(std::move(read));
     return OkStatus();
   }

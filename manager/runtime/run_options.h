@@ -9,6 +9,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "manager/runtime/container.h"
+#include "plugins/placement/demand.h"
 #include "plugins/sdk/class_provider.h"
 
 namespace qrm::manager {

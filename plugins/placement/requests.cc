@@ -57,13 +57,19 @@ std::string MainContainerOf(const PodKeys& keys, const checkpoint::PodMeta& pod)
 std::vector<ContainerDemand> DemandsOf(const ContainerDemand& common,
                                        const std::vector<PodContainer>& containers,
                                        const std::string& main) {
+  using Kind = PodContainer::Kind;
   std::vector<ContainerDemand> demands(containers.size(), common);
+  uint64_t inits = 0;
+  uint64_t apps = 0;
+  uint64_t ephemerals = 0;
   for (std::size_t i = 0; i < containers.size(); ++i) {
     const PodContainer& container = containers[i];
     demands[i].container = container.name;
     demands[i].type = TypeOf(container, containers, main);
-    demands[i].index = container.index;
-    demands[i].restartable_init = container.kind == PodContainer::Kind::kSidecar;
+    demands[i].index = container.kind == Kind::kApp         ? apps++
+                       : container.kind == Kind::kEphemeral ? ephemerals++
+                                                            : inits++;
+    demands[i].restartable_init = container.kind == Kind::kSidecar;
     demands[i].requests = container.requests;
     demands[i].limits = container.limits;
   }

@@ -22,7 +22,7 @@ std::string ReadRole(const PodKeys& keys, checkpoint::PodMeta& pod);
 std::string MainContainerOf(const PodKeys& keys, const checkpoint::PodMeta& pod);
 
 /// The demands of `containers`, in their order: each is `common` with the container's name, type,
-/// index, requests and limits. `main` as for TypeOf.
+/// index (among the init, app or ephemeral containers), requests and limits. `main` as for TypeOf.
 std::vector<ContainerDemand> DemandsOf(const ContainerDemand& common,
                                        const std::vector<PodContainer>& containers,
                                        const std::string& main);

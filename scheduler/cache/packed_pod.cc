@@ -98,7 +98,6 @@ std::string NeedsOf(const Pod& pod) {
   for (const PodContainer& container : pod.containers) {
     writer.Put(container.name);
     writer.Put(static_cast<uint8_t>(container.kind));
-    writer.Put(static_cast<uint32_t>(container.index));
     writer.Put(container.requests);
     writer.Put(container.limits);
   }
@@ -116,7 +115,6 @@ void ReadNeeds(const std::string& needs, Pod& pod) {
   for (PodContainer& container : pod.containers) {
     reader.Get(container.name);
     container.kind = static_cast<PodContainer::Kind>(reader.Take<uint8_t>());
-    container.index = reader.Take<uint32_t>();
     reader.Get(container.requests);
     reader.Get(container.limits);
   }

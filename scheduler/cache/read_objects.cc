@@ -74,14 +74,12 @@ StatusOr<PodContainer::Kind> KindOf(const json& container, const char* list) {
 
 Status ReadContainers(const json& spec, const char* list, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json containers, Child(spec, list));
-  uint64_t index = 0;
   for (const json& container : containers) {
     QRM_ASSIGN_OR_RETURN(std::string name, ReadText(container, "name"));
     StatusOr<PodContainer> read = ReadResources(container);
     QRM_RETURN_IF_ERROR(Annotate(read.status(), "container " + name));
     read->name = std::move(name);
     QRM_ASSIGN_OR_RETURN(read->kind, KindOf(container, list));
-    read->index = index++;
     pod.containers.push_back(*std::move(read));
   }
   return OkStatus();

@@ -115,6 +115,8 @@ std::string ByContainer(MatchNode node, const Pod& pod) {
         }
         Subtract(node, pod, *zone, request);
         break;
+      case PodContainer::Kind::kEphemeral:  // requests nothing
+        break;
     }
   }
   return {};

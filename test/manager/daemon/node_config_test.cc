@@ -49,8 +49,8 @@ TEST_F(NodeConfigTest, ReportsTheSettingsThatDecideAboutAllocations) {
   pod_keys_.role_annotation = "";
   Configure("cpu", "reserved-cpus: \"0,2\"");
   EXPECT_THAT(Text(),
-              EndsWith("topology-policy: \"restricted\", topology-scope: \"pod\", "
-                       "skip-namespaces: [\"kube-system\",\"a: b\"], pod-role-annotation: \"\", "
+              EndsWith("topology-policy: restricted, topology-scope: pod, "
+                       "skip-namespaces: [kube-system, \"a: b\"], pod-role-annotation: \"\", "
                        "builtin-plugins: [\"cpu\",\"memory\"], "
                        "plugins: {cpu: {reserved-cpus: \"0,2\"}}}"));
 }

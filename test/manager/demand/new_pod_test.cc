@@ -113,11 +113,11 @@ TEST(NewPodTest, RejectsPodsWhoseAnswerWouldFillTheMemory) {
 
   (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(1 << 20, 'x');
   add(pod, 100);
-  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("with 104 containers: it is larger"));
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("with 104 containers: it is too large"));
 
   pod = SamplePod();
   add(pod, 247);
-  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("give at most 250 containers"));
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("use at most 250 containers"));
 
   pod = SamplePod();
   pod.mutable_spec()->mutable_containers(1)->set_name(std::string(64, 'x'));

@@ -109,8 +109,6 @@ TEST(PodSpecTest, OrdersContainersAsTheyStart) {
   }
   EXPECT_THAT(names, ElementsAre("setup", "proxy", "main", "logger", "debug"));
   EXPECT_EQ(spec->containers[1].kind, PodContainer::Kind::kSidecar);
-  EXPECT_EQ(spec->containers[1].index, 1u);
-  EXPECT_EQ(spec->containers[2].index, 0u);
 }
 
 TEST(PodSpecTest, KnowsTheMirrorOfAStaticPodByBothAnnotations) {

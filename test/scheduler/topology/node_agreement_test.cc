@@ -179,6 +179,9 @@ class Agreement {
     for (int apps = 1 + Pick(2); apps > 0; --apps) {
       pod.containers.push_back(Container("app" + std::to_string(apps), PodContainer::Kind::kApp));
     }
+    for (PodContainer& container : pod.containers) {
+      container.limits = pod.qos_class == "Guaranteed" ? container.requests : Amounts();
+    }
     return pod;
   }
 

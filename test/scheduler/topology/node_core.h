@@ -148,9 +148,9 @@ class NodeCore {
       manager::PodManifest::Container read{.name = container.name};
       for (const auto& [name, amount] : container.requests) {
         read.resources.requests[name] = fmt::format("{}", amount);
-        if (pod.qos_class == "Guaranteed") {
-          read.resources.limits[name] = read.resources.requests[name];
-        }
+      }
+      for (const auto& [name, amount] : container.limits) {
+        read.resources.limits[name] = fmt::format("{}", amount);
       }
       if (container.kind == PodContainer::Kind::kApp) {
         manifest.containers.push_back(std::move(read));
