@@ -1,4 +1,6 @@
 // The node admits what the filter places, and rejects what the filter rejects.
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -57,7 +59,21 @@ const char* const kConfigs[] = {
                         rules: [{select: {role: db}, grant: data}],
                         grants: {data: {isolated: prefer, plus: helpers, share-numa-with: ["*"]}},
                         pools: {helpers: {cpus: 2-3}}}, memory: {static: true}}})",
+    // Names that are mapped, a pool sized by limits, pods that opt out, and a namespace that may
+    // not have roles.
+    R"({machine: "synthetic:package:1 numa:2(memory=16GiB) core:8 pu:1", topology-policy: best-effort,
+        resource-names-map: {example.com/milli: {resource: cpu, scale: 1m}}, skip-annotation: example.com/skip,
+        permissions: [{namespaces: [free], allow: [opt-out, own-cpus, reserved-cpus], roles: ["*"], pools: ["*"]},
+                      {namespaces: [poor], allow: [own-cpus]}],
+        plugins: {cpu: {reserved-cpus: "0", static: true,
+                        pools: {batch: {roles: [db], size: {per: limit, min: 1, max: 6}}}},
+                  memory: {static: true}}})",
 };
+
+/// A pod is of each with the same probability.
+constexpr std::array<const char*, 20> kNamespaces = {
+    "ns", "ns", "ns", "ns", "ns", "ns", "ns", "ns",   "ns",   "ns",
+    "ns", "ns", "ns", "ns", "ns", "ns", "ns", "poor", "free", "kube-system"};
 
 /// A node, and what the scheduler receives about it.
 struct AgreedNode {
@@ -157,6 +173,9 @@ class Agreement {
   PodContainer Container(const std::string& name, PodContainer::Kind kind) {
     PodContainer container{.name = name, .kind = kind};
     container.requests["cpu"] = Pick(4) == 0 ? 0.5 : 1 + Pick(4);
+    if (Pick(12) == 0) {
+      container.requests["example.com/milli"] = 1000 * (1 + Pick(4));
+    }
     container.requests["memory"] = static_cast<double>(int64_t{1} << (26 + Pick(6)));
     if (Pick(5) == 0) {
       container.requests["NIC"] = 100 * (1 + Pick(5));
@@ -166,11 +185,17 @@ class Agreement {
   Pod MakePod() {
     const std::string uid = "u" + std::to_string(++made_);
     Pod pod{.uid = uid,
-            .pod_namespace = Pick(20) == 0 ? "kube-system" : "ns",
+            .pod_namespace = kNamespaces.at(static_cast<std::size_t>(Pick(20))),
             .name = "p" + uid,
             .qos_class = Pick(4) == 0 ? "Burstable" : "Guaranteed"};
     if (Pick(2) == 0) {
       pod.labels["katalyst.kubewharf.io/pod_role"] = "db";
+    }
+    if (Pick(8) == 0) {
+      pod.annotations["example.com/skip"] = "true";
+    }
+    if (Pick(8) == 0) {
+      pod.controller_kind = "DaemonSet";
     }
     if (Pick(4) == 0) {
       pod.containers.push_back(Container(
@@ -180,12 +205,22 @@ class Agreement {
       pod.containers.push_back(Container("app" + std::to_string(apps), PodContainer::Kind::kApp));
     }
     for (PodContainer& container : pod.containers) {
-      container.limits = pod.qos_class == "Guaranteed" ? container.requests : Amounts();
+      if (pod.qos_class == "Guaranteed") {
+        container.limits = container.requests;
+      } else if (Pick(2) == 0) {
+        container.limits["cpu"] = container.requests.at("cpu") + Pick(3);
+      }
     }
     return pod;
   }
 
+  /// Where pools follow their containers, only their node knows which CPUs a pool has.
   void CheckSameCpus(const Pod& pod, const std::string& node, const StringMap& decision) const {
+    const auto& pools = models_.at(node)->cpu.pools;
+    if (std::any_of(pools.begin(), pools.end(),
+                    [](const auto& pool) { return pool.second.size.has_value(); })) {
+      return;
+    }
     Pod decided = pod;
     decided.annotations.insert(decision.begin(), decision.end());
     const auto placement = ReadPlacement(*models_.at(node), decided);

@@ -143,7 +143,9 @@ class NodeCore {
     manager::PodManifest manifest{.uid = pod.uid,
                                   .pod_namespace = pod.pod_namespace,
                                   .name = pod.name,
-                                  .annotations = pod.annotations};
+                                  .annotations = pod.annotations,
+                                  .controller_kind = pod.controller_kind,
+                                  .priority_class = pod.priority_class};
     for (const PodContainer& container : pod.containers) {
       manager::PodManifest::Container read{.name = container.name};
       for (const auto& [name, amount] : container.requests) {

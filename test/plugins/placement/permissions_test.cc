@@ -12,7 +12,7 @@
 #include "api/base/section.h"
 #include "plugins/placement/wishes.h"
 
-namespace qrm::manager::permissions_test {
+namespace qrm::placement::permissions_test {
 namespace {
 
 using testing::ElementsAre;
@@ -26,12 +26,11 @@ constexpr char kMemory[] = "katalyst.kubewharf.io/memory_enhancement";
 constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kNetns[] = "kubernetes.io/host-netns-path";
 
-StatusOr<placement::Permissions> Read(const std::string& rules) {
+StatusOr<Permissions> Read(const std::string& rules) {
   const auto section = config::Section::Parse("permissions: " + rules, "qrmd.yaml");
-  placement::Permissions permissions;
+  Permissions permissions;
   QRM_RETURN_IF_ERROR(section.status());
-  QRM_RETURN_IF_ERROR(
-      placement::PermissionsKey("permissions", permissions, "").read(*section, "permissions"));
+  QRM_RETURN_IF_ERROR(PermissionsKey("permissions", permissions, "").read(*section, "permissions"));
   return permissions;
 }
 
@@ -45,20 +44,20 @@ struct FeatureCase {
   std::string word;  ///< as rejections name it
   std::string key;   ///< what asks for it
   bool usual;        ///< whether it is allowed without a rule
-  placement::ContainerDemand demand;
+  ContainerDemand demand;
   std::map<std::string, double> requests;
   AllocationByResource given;
 };
 
-placement::ContainerDemand Annotated(StringMap annotations) {
-  placement::ContainerDemand demand;
+ContainerDemand Annotated(StringMap annotations) {
+  ContainerDemand demand;
   demand.pod.annotations = std::move(annotations);
   demand.pod.qos_class = "Guaranteed";
   return demand;
 }
 
-placement::ContainerDemand OfRole(const std::string& role) {
-  placement::ContainerDemand demand;
+ContainerDemand OfRole(const std::string& role) {
+  ContainerDemand demand;
   demand.pod.role = role;
   demand.role_key = "label katalyst.kubewharf.io/pod_role";
   return demand;
@@ -128,8 +127,8 @@ class FeatureTest : public testing::TestWithParam<FeatureCase> {
   std::string Refusal(const std::string& pod_namespace, const std::string& owner = "",
                       const std::string& priority_class = "") const {
     const FeatureCase& param = GetParam();
-    const placement::AdmissionOptions options{.permissions = *Read(kRules)};
-    placement::ContainerDemand demand = param.demand;
+    const AdmissionOptions options{.permissions = *Read(kRules)};
+    ContainerDemand demand = param.demand;
     demand.pod.pod_namespace = pod_namespace;
     demand.controller_kind = owner;
     demand.priority_class = priority_class;
@@ -174,16 +173,16 @@ INSTANTIATE_TEST_SUITE_P(All, FeatureTest, testing::ValuesIn(kFeatures),
                          [](const auto& param_info) { return param_info.param.name; });
 
 TEST(WishesTest, ARequestForNothingIsNeverRejected) {
-  placement::AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
-  placement::ContainerDemand demand = Annotated({{"example.com/other", "{{{"}});
+  AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
+  ContainerDemand demand = Annotated({{"example.com/other", "{{{"}});
   demand.pod.pod_namespace = "default";
   demand.controller_kind = "DaemonSet";
   EXPECT_TRUE(CheckWishes(demand, {{"cpu", 2}, {"memory", 1}}, options).ok());
 }
 
 TEST(WishesTest, QuoteOnlyTheBeginningOfANameAndNoControlCharacter) {
-  const placement::AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
-  placement::ContainerDemand demand = OfRole("\x1b[2J" + std::string(250'000, 'x'));
+  const AdmissionOptions options{.permissions = *Read("[{namespaces: [\"*\"]}]")};
+  ContainerDemand demand = OfRole("\x1b[2J" + std::string(250'000, 'x'));
   const std::string refusal = MessageOf(CheckWishes(demand, {}, options));
   EXPECT_THAT(refusal, HasSubstr("role \\x1b[2Jxxx"));
   EXPECT_THAT(refusal, HasSubstr("... (250004 bytes)"));
@@ -221,9 +220,8 @@ TEST(PermissionsTest, StarsMatchAnyText) {
 }
 
 TEST(PermissionsTest, NetworkNamespacesCountUnderAllNamesThatAreConfigured) {
-  const placement::AdmissionOptions options{
-      .permissions = *Read(R"([{namespaces: ["*"]}])"),
-      .netns_annotations = {"example.com/netns", "example.com/other"}};
+  const AdmissionOptions options{.permissions = *Read(R"([{namespaces: ["*"]}])"),
+                                 .netns_annotations = {"example.com/netns", "example.com/other"}};
   const auto refused = [&](const char* annotation) {
     return !CheckGiven({},
                        {{"NIC", ResourceAllocation{.annotations = {{annotation, "/run/netns/a"}}}}},
@@ -239,21 +237,21 @@ TEST(PermissionsTest, ARuleAllowsOnlyWhatItLists) {
   const auto permissions = Read(
       R"([{namespaces: [a], allow: [own-cpus, opt-out], pools: ["web-*"], resources: [NIC]}])");
   ASSERT_TRUE(permissions.ok()) << permissions.status();
-  const placement::PermissionRule& rule = permissions->RuleFor("a");
-  EXPECT_THAT(placement::AllowedWords(rule), ElementsAre("opt-out", "own-cpus"));
+  const PermissionRule& rule = permissions->RuleFor("a");
+  EXPECT_THAT(AllowedWords(rule), ElementsAre("opt-out", "own-cpus"));
   EXPECT_THAT(rule.roles, IsEmpty());
-  EXPECT_TRUE(permissions->Allows("a", {placement::Feature::kPool, "web-1", ""}));
-  EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kPool, "batch", ""}));
-  EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kRole, "web-1", ""}));
-  EXPECT_TRUE(permissions->Allows("a", {placement::Feature::kResource, "NIC", ""}));
+  EXPECT_TRUE(permissions->Allows("a", {Feature::kPool, "web-1", ""}));
+  EXPECT_FALSE(permissions->Allows("a", {Feature::kPool, "batch", ""}));
+  EXPECT_FALSE(permissions->Allows("a", {Feature::kRole, "web-1", ""}));
+  EXPECT_TRUE(permissions->Allows("a", {Feature::kResource, "NIC", ""}));
 }
 
 TEST(PermissionsTest, EverythingIncludesNamesUnlessTheyAreListed) {
   const auto permissions = Read("[{namespaces: [a], allow: [everything], roles: [web]}]");
   ASSERT_TRUE(permissions.ok()) << permissions.status();
-  EXPECT_THAT(placement::AllowedWords(permissions->RuleFor("a")), SizeIs(5));
-  EXPECT_TRUE(permissions->Allows("a", {placement::Feature::kPool, "batch", ""}));
-  EXPECT_FALSE(permissions->Allows("a", {placement::Feature::kRole, "other", ""}));
+  EXPECT_THAT(AllowedWords(permissions->RuleFor("a")), SizeIs(5));
+  EXPECT_TRUE(permissions->Allows("a", {Feature::kPool, "batch", ""}));
+  EXPECT_FALSE(permissions->Allows("a", {Feature::kRole, "other", ""}));
 }
 
 TEST(PermissionsTest, RejectsMistakesWithLocationAndCure) {
@@ -266,4 +264,4 @@ TEST(PermissionsTest, RejectsMistakesWithLocationAndCure) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::permissions_test
+}  // namespace qrm::placement::permissions_test
