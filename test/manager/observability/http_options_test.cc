@@ -20,7 +20,8 @@ TEST(HttpOptionsTest, TwoServersOfOnePortAreRejected) {
 
 TEST(HttpOptionsTest, ACertificateNeedsItsKey) {
   EXPECT_THAT(MessageOf(CheckHttp({.certificate_file = "/tls.crt"})),
-              testing::HasSubstr("set both metrics-certificate-file and metrics-key-file"));
+              testing::HasSubstr(
+                  "only one of metrics-certificate-file and metrics-key-file is set; set both"));
   EXPECT_FALSE(CheckHttp({.key_file = "/tls.key"}).ok());
 }
 

@@ -127,7 +127,7 @@ TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {
   plugins_.Set("cpu", away);
   reconciler_.TriggerChanges();
   AwaitCalls(1);
-  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("away"));
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("not running"));
   CpuChanged({}, "now-1");
   reconciler_.TriggerChanges();
   AwaitCalls(2);

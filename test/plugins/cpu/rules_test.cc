@@ -223,7 +223,7 @@ TEST(CpuRulesTest, GrantsKeepTheirDistanceLikeRoles) {
   ASSERT_EQ(drive.Admit(Tier("one", "a", 4))->value, "0-3");
   EXPECT_EQ(drive.Admit(Tier("two", "b", 4))->value, "40-43");
   EXPECT_THAT(MessageOf(drive.Admit(Tier("three", "b", 4)).status()),
-              HasSubstr("node 0: a stands there"));
+              HasSubstr("(node 0: occupied by a, "));
 }
 
 struct RefusedCase {

@@ -33,7 +33,9 @@ TEST(ReadPodTest, ReadsContainersInTheOrderInWhichTheyStart) {
             (std::vector<PodContainer>{
                 {.name = "i", .kind = PodContainer::Kind::kInit, .requests = {{"cpu", 0.5}}},
                 {.name = "s", .kind = PodContainer::Kind::kSidecar, .requests = {}},
-                {.name = "c", .requests = {{"cpu", 2}, {"memory", 1 << 30}}}}));
+                {.name = "c",
+                 .requests = {{"cpu", 2}, {"memory", 1 << 30}},
+                 .limits = {{"cpu", 2}, {"memory", 1 << 30}}}}));
   EXPECT_FALSE(pod.finished);
 }
 

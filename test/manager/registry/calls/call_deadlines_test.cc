@@ -17,9 +17,9 @@ using std::chrono::milliseconds;
 
 class CallDeadlinesTest : public testing::Test {
  protected:
-  /// Watches a deadline that is `after` from now.
+  /// Watches a deadline that is `after` from the test's start.
   CallDeadlines::Watch Note(milliseconds after, const std::string& word) {
-    return deadlines_.Begin(DeadlineAfter(after), [this, word] { words_ += word; });
+    return deadlines_.Begin(start_ + after, [this, word] { words_ += word; });
   }
 
   /// The deadlines that passed until `after` from now.
@@ -32,6 +32,7 @@ class CallDeadlinesTest : public testing::Test {
     return words;
   }
 
+  const Deadline start_ = std::chrono::steady_clock::now();
   test::LoopThread loop_;
   std::string words_;  // on the loop
   CallDeadlines deadlines_{loop_.io()};
