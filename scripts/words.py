@@ -23,8 +23,9 @@ MOST_EXCEPTIONS = 30
 MOST_WORDS = 35
 MOST_COLUMNS = 120
 EXCEPTIONS = "scripts/words.exceptions"
-CHECKED = [".ci", "CMakeLists.txt", "CONTRIBUTING.md", "README.md", "SECURITY.md", "api", "charts", "checkpoint", "cluster",
-           "cmake", "docs", "manager", "packaging", "plugins", "scheduler", "scripts", "tools", "topology"]
+CHECKED = [".ci", "CHANGELOG.md", "CMakeLists.txt", "CONTRIBUTING.md", "README.md", "SECURITY.md", "api", "bench",
+           "charts", "checkpoint", "cluster", "cmake", "docs", "manager", "packaging", "plugins", "scheduler", "scripts",
+           "test", "tools", "topology"]
 GENERATED = ["docs/configuration.md"]
 
 # What not to write, and what to write.
