@@ -293,9 +293,15 @@ StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::M
 Status PodPlacer::PlaceResized(const ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
   constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
-  return attempt == Resizes::Attempt::kFirst
-             ? Admit(demand, kMoment, deadline).status()
-             : parts_.admitter.Admit(demand, kMoment, deadline).status();
+  QRM_RETURN_IF_ERROR(attempt == Resizes::Attempt::kFirst
+                          ? Admit(demand, kMoment, deadline).status()
+                          : parts_.admitter.Admit(demand, kMoment, deadline).status());
+  if (!OwnsCpusAlone(demand.key()) || !parts_.writes_cpusets) {
+    return OkStatus();
+  }
+  // The run that gives it its CPUs may have asked before where the containers that have them go.
+  const auto state = parts_.state.Load();
+  return UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
 }
 
 Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
