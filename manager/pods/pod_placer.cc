@@ -321,7 +321,7 @@ Status PodPlacer::AdmitRunning(const ContainerDemand& demand) {
 void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, AdmissionMoment moment) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(demand.pod.uid);
-  if (pod == nullptr || pod->containers.contains(demand.container)) {
+  if (pod == nullptr || pod->containers.contains(demand.container) || IsRemade(demand)) {
     return;
   }
   std::vector<ContainerKey> ended;
@@ -331,6 +331,12 @@ void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand, Admissio
     }
   }
   Release(ended);
+}
+
+// In a new sandbox, init containers run again before those that come after them.
+bool PodPlacer::IsRemade(const ContainerDemand& demand) const {
+  return demand.source == kEstimate &&
+         parts_.live.Find(demand.key()).value_or(LiveContainer()).attempt > 0;
 }
 
 // The spec shows which containers are init containers. Without a spec, their end shows it: when the
