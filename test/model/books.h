@@ -22,9 +22,18 @@ struct ModelPod {
   std::string sandbox;
   StringMap boxes;        ///< container -> the id of its latest incarnation
   bool finished = false;  ///< its containers have ended for good
+  /// Its records came from a peer's file, which has neither names nor requests.
+  bool imported = false;
   /// A former sandbox was removed without a word from the restarted runtime: to qrmd it may be
   /// there until it lists.
   bool lost_sandbox = false;
+};
+
+/// A container that runs with less than it asks for.
+struct Waiting {
+  std::string name;
+  std::string why;  ///< by qrmd's word
+  PodPlan growth;   ///< what it lacks, as a pod of its own
 };
 
 /// Keeps its own account, from what the runtime was told alone, and compares.
@@ -49,7 +58,7 @@ class Books {
   void NoteRestart(Time now);
   /// The container asks for other CPUs: whose those are that it runs on is not known until the next
   /// look.
-  void NoteResize(const ContainerKey& key) { owners_.erase(key); }
+  void NoteResize(const ContainerKey& key);
   /// qrmd answered the creation of the container. Errors: it did not get what it must.
   enum class Which { kFirst, kLater };
   Status NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,
@@ -72,6 +81,9 @@ class Books {
     bool all_plugins_live = true;
   };
   Status CheckRecords(const Look& look);
+  /// What holds then of requests: each container that runs has what it asks for now, and no less
+  /// than it began with, or waits for it. Adds those that wait to `waiting`.
+  Status CheckRequests(const Look& look, std::vector<Waiting>& waiting);
 
   /// Whether a container runs that is not known to have all that it asks for: it is tried again
   /// and again, and may take the place of a pod that has ended, at any moment.
@@ -81,13 +93,22 @@ class Books {
   /// refused.
   std::string RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const;
   /// Whether the pod, whose containers are among `boxes`, has all that it asks for, so that it must
-  /// be admitted again. It has not where a container has grown since, or was never placed, or was
-  /// made without its NIC, or is an init container, which has ended.
+  /// be admitted again, also where it asks for more since. It has not where a container was never
+  /// placed, or was made without its NIC, or is an init container, which has ended.
   bool HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const;
 
  private:
   const PlannedContainer* FindPlan(const ContainerKey& key) const;
+  /// It may be placed with what it asks for now.
+  void WidenBaseline(const ContainerKey& key);
+  /// Whether it is the latest incarnation of a container whose pod has not ended.
+  bool IsCurrent(const Box& box) const;
   bool IsInit(const ContainerKey& key) const;
+  /// Whether it is an init container that has ended, and those after it are there: these have what
+  /// it had.
+  bool IsPastInit(const Box& box) const;
+  /// Whether it is an init container that runs beside one which starts after it.
+  bool RunsInTurn(const Box& box, const std::vector<Box>& boxes) const;
   std::string NameOf(const ContainerKey& key) const;
   Status CheckOwners(const std::vector<Box>& boxes) const;
   Status CheckAmounts(const std::vector<Box>& boxes) const;
@@ -96,6 +117,12 @@ class Books {
   Status CheckRecordedOwners(const Look& look);
   Status CheckRecordedAmounts(const Look& look) const;
   Status CheckSharers(const Look& look) const;
+  Status CheckPool(const Look& look) const;
+  Status CheckInits(const Look& look) const;
+  Status CheckRequestsOf(const Box& box, const v1::Container& record,
+                         std::vector<Waiting>& waiting) const;
+  Status CheckOwnCount(const Box& box, const v1::Container& record,
+                       std::vector<Waiting>& waiting) const;
 
   std::map<std::string, ModelPod> pods_;
   struct End {
@@ -107,6 +134,7 @@ class Books {
   std::set<ContainerKey> owners_;     // of CPUs
   std::set<ContainerKey> placed_;     // answered, or on record at the latest look
   CpuSet owned_on_record_;
+  CpuSet pool_on_record_;  // of the pool that follows limits
   CpuSet online_;
   bool may_lose_ = false;
 };

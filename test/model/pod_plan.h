@@ -11,17 +11,23 @@
 
 namespace qrm::test {
 
-/// A container of a pod, with what it must be given when it is admitted.
+/// A container of a pod, with what it must be given.
 struct PlannedContainer {
   enum class Kind { kInit, kSidecar, kApp };
 
   ContainerSpec spec;
   Kind kind = Kind::kApp;
   int nic_mbps = 0;
-  /// How many CPUs of its own it is to have: two numbers while it is resized; none: it shares.
-  std::set<int> own_cpus;
+  /// With how many CPUs of its own it was first placed: fewer it never has. Several numbers where
+  /// it was resized before that was seen; none: it shares.
+  std::set<int> baselines;
   int64_t bound_bytes = 0;  ///< of one NUMA node
   uint32_t attempt = 0;     ///< restarts so far
+
+  bool owns_cpus() const { return !baselines.empty(); }
+  int whole_cpus() const { return static_cast<int>(spec.milli_cpus / 1000); }
+  /// How many CPUs of its own it may have, once it has what it asks for.
+  std::set<int> own_counts() const;
 };
 
 /// A pod's containers in the order in which they start.
@@ -29,14 +35,18 @@ struct PodPlan {
   std::string name;
   std::string uid;
   StringMap labels;
-  bool told = false;  ///< kubelet tells qrmd its spec; else qrmd estimates
+  /// Whether kubelet tells qrmd its spec; else qrmd estimates, and may be told late.
+  enum class Told { kNo, kLate, kFirst } told = Told::kNo;
   std::vector<PlannedContainer> containers;
 
-  /// Nothing that could be scarce: neither CPUs of its own, nor bound memory, nor a NIC.
+  /// Nothing that could be scarce: neither CPUs of its own or its pool's, nor bound memory, nor a
+  /// NIC.
   bool asks_nothing_special() const;
-  int own_cpus() const;         ///< of all its containers together
-  int64_t bound_bytes() const;  ///< likewise
-  int nic_mbps() const;
+  bool is_pooled() const;
+  // Of all its containers together, of which init containers run in turn.
+  int own_cpus() const;
+  int64_t bound_bytes() const;
+  int nic_mbps() const;  ///< none where nobody tells of it
   /// The pod with `container` in place of all, as the makers of messages take it.
   PodSpec SpecFor(const PlannedContainer& container) const;
   /// As kubelet's Pods API tells it.
@@ -52,10 +62,12 @@ enum class PodKind {
   kDatabase,  ///< CPUs of its own and memory of one NUMA node
   kNic,
   kInit,     ///< an init container before one of kStatic
+  kNicInit,  ///< an init container before one of kNic
   kSidecar,  ///< a sidecar before one of kDatabase
   kTwins,    ///< two containers with CPUs of their own
+  kPooled,   ///< in a pool whose size follows limits
 };
-inline constexpr int kPodKinds = 9;
+inline constexpr int kPodKinds = 11;
 
 PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937& random);
 
@@ -63,7 +75,12 @@ PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937
 PodPlan MakeDatabase(const std::string& name, int serial, int cpus, int64_t bytes);
 PodPlan MakeNicUser(const std::string& name, int serial, int mbps);
 
+/// What `container` of `plan` lacks of CPUs of its own, as a pod of its own.
+PodPlan MakeGrowth(const PodPlan& plan, const PlannedContainer& container, int cpus);
+
 /// Its request for CPUs is from now on `cpus`, which it may have or not.
 void ResizeCpus(PlannedContainer& container, int cpus);
+/// Its limit alone changes. Only for one that shares.
+void ResizeLimit(PlannedContainer& container, int cpus);
 
 }  // namespace qrm::test
