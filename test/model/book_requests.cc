@@ -45,14 +45,6 @@ CpuSet OwnCpus(const v1::Container& record) {
   return cpus == nullptr || !cpus->exclusive() ? CpuSet() : CpusOf(cpus->value());
 }
 
-int64_t LimitOf(const ContainerSpec& spec) {
-  return std::max(spec.milli_cpus, spec.milli_limit);
-}
-
-int PoolSizeFor(int64_t milli_limits) {
-  return std::clamp(static_cast<int>((milli_limits + 999) / 1000), 1, kMostInPool);
-}
-
 }  // namespace
 
 Status Books::CheckRequests(const Look& look, std::vector<Waiting>& waiting) {
@@ -145,7 +137,7 @@ Status Books::CheckPool(const Look& look) const {
   for (const Box& box : look.boxes) {
     if (box.state == Box::State::kRunning && IsCurrent(box) &&
         pods_.at(box.key.pod_uid).plan.is_pooled() && placed_.contains(box.key)) {
-      least += LimitOf(FindPlan(box.key)->spec);
+      least += FindPlan(box.key)->most_milli_cpus();
     }
   }
   int64_t most = 0;
@@ -153,7 +145,7 @@ Status Books::CheckPool(const Look& look) const {
     for (const v1::Container& container : pod.containers()) {
       const PlannedContainer* const plan = FindPlan({pod.uid(), container.name()});
       if (pod.role() == kPoolRole) {
-        most += plan == nullptr ? kMostInPool * 1000 : LimitOf(plan->spec);
+        most += plan == nullptr ? kMostInPool * 1000 : plan->most_milli_cpus();
       }
     }
   }

@@ -251,6 +251,7 @@ std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) c
   }
   Free free = Everything(online_);
   CpuSet pool;
+  int64_t limits = 0;
   for (const Box& box : boxes) {
     const PlannedContainer* known = FindPlan(box.key);
     if (known == nullptr || pods_.at(box.key.pod_uid).finished || IsPastInit(box)) {
@@ -259,10 +260,14 @@ std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) c
     Take(*known, box, free);
     if (pods_.at(box.key.pod_uid).plan.is_pooled()) {
       pool |= CpusOf(box.cpus);
+      limits += known->most_milli_cpus();
     }
   }
   free.cpus = free.cpus - pool;
-  const int kept = plan.is_pooled() ? 2 : (pool.Empty() ? 0 : 1);  // for pools
+  int kept = plan.is_pooled() ? 2 : 0;
+  if (limits > 0) {  // the pool may have grown since its containers got their CPUs
+    kept = std::max(PoolSizeFor(limits) - pool.Count(), 0) + 1;
+  }
   const auto fits_node = [&](const auto& entry) {
     return entry.second >= plan.bound_bytes() &&
            (free.cpus & CpusOfNode(entry.first)).Count() >= plan.own_cpus() + kept;

@@ -218,6 +218,10 @@ PodPlan MakeGrowth(const PodPlan& plan, const PlannedContainer& container, int c
   return growth;
 }
 
+int PoolSizeFor(int64_t milli_limits) {
+  return std::clamp(static_cast<int>((milli_limits + 999) / 1000), 1, kMostInPool);
+}
+
 void ResizeCpus(PlannedContainer& container, int cpus) {
   ContainerSpec& spec = container.spec;
   spec.milli_cpus = int64_t{cpus} * 1000;

@@ -1,6 +1,7 @@
 // The pods that the model test makes, and what each of their containers may expect.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <set>
@@ -25,6 +26,8 @@ struct PlannedContainer {
   uint32_t attempt = 0;     ///< restarts so far
 
   bool owns_cpus() const { return !baselines.empty(); }
+  /// The most that it may use by its limit, or by its request where it has none.
+  int64_t most_milli_cpus() const { return std::max(spec.milli_cpus, spec.milli_limit); }
   int whole_cpus() const { return static_cast<int>(spec.milli_cpus / 1000); }
   /// How many CPUs of its own it may have, once it has what it asks for.
   std::set<int> own_counts() const;
@@ -70,6 +73,9 @@ enum class PodKind {
 inline constexpr int kPodKinds = 11;
 
 PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937& random);
+
+/// How many CPUs the pool that follows limits wants for these.
+int PoolSizeFor(int64_t milli_limits);
 
 /// One that takes as much: for filling the node up.
 PodPlan MakeDatabase(const std::string& name, int serial, int cpus, int64_t bytes);
