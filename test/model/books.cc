@@ -126,8 +126,14 @@ void Books::SetOnline(const CpuSet& cpus, const std::vector<Box>& boxes) {
   online_ = cpus;
   may_lose_ = true;
   for (const Box& box : boxes) {
-    if (!CpusOf(box.cpus).IsSubsetOf(cpus)) {
-      owners_.erase(box.key);
+    const CpuSet left = CpusOf(box.cpus) & cpus;
+    PlannedContainer* const plan = FindIn(pods_, box.key);
+    if (left == CpusOf(box.cpus)) {
+      continue;
+    }
+    owners_.erase(box.key);
+    if (plan != nullptr && plan->owns_cpus()) {  // it gets again what it asks for, and no more
+      plan->baselines.insert(std::max(left.Count(), 1));
     }
   }
 }
