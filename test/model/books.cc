@@ -435,7 +435,7 @@ Status Books::CheckValues(const Look& look) const {
          {std::pair(kCpusetCpus, box.cpus), std::pair(kCpusetMems, box.mems)}) {
       const v1::Allocation* recorded = FindProperty(*record->second, std::string(property));
       const bool same_cpus = property == kCpusetCpus && recorded != nullptr &&
-                             CpusOf(recorded->value()) == CpusOf(value);
+                             CpusOf(recorded->value()) == RunsOn(box);
       if (recorded != nullptr && recorded->value() != value && !same_cpus) {
         return Broken("{} ({}) runs with {} \"{}\" where its record says \"{}\"", NameOf(box.key),
                       box.id, property, value, recorded->value());
@@ -456,7 +456,7 @@ Status Books::CheckSharers(const Look& look) const {
     const auto pod = pods_.find(box.key.pod_uid);
     const bool is_pooled = pod != pods_.end() && pod->second.plan.is_pooled();
     const CpuSet left = is_pooled ? pool_on_record_ : online_ - owned_on_record_ - pool_on_record_;
-    if (const CpuSet cpus = CpusOf(box.cpus); cpus != left) {
+    if (const CpuSet cpus = RunsOn(box); cpus != left) {
       return Broken("{} shares CPUs {} where {} have no owner", NameOf(box.key), ToString(cpus),
                     ToString(left));
     }

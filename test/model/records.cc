@@ -1,8 +1,6 @@
 // Looks records up.
 #include "test/model/records.h"
 
-#include "test/model/model_machine.h"
-
 namespace qrm::test {
 
 RecordsByKey ByKey(const v1::ListPodsResponse& records) {

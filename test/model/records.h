@@ -11,6 +11,7 @@
 #include "api/id_set.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/resource.h"
+#include "test/model/model_machine.h"
 #include "test/model/model_runtime.h"
 
 namespace qrm::test {
@@ -26,6 +27,11 @@ inline CpuSet CpusOf(const std::string& text) {
 
 inline bool Lives(const Box& box) {
   return box.state != Box::State::kExited;
+}
+
+/// The CPUs that the container may use: all, while nobody has set any.
+inline CpuSet RunsOn(const Box& box) {
+  return box.cpus.empty() ? AllCpus() : CpusOf(box.cpus);
 }
 
 using RecordsByKey = std::map<ContainerKey, const v1::Container*>;
