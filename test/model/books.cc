@@ -431,18 +431,26 @@ Status Books::CheckValues(const Look& look) const {
     if (box.state != Box::State::kRunning || record == records.end()) {
       continue;
     }
-    for (const auto& [property, value] :
-         {std::pair(kCpusetCpus, box.cpus), std::pair(kCpusetMems, box.mems)}) {
-      const v1::Allocation* recorded = FindProperty(*record->second, std::string(property));
-      const bool same_cpus = property == kCpusetCpus && recorded != nullptr &&
-                             CpusOf(recorded->value()) == RunsOn(box);
-      if (recorded != nullptr && recorded->value() != value && !same_cpus) {
-        return Broken("{} ({}) runs with {} \"{}\" where its record says \"{}\"", NameOf(box.key),
-                      box.id, property, value, recorded->value());
-      }
+    const v1::Allocation* const cpus = FindProperty(*record->second, std::string(kCpusetCpus));
+    const CpuSet due = cpus == nullptr ? CpuSet() : DueCpus(*cpus, look);
+    if (!due.Empty() && due != RunsOn(box)) {
+      return Broken("{} ({}) runs with CPUs \"{}\" where its record says \"{}\"", NameOf(box.key),
+                    box.id, box.cpus, ToString(due));
+    }
+    const v1::Allocation* const mems = FindProperty(*record->second, std::string(kCpusetMems));
+    if (mems != nullptr && mems->value() != box.mems) {
+      return Broken("{} ({}) runs with memory of nodes \"{}\" where its record says \"{}\"",
+                    NameOf(box.key), box.id, box.mems, mems->value());
     }
   }
   return OkStatus();
+}
+
+// A plugin that is away cannot be asked where those go who shared CPUs that were given to an owner
+// just before: they have left these, in the kernel.
+CpuSet Books::DueCpus(const v1::Allocation& cpus, const Look& look) const {
+  const bool is_current = cpus.exclusive() || look.all_plugins_live;
+  return is_current ? CpusOf(cpus.value()) : CpusOf(cpus.value()) - owned_on_record_;
 }
 
 // Nobody who shares runs on a CPU that has an owner, and nothing is lost to both, nor to a pool.

@@ -114,6 +114,8 @@ class Books {
   Status CheckAmounts(const std::vector<Box>& boxes) const;
   Status CheckKnown(const Look& look);
   Status CheckValues(const Look& look) const;
+  /// What a container is to run on by its record; empty: not known.
+  CpuSet DueCpus(const v1::Allocation& cpus, const Look& look) const;
   Status CheckRecordedOwners(const Look& look);
   Status CheckRecordedAmounts(const Look& look) const;
   Status CheckSharers(const Look& look) const;
