@@ -145,15 +145,15 @@ bool IsAnOwner(const ContainerKey& key, const ContainerKey& owner, const CpuSet&
 
 /// Containers with updates under way leave `cpus`, which `owner` has, as soon as they get them.
 Status LeaveAfterUpdates(const ContainerKey& owner, const CpuSet& cpus, const NodeCpusets& node) {
-  const Deadline deadline = DeadlineAfter(kLongestUpdate);
-  for (const auto& [key, told] : node.updates.With(cpus)) {
+  for (const auto& [key, update] : node.updates.With(cpus)) {
     if (IsAnOwner(key, owner, cpus, node)) {
       continue;
     }
-    if (AwaitWrite(key, told, node, deadline)) {
+    // An older one may have been written, and the CPUs changed since.
+    if (AwaitWrite(key, update.cpus, node, update.told_at + kLongestUpdate)) {
       node.updates.Forget(key);
     } else {
-      WarnOfSlowUpdate(key, told);
+      WarnOfSlowUpdate(key, update.cpus);
     }
     QRM_RETURN_IF_ERROR(Leave(key, cpus, node));
   }

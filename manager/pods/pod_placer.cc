@@ -294,9 +294,15 @@ StatusOr<RunOptions> PodPlacer::Admit(const placement::ContainerDemand& demand,
 Status PodPlacer::PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
   constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
-  return attempt == Resizes::Attempt::kFirst
-             ? Admit(demand, kMoment, deadline).status()
-             : parts_.admitter.Admit(demand, kMoment, deadline).status();
+  QRM_RETURN_IF_ERROR(attempt == Resizes::Attempt::kFirst
+                          ? Admit(demand, kMoment, deadline).status()
+                          : parts_.admitter.Admit(demand, kMoment, deadline).status());
+  if (!OwnsCpusAlone(demand.key()) || !parts_.writes_cpusets) {
+    return OkStatus();
+  }
+  // The run that gives it its CPUs may have asked before where the containers that have them go.
+  const auto state = parts_.state.Load();
+  return UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
 }
 
 Status PodPlacer::AdmitRunning(const placement::ContainerDemand& demand) {
@@ -317,7 +323,7 @@ void PodPlacer::ReleaseEarlierContainers(const placement::ContainerDemand& deman
                                          AdmissionMoment moment) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(demand.pod.uid);
-  if (pod == nullptr || pod->containers.contains(demand.container)) {
+  if (pod == nullptr || pod->containers.contains(demand.container) || IsRemade(demand)) {
     return;
   }
   std::vector<ContainerKey> ended;
@@ -327,6 +333,12 @@ void PodPlacer::ReleaseEarlierContainers(const placement::ContainerDemand& deman
     }
   }
   Release(ended);
+}
+
+// In a new sandbox, init containers run again before those that come after them.
+bool PodPlacer::IsRemade(const ContainerDemand& demand) const {
+  return demand.source == kEstimate &&
+         parts_.live.Find(demand.key()).value_or(LiveContainer()).attempt > 0;
 }
 
 // The spec shows which containers are init containers. Without a spec, their end shows it: when the

@@ -15,13 +15,13 @@ void UpdatesUnderWay::Note(const ContainerKey& key, CpuSet cpus) {
   updates_.insert_or_assign(key, Update{std::move(cpus), now});
 }
 
-std::map<ContainerKey, CpuSet> UpdatesUnderWay::With(const CpuSet& cpus) const {
+std::map<ContainerKey, UpdatesUnderWay::Update> UpdatesUnderWay::With(const CpuSet& cpus) const {
   const auto now = Clock::now();
-  std::map<ContainerKey, CpuSet> with;
+  std::map<ContainerKey, Update> with;
   const MutexLock lock(mutex_);
   for (const auto& [key, update] : updates_) {
     if (now - update.told_at <= kLongest && update.cpus.Intersects(cpus)) {
-      with.emplace(key, update.cpus);
+      with.emplace(key, update);
     }
   }
   return with;

@@ -19,19 +19,19 @@ class UpdatesUnderWay {
   /// Longer than a runtime takes for one update: older updates are written, or have failed.
   static constexpr std::chrono::seconds kLongest{5};
 
-  /// The runtime was just asked to give `cpus` to the container.
-  void Note(const ContainerKey& key, CpuSet cpus);
-  /// The updates that give containers some of `cpus`. Cost: O(updates of kLongest).
-  std::map<ContainerKey, CpuSet> With(const CpuSet& cpus) const;
-  /// The latest update of the container has been written.
-  void Forget(const ContainerKey& key);
-
- private:
   struct Update {
     CpuSet cpus;
     std::chrono::steady_clock::time_point told_at;
   };
 
+  /// The runtime was just asked to give `cpus` to the container.
+  void Note(const ContainerKey& key, CpuSet cpus);
+  /// The updates that give containers some of `cpus`. Cost: O(updates of kLongest).
+  std::map<ContainerKey, Update> With(const CpuSet& cpus) const;
+  /// The latest update of the container has been written.
+  void Forget(const ContainerKey& key);
+
+ private:
   mutable Mutex mutex_;
   std::map<ContainerKey, Update> updates_ QRM_GUARDED_BY(mutex_);
 };

@@ -229,7 +229,8 @@ CpuSet ElasticCpus(const View& view) {
 
 int CapacityOf(const View& view, const CpuSet& elastic) {
   const bool keeps_one = view.config.default_pool == kDefaultPool &&
-                         !IsElastic(view.config, kDefaultPool) && !elastic.Empty();
+                         !IsElastic(view.config, kDefaultPool) && !elastic.Empty() &&
+                         (ReservedOfDefaultPool(view) - view.offline).Empty();
   return elastic.Count() - (keeps_one ? 1 : 0);
 }
 

@@ -236,15 +236,18 @@ bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSe
          (hint.Empty() || view.machine.NodesOf(request.runs_on).IsSubsetOf(hint));
 }
 
+CpuSet ReservedOfDefaultPool(const View& view) {
+  const bool with_reserved =
+      view.config.static_mode && !view.config.static_mode->strict_reservation;
+  return with_reserved ? view.config.reserved - ExclusiveCpus(view.state) : CpuSet();
+}
+
 CpuSet PoolCpus(const View& view, const std::string& pool) {
   if (pool == kReservedPool) {
     return view.config.reserved;
   }
   if (pool == kDefaultPool && !view.state.pools.contains(kDefaultPool)) {
-    const bool with_reserved =
-        view.config.static_mode && !view.config.static_mode->strict_reservation;
-    return with_reserved ? LeftCpus(view) | (view.config.reserved - ExclusiveCpus(view.state))
-                         : LeftCpus(view);
+    return LeftCpus(view) | ReservedOfDefaultPool(view);
   }
   const auto found = view.state.pools.find(pool);
   return found == view.state.pools.end() ? CpuSet() : found->second;

@@ -127,6 +127,9 @@ CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key, ContainerTyp
 bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,
                   const NumaMask& hint);
 
+/// The reserved CPUs that a default pool without a size has too, under the static policy.
+CpuSet ReservedOfDefaultPool(const View& view);
+
 /// The CPUs of a named pool, of kDefaultPool or of kReservedPool; empty for an unknown one.
 CpuSet PoolCpus(const View& view, const std::string& pool);
 

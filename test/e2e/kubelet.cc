@@ -45,7 +45,7 @@ CgroupValues ValuesFor(const ContainerSpec& container) {
   CgroupValues values;
   static_cast<manager::cli::CgroupValues&>(values) = manager::cli::KubeletValues(
       {.milli_cpus = container.milli_cpus,
-       .milli_cpu_limit = container.cpu_limit ? container.milli_cpus : 0,
+       .milli_cpu_limit = container.cpu_limit ? container.milli_cpus : container.milli_limit,
        .memory_bytes = container.memory_bytes,
        .memory_limit_bytes = container.memory_bytes},
       qos_class, manager::cli::MachineBytes());

@@ -24,6 +24,7 @@ struct ContainerSpec {
   int64_t memory_bytes = 0;  ///< request and limit; 0 for none
   /// The limit is the request for CPUs too: with memory, a Guaranteed container.
   bool cpu_limit = false;
+  int64_t milli_limit = 0;  ///< of CPUs, where it is not the request; 0 for none
 };
 
 /// A pod with one container.

@@ -222,6 +222,12 @@ StatusOr<::v1::ListPodResourcesResponse> Node::ListPodResources() const {
                                         ::v1::ListPodResourcesRequest());
 }
 
+StatusOr<v1::DryRunResponse> Node::DryRun(const std::string& pod) const {
+  v1::DryRunRequest request;
+  request.set_pod(pod);
+  return Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::DryRun, request);
+}
+
 StatusOr<std::string> Node::ExportState(const std::string& resource) const {
   QRM_ASSIGN_OR_RETURN(const v1::ExportStateResponse response,
                        Call<v1::PluginExtensions>(plugin_sockets_.at(resource),

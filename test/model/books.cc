@@ -6,45 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "api/base/errorf.h"
 #include "test/model/model_machine.h"
+#include "test/model/records.h"
 
 namespace qrm::test {
 namespace {
 
 constexpr std::chrono::seconds kMayBeRemembered{15};
-
-template <typename... Args>
-Status Broken(fmt::format_string<Args...> format, Args&&... args) {
-  return Errorf(StatusCode::kInternal, format, std::forward<Args>(args)...);
-}
-
-CpuSet CpusOf(const std::string& text) {
-  return CpuSet::Parse(text).value_or(CpuSet());
-}
-
-bool Lives(const Box& box) {
-  return box.state != Box::State::kExited;
-}
-
-const v1::Allocation* FindProperty(const v1::Container& record, const std::string& property) {
-  for (const v1::Allocation& allocation : record.allocations()) {
-    if (allocation.oci_property() == property) {
-      return &allocation;
-    }
-  }
-  return nullptr;
-}
-
-std::map<ContainerKey, const v1::Container*> ByKey(const v1::ListPodsResponse& records) {
-  std::map<ContainerKey, const v1::Container*> by_key;
-  for (const v1::Pod& pod : records.pods()) {
-    for (const v1::Container& container : pod.containers()) {
-      by_key[{pod.uid(), container.name()}] = &container;
-    }
-  }
-  return by_key;
-}
 
 /// The CPUs and the memory of each node that are free.
 struct Free {
@@ -63,7 +31,7 @@ Free Everything(const CpuSet& online) {
 }
 
 void Take(const PlannedContainer& plan, const Box& box, Free& free) {
-  if (!plan.own_cpus.empty()) {
+  if (plan.owns_cpus()) {
     free.cpus = free.cpus - CpusOf(box.cpus);
   }
   const NumaMask nodes = NumaMask::Parse(box.mems).value_or(NumaMask());
@@ -75,19 +43,52 @@ void Take(const PlannedContainer& plan, const Box& box, Free& free) {
   }
 }
 
+/// The container of that key, or null.
+template <typename Pods>
+auto FindIn(Pods& pods, const ContainerKey& key)
+    -> decltype(&pods.begin()->second.plan.containers[0]) {
+  const auto pod = pods.find(key.pod_uid);
+  if (pod == pods.end()) {
+    return nullptr;
+  }
+  auto& containers = pod->second.plan.containers;
+  const auto found = std::find_if(containers.begin(), containers.end(), [&](const auto& container) {
+    return container.spec.name == key.container.str();
+  });
+  return found == containers.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 const PlannedContainer* Books::FindPlan(const ContainerKey& key) const {
-  const auto pod = pods_.find(key.pod_uid);
-  if (pod == pods_.end()) {
-    return nullptr;
+  return FindIn(pods_, key);
+}
+
+bool Books::IsCurrent(const Box& box) const {
+  const auto pod = pods_.find(box.key.pod_uid);
+  if (pod == pods_.end() || pod->second.finished) {
+    return false;
   }
-  for (const PlannedContainer& container : pod->second.plan.containers) {
-    if (container.spec.name == key.container) {
-      return &container;
-    }
+  const auto latest = pod->second.boxes.find(box.key.container);
+  return latest != pod->second.boxes.end() && latest->second == box.id;
+}
+
+// In a new sandbox, before those of the old one have ended, whose amounts it has.
+bool Books::RunsInTurn(const Box& box, const std::vector<Box>& boxes) const {
+  return IsInit(box.key) && std::any_of(boxes.begin(), boxes.end(), [&](const Box& other) {
+           return other.key.pod_uid == box.key.pod_uid && Lives(other) && IsCurrent(other) &&
+                  !IsInit(other.key);
+         });
+}
+
+// Without a spec, one that was made again is not known to be an init container.
+bool Books::IsPastInit(const Box& box) const {
+  if (Lives(box) || !IsInit(box.key)) {
+    return false;
   }
-  return nullptr;
+  const ModelPod& pod = pods_.at(box.key.pod_uid);
+  return pod.boxes.size() == pod.plan.containers.size() && !pod.imported &&
+         (pod.plan.told == PodPlan::Told::kFirst || FindPlan(box.key)->attempt == 0);
 }
 
 bool Books::IsInit(const ContainerKey& key) const {
@@ -105,15 +106,15 @@ Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container,
                          Which which) {
   placed_.insert(box.key);
   const int count = CpusOf(box.told).Count();
-  if (container.own_cpus.empty()) {
+  if (!container.owns_cpus()) {
     if (count == 0) {
       return Broken("{}/{} was created without a CPU set", pod.plan.name, container.spec.name);
     }
     return OkStatus();
   }
-  if (which == Which::kFirst && !container.own_cpus.contains(count)) {
+  if (which == Which::kFirst && !container.own_counts().contains(count)) {
     return Broken("{}/{} was to have {} exclusive CPUs and was created with {}", pod.plan.name,
-                  container.spec.name, *container.own_cpus.rbegin(), box.told);
+                  container.spec.name, *container.own_counts().rbegin(), box.told);
   }
   if (which == Which::kFirst) {  // a recreated container that lost its CPUs may share as many
     owners_.insert(box.key);
@@ -125,9 +126,29 @@ void Books::SetOnline(const CpuSet& cpus, const std::vector<Box>& boxes) {
   online_ = cpus;
   may_lose_ = true;
   for (const Box& box : boxes) {
-    if (!CpusOf(box.cpus).IsSubsetOf(cpus)) {
-      owners_.erase(box.key);
+    const CpuSet left = CpusOf(box.cpus) & cpus;
+    PlannedContainer* const plan = FindIn(pods_, box.key);
+    if (left == CpusOf(box.cpus)) {
+      continue;
     }
+    owners_.erase(box.key);
+    if (plan != nullptr && plan->owns_cpus()) {  // it gets again what it asks for, and no more
+      plan->baselines.insert(std::max(left.Count(), 1));
+    }
+  }
+}
+
+// Before it was placed, with the first number that it asked for or with this one.
+void Books::NoteResize(const ContainerKey& key) {
+  if (owners_.erase(key) == 0) {
+    WidenBaseline(key);
+  }
+}
+
+void Books::WidenBaseline(const ContainerKey& key) {
+  PlannedContainer& plan = *FindIn(pods_, key);
+  if (plan.owns_cpus()) {
+    plan.baselines.insert(plan.whole_cpus());
   }
 }
 
@@ -165,7 +186,7 @@ Status Books::CheckApart(const std::vector<Box>& boxes) const {
   }
   for (const Box& box : boxes) {
     const PlannedContainer* plan = FindPlan(box.key);
-    if (Lives(box) && plan != nullptr && plan->own_cpus.empty() && placed_.contains(box.key) &&
+    if (Lives(box) && plan != nullptr && !plan->owns_cpus() && placed_.contains(box.key) &&
         CpusOf(box.cpus).Intersects(owned)) {
       return Broken("{} ({}) shares CPUs {} of which others own {}", NameOf(box.key), box.id,
                     box.cpus, ToString(CpusOf(box.cpus) & owned));
@@ -194,9 +215,7 @@ Status Books::CheckAmounts(const std::vector<Box>& boxes) const {
   std::map<std::string, std::string> users;  // of NICs
   for (const Box& box : boxes) {
     const PlannedContainer* plan = FindPlan(box.key);
-    if (plan != nullptr && Lives(box) &&
-        pods_.at(box.key.pod_uid).boxes.contains(box.key.container) &&
-        pods_.at(box.key.pod_uid).boxes.at(box.key.container) == box.id) {
+    if (plan != nullptr && Lives(box) && IsCurrent(box) && !RunsInTurn(box, boxes)) {
       Take(*plan, box, free);
       users[box.nic_address] += fmt::format(" {} {}", NameOf(box.key), plan->nic_mbps);
     }
@@ -223,9 +242,9 @@ bool Books::SomebodyWaits(const std::vector<Box>& boxes) const {
       return false;
     }
     const bool is_short = CpusOf(box.cpus).Count() * int64_t{1000} < known->spec.milli_cpus;
-    const bool waits =
-        !known->own_cpus.empty() && Lives(box) && (is_short || !owners_.contains(box.key));
-    return waits || (known->nic_mbps > 0 && box.nic_address.empty());
+    const bool waits = known->owns_cpus() && Lives(box) && (is_short || !owners_.contains(box.key));
+    const bool was_told = pods_.at(box.key.pod_uid).plan.told == PodPlan::Told::kFirst;
+    return waits || (was_told && known->nic_mbps > 0 && box.nic_address.empty());
   });
 }
 
@@ -237,18 +256,29 @@ std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) c
     return "";
   }
   Free free = Everything(online_);
+  CpuSet pool;
+  int64_t limits = 0;
   for (const Box& box : boxes) {
     const PlannedContainer* known = FindPlan(box.key);
-    if (known == nullptr || pods_.at(box.key.pod_uid).finished) {
+    if (known == nullptr || pods_.at(box.key.pod_uid).finished || IsPastInit(box)) {
       continue;
     }
     Take(*known, box, free);
+    if (pods_.at(box.key.pod_uid).plan.is_pooled()) {
+      pool |= CpusOf(box.cpus);
+      limits += known->most_milli_cpus();
+    }
+  }
+  free.cpus = free.cpus - pool;
+  int kept = plan.is_pooled() ? 2 : 0;
+  if (limits > 0) {  // the pool may have grown since its containers got their CPUs
+    kept = std::max(PoolSizeFor(limits) - pool.Count(), 0) + 1;
   }
   const auto fits_node = [&](const auto& entry) {
     return entry.second >= plan.bound_bytes() &&
-           (free.cpus & CpusOfNode(entry.first)).Count() >= plan.own_cpus();
+           (free.cpus & CpusOfNode(entry.first)).Count() >= plan.own_cpus() + kept;
   };
-  const bool cpus_fit = plan.bound_bytes() == 0 ? free.cpus.Count() >= plan.own_cpus()
+  const bool cpus_fit = plan.bound_bytes() == 0 ? free.cpus.Count() >= plan.own_cpus() + kept
                                                 : std::any_of(free.bytes_by_node.begin(),
                                                               free.bytes_by_node.end(), fits_node);
   const bool fits =
@@ -268,13 +298,12 @@ bool Books::HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const {
   if (lacks_nic) {
     return false;
   }
-  return std::all_of(plan.containers.begin(), plan.containers.end(),
-                     [&](const PlannedContainer& container) {
-                       const ContainerKey key{plan.uid, container.spec.name};
-                       return container.kind != PlannedContainer::Kind::kInit &&
-                              placed_.contains(key) && container.own_cpus.size() <= 1 &&
-                              (container.own_cpus.empty() || owners_.contains(key));
-                     });
+  return std::all_of(
+      plan.containers.begin(), plan.containers.end(), [&](const PlannedContainer& container) {
+        const ContainerKey key{plan.uid, container.spec.name};
+        return container.kind != PlannedContainer::Kind::kInit && placed_.contains(key) &&
+               (!container.owns_cpus() || owners_.contains(key));
+      });
 }
 
 // The runtime's lists show that a sandbox exists, not that it has stopped.
@@ -291,6 +320,7 @@ Status Books::CheckRecords(const Look& look) {
   QRM_RETURN_IF_ERROR(CheckValues(look));
   if (look.all_plugins_live) {
     QRM_RETURN_IF_ERROR(CheckSharers(look));
+    QRM_RETURN_IF_ERROR(CheckPool(look));
   }
   may_lose_ = false;
   return OkStatus();
@@ -337,6 +367,7 @@ Status Books::CheckKnown(const Look& look) {
 Status Books::CheckRecordedOwners(const Look& look) {
   std::map<int, std::string> owner_of;  // pods: within one, init containers lend theirs
   owned_on_record_ = CpuSet();
+  pool_on_record_ = PoolOnRecord(look.records);
   const std::set<ContainerKey> before = std::exchange(owners_, {});
   for (const v1::Pod& pod : look.records.pods()) {
     for (const v1::Container& container : pod.containers()) {
@@ -400,30 +431,40 @@ Status Books::CheckValues(const Look& look) const {
     if (box.state != Box::State::kRunning || record == records.end()) {
       continue;
     }
-    for (const auto& [property, value] :
-         {std::pair(kCpusetCpus, box.cpus), std::pair(kCpusetMems, box.mems)}) {
-      const v1::Allocation* recorded = FindProperty(*record->second, std::string(property));
-      const bool same_cpus = property == kCpusetCpus && recorded != nullptr &&
-                             CpusOf(recorded->value()) == CpusOf(value);
-      if (recorded != nullptr && recorded->value() != value && !same_cpus) {
-        return Broken("{} ({}) runs with {} \"{}\" where its record says \"{}\"", NameOf(box.key),
-                      box.id, property, value, recorded->value());
-      }
+    const v1::Allocation* const cpus = FindProperty(*record->second, std::string(kCpusetCpus));
+    const CpuSet due = cpus == nullptr ? CpuSet() : DueCpus(*cpus, look);
+    if (!due.Empty() && due != RunsOn(box)) {
+      return Broken("{} ({}) runs with CPUs \"{}\" where its record says \"{}\"", NameOf(box.key),
+                    box.id, box.cpus, ToString(due));
+    }
+    const v1::Allocation* const mems = FindProperty(*record->second, std::string(kCpusetMems));
+    if (mems != nullptr && mems->value() != box.mems) {
+      return Broken("{} ({}) runs with memory of nodes \"{}\" where its record says \"{}\"",
+                    NameOf(box.key), box.id, box.mems, mems->value());
     }
   }
   return OkStatus();
 }
 
-// No shared container runs on exclusive CPUs, and no CPU is lost to both.
+// A plugin that is not running cannot be asked where containers go that shared CPUs which an owner
+// got just before: they have left these CPUs, in the kernel.
+CpuSet Books::DueCpus(const v1::Allocation& cpus, const Look& look) const {
+  const bool is_current = cpus.exclusive() || look.all_plugins_live;
+  return is_current ? CpusOf(cpus.value()) : CpusOf(cpus.value()) - owned_on_record_;
+}
+
+// No shared container runs on exclusive CPUs, and no CPU is lost to both, nor to a pool.
 Status Books::CheckSharers(const Look& look) const {
-  const CpuSet left = online_ - owned_on_record_;
   const auto records = ByKey(look.records);
   for (const Box& box : look.boxes) {
     if (box.state != Box::State::kRunning || owners_.contains(box.key) ||
         !records.contains(box.key)) {
       continue;
     }
-    if (const CpuSet cpus = CpusOf(box.cpus); cpus != left) {
+    const auto pod = pods_.find(box.key.pod_uid);
+    const bool is_pooled = pod != pods_.end() && pod->second.plan.is_pooled();
+    const CpuSet left = is_pooled ? pool_on_record_ : online_ - owned_on_record_ - pool_on_record_;
+    if (const CpuSet cpus = RunsOn(box); cpus != left) {
       return Broken("{} shares CPUs {} where {} have no owner", NameOf(box.key), ToString(cpus),
                     ToString(left));
     }

@@ -1,6 +1,8 @@
 // The faults of the node.
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "api/base/errorf.h"
 #include "test/model/model_machine.h"
 #include "test/model/player.h"
+#include "test/model/records.h"
 #include "test/support/await.h"
 
 namespace qrm::test {
@@ -19,7 +22,7 @@ std::string Player::DrawResource(Random& random, const std::vector<std::string>&
 }
 
 Status Player::RuntimeRestarted(Random&) {
-  if (away_for_ > 0 || dying_) {
+  if (away_for_ > 0 || observed_for_ > 0 || dying_) {
     runtime_.Restart();
     return OkStatus();
   }
@@ -28,6 +31,66 @@ Status Player::RuntimeRestarted(Random&) {
   settled_ = false;
   books_.NoteRestart(std::chrono::steady_clock::now());
   return runtime_.WaitForConnection(before)
+             ? OkStatus()
+             : Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
+}
+
+// It tells qrmd of some containers neither at the next connection nor, or only, at the one that
+// qrmd asks for. An owner that comes meanwhile has others move that share.
+Status Player::LeftOut(Random& random) {
+  constexpr std::chrono::seconds kFollowed{20};
+  QRM_RETURN_IF_ERROR(BringBack());
+  std::set<std::string> ids;
+  for (const Box& box : runtime_.Boxes()) {
+    if (Lives(box) && random() % 2 == 0) {
+      ids.insert(box.id);
+    }
+  }
+  const int times = 1 + DrawBelow(random, 2);
+  Note(fmt::format("{} containers, {} times", ids.size(), times));
+  const int before = runtime_.synchronizations();
+  runtime_.LeaveOut(std::move(ids), times);
+  runtime_.Restart();
+  settled_ = false;
+  books_.NoteRestart(std::chrono::steady_clock::now());
+  if (!runtime_.WaitForConnection(before)) {
+    return Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
+  }
+  QRM_RETURN_IF_ERROR(
+      AdmitPod(MakePlan(PodKind::kStatic, FreshName(random), ++next_serial_, random)));
+  const bool followed = Await([this] { return !runtime_.AnyUnheard(); }, kFollowed);
+  runtime_.LeaveOut({}, 0);
+  return followed ? OkStatus()
+                  : Errorf(StatusCode::kInternal,
+                           "qrmd did not ask for containers that the runtime left out within 20 s");
+}
+
+Status Player::Observer(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  runtime_.CloseNri();
+  observed_for_ = 3 + DrawBelow(random, 10);
+  settled_ = false;
+  const bool observes = Await([this] {
+    const StatusOr<v1::GetStatusResponse> status = node_.daemon().GetStatus();
+    return status.ok() && status->runtime().mode() == "observer";
+  });
+  return observes ? OkStatus()
+                  : Errorf(StatusCode::kInternal,
+                           "qrmd does not follow the runtime over CRI 10 s after NRI went");
+}
+
+// Half of the time, what was not seen by then is left to the connection.
+Status Player::EndObserver() {
+  constexpr std::chrono::seconds kTimeToSee{6};
+  if (steps_ % 2 == 0 && CanSettle()) {
+    Note("(observed)");
+    QRM_RETURN_IF_ERROR(Settle(kTimeToSee));
+  }
+  settled_ = false;
+  const int before = runtime_.synchronizations();
+  runtime_.OpenNri();
+  books_.NoteRestart(std::chrono::steady_clock::now());
+  return away_for_ > 0 || dying_ || runtime_.WaitForConnection(before)
              ? OkStatus()
              : Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
 }
@@ -165,8 +228,19 @@ Status Player::PluginOff(Random& random) {
   return RestartDaemon();
 }
 
+// A peer's file has no labels: nobody is in a pool by them then.
 Status Player::Import(Random&) {
   QRM_RETURN_IF_ERROR(BringBack());
+  std::vector<std::string> pooled;
+  for (auto& [uid, pod] : books_.pods()) {
+    pod.imported = true;
+    if (pod.plan.is_pooled()) {
+      pooled.push_back(uid);
+    }
+  }
+  for (const std::string& uid : pooled) {
+    RemovePod(uid);
+  }
   node_.Kill();
   QRM_RETURN_IF_ERROR(node_.ExportAndImport());
   return RestartDaemon();

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/check.h"
@@ -44,6 +45,7 @@ cri::Container Listed(const Box& box) {
   listed.set_pod_sandbox_id(box.sandbox_id);
   listed.set_state(CriStateOf(box));
   listed.mutable_metadata()->set_name(box.message.name());
+  listed.mutable_metadata()->set_attempt(box.attempt);
   *listed.mutable_labels() = box.message.labels();
   *listed.mutable_annotations() = box.message.annotations();
   return listed;
@@ -81,10 +83,16 @@ struct ModelCri::Impl final : cri::RuntimeService::Service {
 
   grpc::Status ContainerStatus(grpc::ServerContext*, const cri::ContainerStatusRequest* request,
                                cri::ContainerStatusResponse* response) override {
-    const StatusOr<Box> box = runtime.FindBox(request->container_id());
+    const StatusOr<Box> box = runtime.ShowOverCri(request->container_id());
     if (box.ok()) {
-      response->mutable_status()->set_id(box->id);
-      response->mutable_status()->set_state(CriStateOf(*box));
+      cri::ContainerStatus& status = *response->mutable_status();
+      status.set_id(box->id);
+      status.set_state(CriStateOf(*box));
+      *status.mutable_resources()->mutable_linux() = CriResources(box->message);
+      status.mutable_resources()->mutable_linux()->set_cpuset_cpus(box->told);
+      (*response->mutable_info())["info"] =
+          fmt::format(R"({{"runtimeSpec":{{"linux":{{"cgroupsPath":"{}"}}}}}})",
+                      box->message.linux().cgroups_path());
     }
     return rpc::ToGrpc(box.status());
   }

@@ -15,7 +15,10 @@ inline constexpr int64_t kBytesPerNode = int64_t{4} << 30;
 inline constexpr int kNicMbps = 1000;  ///< of each NIC; one at each NUMA node
 inline constexpr char kNicRequest[] = "qrm.io/nic";
 inline constexpr char kNicEnv[] = "AFFINITY_NIC_ADDR_IPV4";
+inline constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
 inline constexpr char kBoundRole[] = "database";
+inline constexpr char kPoolRole[] = "burst";  ///< its pool follows limits
+inline constexpr int kMostInPool = 6;         ///< CPUs
 
 inline CpuSet AllCpus() {
   return CpuSet::Range(0, kModelNodes * kCpusPerNode - 1);

@@ -39,7 +39,10 @@ std::vector<std::string> KeysOf(const std::string& resource) {
   const std::string role =
       fmt::format("roles: {{{}: {{numa: one, share-numa-with: [\"*\"]}}}}", kBoundRole);
   if (resource == "cpu") {
-    return {fmt::format("reserved-cpus: \"{}\"", ToString(ReservedCpus())), role, "static: true"};
+    return {fmt::format("reserved-cpus: \"{}\"", ToString(ReservedCpus())), role, "static: true",
+            fmt::format("pools: {{{0}: {{roles: [{0}], size: {{max: {1}, per: limit, shrink-after: "
+                        "0s}}}}}}",
+                        kPoolRole, kMostInPool)};
   }
   if (resource == "memory") {
     return {role};
@@ -82,7 +85,10 @@ Status ModelNode::WriteConfig() const {
          << "topology-policy: best-effort\n"
             "realtime-priority: 0\n"
             "pod-ended-after: 1s\n"
-            "adoption-grace: 1s\n"          // plugins are moved inside and out, and switched off
+            "adoption-grace: 1s\n"  // plugins are moved inside and out, and switched off
+            "observer-grace: 500ms\n"
+            "observer-gone-after: 1s\n"
+            "nri-retry-max: 500ms\n"
             "admission-deadline: 1800ms\n"  // of a machine that others use too
             "plugin-call-deadline: 1500ms\n"
             "kubelet-state-dir: \"\"\n"

@@ -1,6 +1,7 @@
 // Plays the life of pods and containers, and keeps the values that qrmd gives them.
 #include "test/model/model_runtime.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -65,8 +66,7 @@ ModelRuntime::ModelRuntime(const std::string& directory)
   fs::create_directories(cgroup_root_ + "/qrm-test");
   Write(cgroup_root_ + "/cgroup.controllers", "cpuset");
   cri_ = std::make_unique<ModelCri>(cri_socket_, *this);
-  nri_ = std::make_unique<ScriptedRuntime>(nri_socket_);
-  nri_->SetInventory([this] { return TakeInventory(); });
+  OpenNri();
 }
 
 ModelRuntime::~ModelRuntime() = default;
@@ -107,13 +107,63 @@ void ModelRuntime::WriteAgain(const std::string& id) {
   }
 }
 
+void ModelRuntime::OpenNri() {
+  const std::lock_guard hook(hook_);
+  if (nri_ == nullptr) {
+    nri_ = std::make_unique<ScriptedRuntime>(nri_socket_);
+    nri_->SetInventory([this] { return TakeInventory(); });
+  }
+}
+
+void ModelRuntime::CloseNri() {
+  closed_synchronizations_ = synchronizations();
+  const std::lock_guard hook(hook_);
+  nri_.reset();
+}
+
+void ModelRuntime::LeaveOut(std::set<std::string> ids, int times) {
+  const MutexLock lock(mutex_);
+  unheard_ = ids;
+  std::erase_if(unheard_,
+                [this](const auto& id) QRM_REQUIRES(mutex_) { return by_cri_.contains(id); });
+  left_out_ = std::move(ids);
+  leaves_out_ = times;
+}
+
+bool ModelRuntime::AnyUnheard() const {
+  const MutexLock lock(mutex_);
+  return !unheard_.empty();
+}
+
+StatusOr<Box> ModelRuntime::ShowOverCri(const std::string& id) {
+  const MutexLock lock(mutex_);
+  unheard_.erase(id);
+  if (left_out_.contains(id)) {
+    by_cri_.insert(id);
+  }
+  const auto found = boxes_.find(id);
+  if (found == boxes_.end()) {
+    return Errorf(StatusCode::kNotFound, "no container {}", id);
+  }
+  return Seen(found->second);
+}
+
 ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
   const MutexLock lock(mutex_);
+  if (leaves_out_ == 0) {
+    left_out_.clear();
+    unheard_.clear();
+  }
+  leaves_out_ = std::max(leaves_out_ - 1, 0);
   ScriptedRuntime::Inventory inventory;
   for (const auto& [id, sandbox] : sandboxes_) {
     inventory.pods.push_back(sandbox.message.SerializeAsString());
   }
   for (const auto& [id, box] : boxes_) {
+    if (left_out_.contains(id)) {
+      continue;
+    }
+    by_cri_.erase(id);
     nri::Container container = box.message;
     container.set_state(NriStateOf(box));
     nri::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
@@ -125,11 +175,16 @@ ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
 }
 
 int ModelRuntime::synchronizations() const {
-  return static_cast<int>(nri_->synchronize_responses().size());
+  return closed_synchronizations_ + (nri_ == nullptr ? 0 : nri_->synchronizations());
 }
 
 bool ModelRuntime::WaitForConnection(int before) {
-  return nri_->WaitForSynchronizations(before + 1);
+  return nri_ != nullptr && nri_->WaitForSynchronizations(before + 1 - closed_synchronizations_);
+}
+
+StatusOr<std::string> ModelRuntime::Call(const std::string& method, const std::string& request) {
+  return nri_ == nullptr ? Errorf(StatusCode::kUnavailable, "no plugin is connected: NRI is closed")
+                         : nri_->Call(method, request);
 }
 
 nri::PodSandbox ModelRuntime::MessageOfSandbox(const std::string& id) const {
@@ -139,11 +194,19 @@ nri::PodSandbox ModelRuntime::MessageOfSandbox(const std::string& id) const {
 }
 
 Status ModelRuntime::Tell(nri::Event event, const std::string& sandbox_id, const Box& box) {
-  const nri::PodSandbox pod = MessageOfSandbox(sandbox_id);
   nri::Container container = box.message;
   container.set_state(NriStateOf(box));
+  return TellOf(event, MessageOfSandbox(sandbox_id), container);
+}
+
+Status ModelRuntime::TellOf(nri::Event event, const nri::PodSandbox& pod,
+                            const nri::Container& container) {
+  nri::StateChangeEvent change;
+  change.set_event(event);
+  *change.mutable_pod() = pod;
+  *change.mutable_container() = container;
   const std::lock_guard hook(hook_);
-  return nri_->StateChange(event, pod, container);
+  return Call("StateChange", change.SerializeAsString()).status();
 }
 
 std::string ModelRuntime::RunSandbox(const PodSpec& spec) {
@@ -159,10 +222,22 @@ std::string ModelRuntime::RunSandbox(const PodSpec& spec) {
   return sandbox.id;
 }
 
+StatusOr<nri::CreateContainerResponse> ModelRuntime::Create(
+    const nri::CreateContainerRequest& request) {
+  const std::lock_guard hook(hook_);
+  QRM_ASSIGN_OR_RETURN(const std::string answer,
+                       Call("CreateContainer", request.SerializeAsString()));
+  nri::CreateContainerResponse response;
+  return response.ParseFromString(answer)
+             ? StatusOr<nri::CreateContainerResponse>(std::move(response))
+             : Errorf(StatusCode::kInternal, "qrmd's answer is no CreateContainerResponse");
+}
+
 StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, const PodSpec& spec,
                                                  uint32_t attempt) {
   Box box{.sandbox_id = sandbox_id,
           .key = {spec.uid, spec.container.name},
+          .attempt = attempt,
           .message = MakeContainer(spec)};
   {
     const MutexLock lock(mutex_);
@@ -172,13 +247,10 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
   box.message.set_pod_sandbox_id(sandbox_id);
   box.message.mutable_linux()->set_cgroups_path("/qrm-test/" + box.id);
   (*box.message.mutable_annotations())[kRestartCount] = std::to_string(attempt);
-  const nri::PodSandbox pod = MessageOfSandbox(sandbox_id);
-  StatusOr<nri::CreateContainerResponse> answer =
-      Errorf(StatusCode::kUnavailable, "no answer to what was not asked");
-  {
-    const std::lock_guard hook(hook_);
-    answer = nri_->CreateContainer(pod, box.message);
-  }
+  nri::CreateContainerRequest request;
+  *request.mutable_pod() = MessageOfSandbox(sandbox_id);
+  *request.mutable_container() = box.message;
+  StatusOr<nri::CreateContainerResponse> answer = Create(request);
   if (!answer.ok() && !IsAway(answer.status())) {
     for (const nri::Event event : {nri::STOP_CONTAINER, nri::REMOVE_CONTAINER}) {
       (void)Tell(event, sandbox_id, box);
@@ -203,9 +275,12 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
     RemoveContainer(box.id);
     return prepared;
   }
+  box.state = Box::State::kRunning;  // before it is told, as in containerd
+  {
+    const MutexLock lock(mutex_);
+    boxes_.at(box.id).state = box.state;
+  }
   (void)Tell(nri::POST_START_CONTAINER, sandbox_id, box);
-  const MutexLock lock(mutex_);
-  boxes_.at(box.id).state = Box::State::kRunning;
   return box.id;
 }
 
@@ -218,6 +293,7 @@ void ModelRuntime::StopContainer(const std::string& id) {
       return;
     }
     box.state = Box::State::kExited;
+    unheard_.erase(id);
     stopped = box;
     fs::remove_all(CgroupOf(box));
   }
@@ -269,8 +345,7 @@ void ModelRuntime::RemoveSandbox(const std::string& id) {
     told = removed.era == era_;
   }
   if (told) {
-    const std::lock_guard hook(hook_);
-    (void)nri_->StateChange(nri::REMOVE_POD_SANDBOX, removed.message);
+    (void)TellOf(nri::REMOVE_POD_SANDBOX, removed.message, {});
   }
 }
 
@@ -284,7 +359,9 @@ void ModelRuntime::Restart() {
     const MutexLock lock(mutex_);
     ++era_;
   }
-  nri_->Disconnect();
+  if (nri_ != nullptr) {
+    nri_->Disconnect();
+  }
 }
 
 Status ModelRuntime::Resize(const std::string& id, const ContainerSpec& spec) {
@@ -325,7 +402,7 @@ Status ModelRuntime::Update(const std::string& id, const cri::LinuxContainerReso
     resources.mutable_memory()->mutable_limit()->set_value(values.memory_limit_in_bytes());
   }
   const std::lock_guard hook(hook_);  // until it is applied: updates do not overtake each other
-  const StatusOr<std::string> answer = nri_->Call("UpdateContainer", request.SerializeAsString());
+  const StatusOr<std::string> answer = Call("UpdateContainer", request.SerializeAsString());
   nri::UpdateContainerResponse response;
   if (answer.ok() && !response.ParseFromString(*answer)) {
     return Errorf(StatusCode::kInternal, "qrmd's answer is not an UpdateContainerResponse");

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct Box {
   std::string sandbox_id;
   ContainerKey key;
   State state = State::kCreated;
+  uint32_t attempt = 0;
   nri::Container message;
   std::string cpus;         ///< its cgroup has them; empty: not set
   std::string told;         ///< by its adjustment and the updates since; empty: never set
@@ -81,6 +83,13 @@ class ModelRuntime {
   void WriteAgain(const std::string& id);
   /// The runtime restarts: its containers go on.
   void Restart();
+  /// It serves no NRI from now on, and again.
+  void CloseNri();
+  void OpenNri();
+  /// Its next `times` synchronizations leave these containers out.
+  void LeaveOut(std::set<std::string> ids, int times);
+  /// Whether qrmd has yet to learn of one of them: by a synchronization, or by a question over CRI.
+  bool AnyUnheard() const;
 
   /// Connections of qrmd's so far that were fully synchronized.
   int synchronizations() const;
@@ -90,6 +99,8 @@ class ModelRuntime {
   std::vector<Box> Boxes() const;
   std::vector<Sandbox> Sandboxes() const;
   StatusOr<Box> FindBox(const std::string& id) const;
+  /// As CRI's ContainerStatus. Threads: any.
+  StatusOr<Box> ShowOverCri(const std::string& id);
 
   /// The result of updates from now on: they fail, or are applied and reported as failed.
   enum class Updates { kWork, kFail, kFailLate };
@@ -101,6 +112,10 @@ class ModelRuntime {
   /// Asks qrmd as containerd does, and applies.
   Status Update(const std::string& id, const cri::LinuxContainerResources& values);
   Status Tell(nri::Event event, const std::string& sandbox_id, const Box& box = {});
+  Status TellOf(nri::Event event, const nri::PodSandbox& pod, const nri::Container& container);
+  StatusOr<nri::CreateContainerResponse> Create(const nri::CreateContainerRequest& request);
+  /// As its namesake of the NRI socket, with `hook_` locked.
+  StatusOr<std::string> Call(const std::string& method, const std::string& request);
   ScriptedRuntime::Inventory TakeInventory();
   nri::PodSandbox MessageOfSandbox(const std::string& id) const;
   void Apply(const nri::UpdateContainerResponse& response);
@@ -113,14 +128,21 @@ class ModelRuntime {
   const std::string cri_socket_;
   const std::string cgroup_root_;
   std::atomic<Updates> updates_ = Updates::kWork;
-  std::mutex hook_;  // containerd holds one around every hook
+  int closed_synchronizations_ = 0;  ///< of NRI sockets that are closed
+  std::mutex hook_;                  // containerd holds one around every hook
   mutable Mutex mutex_;
   int64_t serial_ QRM_GUARDED_BY(mutex_) = 0;
   int era_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Sandbox> sandboxes_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, Box> boxes_ QRM_GUARDED_BY(mutex_);
+  int leaves_out_ QRM_GUARDED_BY(mutex_) = 0;              // so many times yet
+  std::set<std::string> left_out_ QRM_GUARDED_BY(mutex_);  // ids
+  std::set<std::string> unheard_ QRM_GUARDED_BY(mutex_);   // those of which qrmd does not know
+  std::set<std::string> by_cri_ QRM_GUARDED_BY(mutex_);    // of which it knows by CRI only
   std::unique_ptr<ModelCri> cri_;
-  std::unique_ptr<ScriptedRuntime> nri_;  // last, for its threads ask the others
+  /// Null while it serves no NRI. Changes with `hook_` locked. Last, for its threads ask the
+  /// others.
+  std::unique_ptr<ScriptedRuntime> nri_;
 };
 
 }  // namespace qrm::test

@@ -16,8 +16,6 @@ namespace {
 
 constexpr int kStepsPerLook = 25;
 constexpr int kReconcilesToAgree = 2;
-/// The least time between two reconciles of a node's own timer; here they follow each other.
-constexpr std::chrono::seconds kPeriod{1};
 constexpr std::size_t kTraced = 200;
 
 /// Counts down a fault that lasts `steps` more steps; true after the last.
@@ -56,12 +54,18 @@ Status Player::Play(const Step& step) {
 Status Player::Perform(const Step& step) {
   using Handler = Status (Player::*)(Random&);
   constexpr std::array<Handler, kStepKinds> kHandlers = {
-      &Player::Admit,       &Player::Remove,     &Player::FinishPod,        &Player::Restart,
-      &Player::Recreate,    &Player::Resize,     &Player::RuntimeRestarted, &Player::WrittenAgain,
-      &Player::Kill,        &Player::KillSoon,   &Player::DieAtWrite,       &Player::ReadOnly,
-      &Player::UpdatesFail, &Player::PluginLost, &Player::PluginEmptied,    &Player::PluginReplaced,
-      &Player::PluginMoved, &Player::PluginOff,  &Player::Import,           &Player::Cpus,
-      &Player::Drain};
+      &Player::Admit,          &Player::Remove,
+      &Player::FinishPod,      &Player::Restart,
+      &Player::Recreate,       &Player::Resize,
+      &Player::TellLate,       &Player::RuntimeRestarted,
+      &Player::LeftOut,        &Player::Observer,
+      &Player::WrittenAgain,   &Player::Kill,
+      &Player::KillSoon,       &Player::DieAtWrite,
+      &Player::ReadOnly,       &Player::UpdatesFail,
+      &Player::PluginLost,     &Player::PluginEmptied,
+      &Player::PluginReplaced, &Player::PluginMoved,
+      &Player::PluginOff,      &Player::Import,
+      &Player::Cpus,           &Player::Drain};
   Random random(step.word);
   return (this->*kHandlers[static_cast<std::size_t>(step.kind)])(random);
 }
@@ -86,6 +90,9 @@ Status Player::EndFaults() {
   }
   if (RunsOut(away_for_)) {
     QRM_RETURN_IF_ERROR(RestartDaemon());
+  }
+  if (RunsOut(observed_for_)) {
+    QRM_RETURN_IF_ERROR(EndObserver());
   }
   if (RunsOut(read_only_for_)) {
     node_.SetReadOnly(false);
@@ -127,14 +134,16 @@ Status Player::BringBack() {
     node_.Kill();
     return RestartDaemon();
   }
-  return OkStatus();
+  return std::exchange(observed_for_, 0) > 0 ? EndObserver() : OkStatus();
 }
 
 Status Player::RestartDaemon() {
   killer_.reset();
   dying_ = false;
   away_for_ = 0;
+  observed_for_ = 0;
   settled_ = false;
+  runtime_.OpenNri();
   QRM_RETURN_IF_ERROR(node_.Start());
   books_.NoteRestart(std::chrono::steady_clock::now());
   // The first reconcile finds plugins' allocations of an admission that was cut short, the second
@@ -160,15 +169,33 @@ Status Player::Finish() {
 Status Player::LookOnce() {
   QRM_ASSIGN_OR_RETURN(const v1::ListPodsResponse records, node_.daemon().ListPods());
   const std::vector<Box> boxes = runtime_.Boxes();
-  return books_.CheckRecords({.records = records,
-                              .boxes = boxes,
-                              .now = std::chrono::steady_clock::now(),
-                              .all_plugins_live = AllPluginsLive()});
+  const Books::Look look{.records = records,
+                         .boxes = boxes,
+                         .now = std::chrono::steady_clock::now(),
+                         .all_plugins_live = AllPluginsLive()};
+  std::vector<Waiting> waiting;
+  QRM_RETURN_IF_ERROR(books_.CheckRecords(look));
+  QRM_RETURN_IF_ERROR(books_.CheckRequests(look, waiting));
+  return CheckWaiting(waiting);
 }
 
-Status Player::Settle() {
+// A pod that asks for what they lack must be refused.
+Status Player::CheckWaiting(const std::vector<Waiting>& waiting) {
+  for (const auto& [name, why, growth] : waiting) {
+    QRM_ASSIGN_OR_RETURN(const v1::DryRunResponse answer, node_.daemon().DryRun(growth.Message()));
+    ++counts_["(waits)"];
+    if (answer.result() == "admitted") {
+      return Errorf(StatusCode::kInternal,
+                    "{} waits for {} CPUs ({}), and a pod that asks for them would be admitted",
+                    name, growth.own_cpus(), why);
+    }
+  }
+  return OkStatus();
+}
+
+Status Player::Settle(std::chrono::seconds limit) {
   Status held = LookOnce();
-  const auto until = std::chrono::steady_clock::now() + kReconcilesToAgree * kPeriod;
+  const auto until = std::chrono::steady_clock::now() + limit;
   int reconciles = 0;
   while (!held.ok() &&
          (reconciles < kReconcilesToAgree || std::chrono::steady_clock::now() < until)) {

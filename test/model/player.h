@@ -1,12 +1,14 @@
 // Plays the steps of a run on a private node, and checks the invariants after each.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "test/model/books.h"
@@ -39,6 +41,9 @@ class Player {
 
  private:
   using Random = std::mt19937;
+  /// The least between reconciles that a node's own timer begins, twice; here they follow each
+  /// other.
+  static constexpr std::chrono::seconds kTimeToAgree{2};
   /// From 0 to `below` - 1.
   static int DrawBelow(Random& random, std::size_t below) {
     return static_cast<int>(random() % static_cast<uint32_t>(below));
@@ -49,6 +54,8 @@ class Player {
   Status AdmitPod(const PodPlan& plan);
   Status RunContainers(ModelPod& pod, Books::Which which);
   Status RunOne(ModelPod& pod, const PlannedContainer& container, Books::Which which);
+  bool MustHaveNic(const ModelPod& pod, const PlannedContainer& container,
+                   Books::Which which) const;
   Status Remove(Random& random);
   void RemovePod(const std::string& uid);
   void NoteEnd(const ModelPod& pod);
@@ -56,6 +63,7 @@ class Player {
   Status Restart(Random& random);
   Status Recreate(Random& random);
   Status Resize(Random& random);
+  Status TellLate(Random& random);
   Status Drain(Random& random);
   void RemoveAll();
   Status AwaitNothingOnRecord();
@@ -68,6 +76,9 @@ class Player {
 
   // The faults: fault_steps.cc
   Status RuntimeRestarted(Random& random);
+  Status LeftOut(Random& random);
+  Status Observer(Random& random);
+  Status EndObserver();
   Status WrittenAgain(Random& random);
   Status Kill(Random& random);
   Status KillSoon(Random& random);
@@ -92,11 +103,13 @@ class Player {
   Status AfterStep();
   Status EndFaults();
   Status BringBack();
-  Status Settle();
+  Status Settle(std::chrono::seconds limit = kTimeToAgree);
   Status LookOnce();
+  Status CheckWaiting(const std::vector<Waiting>& waiting);
   void Note(const std::string& what) { trace_.back() += " " + what; }
   bool CanSettle() const {
-    return away_for_ == 0 && read_only_for_ == 0 && updates_fail_for_ == 0 && !dying_;
+    return away_for_ == 0 && observed_for_ == 0 && read_only_for_ == 0 && updates_fail_for_ == 0 &&
+           !dying_;
   }
   bool AllPluginsLive() const { return lost_.empty() && off_.empty(); }
 
@@ -109,6 +122,7 @@ class Player {
   int steps_ = 0;
   int next_serial_ = 0;
   int away_for_ = 0;                 ///< steps until qrmd, which does not run, is started
+  int observed_for_ = 0;             ///< steps until the runtime serves NRI again
   int read_only_for_ = 0;            ///< steps until its disk can be written to again
   int updates_fail_for_ = 0;         ///< steps until the runtime takes updates again
   std::map<std::string, int> lost_;  ///< killed plugins' processes, and for how many steps

@@ -25,14 +25,10 @@ std::string Describe(const Box& box) {
                      box.nic_address.empty() ? "" : "/" + box.nic_address);
 }
 
-bool HasEnv(const PlannedContainer& container) {
-  return container.nic_mbps > 0;
-}
-
 }  // namespace
 
 void Player::Tell(const PodPlan& plan, int event) {
-  if (!plan.told) {
+  if (plan.told == PodPlan::Told::kNo) {
     return;
   }
   const std::string message = plan.Message();
@@ -78,7 +74,8 @@ Status Player::Admit(Random& random) {
 Status Player::AdmitPod(const PodPlan& plan) {
   const std::string room = books_.RoomFor(plan, runtime_.Boxes());
   Note(fmt::format("{} ({} CPUs, {} MiB, {} Mbit/s{})", plan.name, plan.own_cpus(),
-                   plan.bound_bytes() >> 20, plan.nic_mbps(), plan.told ? ", spec known" : ""));
+                   plan.bound_bytes() >> 20, plan.nic_mbps(),
+                   plan.told == PodPlan::Told::kNo ? "" : ", spec known"));
   Tell(plan, ::v1alpha1::EVENT_TYPE_ADDED);
   ModelPod& pod = books_.pods()[plan.uid];
   pod.plan = plan;
@@ -106,7 +103,22 @@ Status Player::RunContainers(ModelPod& pod, Books::Which which) {
   return OkStatus();
 }
 
+// One that got it once keeps it.
+bool Player::MustHaveNic(const ModelPod& pod, const PlannedContainer& container,
+                         Books::Which which) const {
+  if (container.nic_mbps == 0 || off_.contains("NIC") || !settled_) {
+    return false;
+  }
+  if (which == Books::Which::kFirst) {
+    return pod.plan.told == PodPlan::Told::kFirst;
+  }
+  const auto former = pod.boxes.find(container.spec.name);
+  return former != pod.boxes.end() && container.kind == PlannedContainer::Kind::kApp &&
+         !runtime_.FindBox(former->second).value_or(Box()).nic_address.empty();
+}
+
 Status Player::RunOne(ModelPod& pod, const PlannedContainer& container, Books::Which which) {
+  const bool must_have_nic = MustHaveNic(pod, container, which);
   QRM_ASSIGN_OR_RETURN(
       const std::string id,
       runtime_.RunContainer(pod.sandbox, pod.plan.SpecFor(container), container.attempt));
@@ -117,7 +129,7 @@ Status Player::RunOne(ModelPod& pod, const PlannedContainer& container, Books::W
     settled_ = false;
     if (dying_) {  // its sockets are closed first
       Await([this] { return !node_.Runs(); }, std::chrono::seconds(1));
-    } else if (away_for_ == 0) {
+    } else if (away_for_ == 0 && observed_for_ == 0) {
       ++counts_["(unseen by a qrmd that runs)"];
     }
     return OkStatus();
@@ -126,7 +138,7 @@ Status Player::RunOne(ModelPod& pod, const PlannedContainer& container, Books::W
   if (lost_.contains("cpu")) {
     return OkStatus();  // it is placed when its plugin comes
   }
-  if (HasEnv(container) && box.nic_address.empty() && !off_.contains("NIC") && settled_) {
+  if (must_have_nic && box.nic_address.empty()) {
     return Errorf(StatusCode::kInternal, "{}/{} was admitted without the NIC that it asks for",
                   pod.plan.name, container.spec.name);
   }
@@ -164,8 +176,8 @@ Status Player::Remove(Random& random) {
 }
 
 void Player::NoteEnd(const ModelPod& pod) {
-  const bool heard =
-      away_for_ == 0 && !dying_ && !pod.lost_sandbox && runtime_.TellsOf(pod.sandbox);
+  const bool heard = away_for_ == 0 && observed_for_ == 0 && !dying_ && !pod.lost_sandbox &&
+                     runtime_.TellsOf(pod.sandbox);
   books_.NoteEnd(pod.plan.uid, std::chrono::steady_clock::now(),
                  heard ? Books::Heard::kYes : Books::Heard::kNo);
 }
@@ -256,6 +268,7 @@ Status Player::Recreate(Random& random) {
   return judged;
 }
 
+// Up, down, or the limit alone. Kubelet tells of it before or after the runtime carries it out.
 Status Player::Resize(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr) {
@@ -263,19 +276,42 @@ Status Player::Resize(Random& random) {
   }
   PlannedContainer& container = pod->plan.containers.back();
   const auto box = pod->boxes.find(container.spec.name);
-  if (box == pod->boxes.end() || container.spec.milli_cpus == 0 || container.bound_bytes > 0 ||
-      updates_fail_for_ > 0) {
+  if (box == pod->boxes.end() || container.spec.milli_cpus == 0 || updates_fail_for_ > 0) {
     return OkStatus();
   }
-  const int cpus = 1 + DrawBelow(random, 4);
-  Note(fmt::format("{} to {} CPUs", pod->plan.name, cpus));
-  ResizeCpus(container, cpus);
+  const int cpus = 1 + DrawBelow(random, 5);
+  const bool only_limit = !container.spec.cpu_limit && random() % 2 == 0;
+  Note(fmt::format("{} to {}{} CPUs", pod->plan.name, only_limit ? "a limit of " : "", cpus));
+  if (only_limit) {
+    ResizeLimit(container, cpus);
+  } else {
+    ResizeCpus(container, cpus);
+  }
   settled_ = false;
-  Tell(pod->plan, ::v1alpha1::EVENT_TYPE_MODIFIED);
+  const bool tells_first = random() % 2 == 0;
+  if (tells_first) {
+    Tell(pod->plan, ::v1alpha1::EVENT_TYPE_MODIFIED);
+  }
   QRM_RETURN_IF_ERROR(runtime_.Resize(box->second, container.spec));
+  if (!tells_first) {
+    Tell(pod->plan, ::v1alpha1::EVENT_TYPE_MODIFIED);
+  }
   // The other CPUs follow by an update; until then it runs on CPUs that it no longer owns.
   books_.NoteResize({pod->plan.uid, container.spec.name});
   return away_for_ > 0 || dying_ ? OkStatus() : node_.daemon().Reconcile();
+}
+
+// Kubelet tells the spec of a pod that runs.
+Status Player::TellLate(Random& random) {
+  ModelPod* const pod = DrawPod(random);
+  if (pod == nullptr || pod->plan.told != PodPlan::Told::kNo) {
+    return OkStatus();
+  }
+  Note(pod->plan.name);
+  pod->plan.told = PodPlan::Told::kLate;
+  settled_ = false;
+  Tell(pod->plan, ::v1alpha1::EVENT_TYPE_ADDED);
+  return OkStatus();
 }
 
 void Player::RemoveAll() {
@@ -338,6 +374,7 @@ Status Player::Drain(Random& /*random*/) {
   }
   QRM_RETURN_IF_ERROR(AwaitNothingOnRecord());
   QRM_RETURN_IF_ERROR(Settle());
+  QRM_RETURN_IF_ERROR(node_.daemon().Reconcile());  // what pools gave up is idle then
   QRM_RETURN_IF_ERROR(FillUp());
   RemoveAll();
   return OkStatus();

@@ -19,7 +19,10 @@ enum class StepKind {
   kRestart,
   kRecreate,
   kResize,
+  kTellLate,
   kRuntimeRestarted,
+  kLeftOut,
+  kObserver,
   kWrittenAgain,
   kKill,
   kKillSoon,
@@ -35,7 +38,7 @@ enum class StepKind {
   kCpus,
   kDrain,
 };
-inline constexpr int kStepKinds = 21;
+inline constexpr int kStepKinds = 24;
 
 /// `word` decides all random parts of the step, so that removing a step of a run does not change
 /// the others.

@@ -141,6 +141,16 @@ TEST_F(HandOverTest, AnUpdateThatIsNotWrittenDelaysNoContainerForLong) {
   EXPECT_EQ(CpusOf("fails"), "4-7") << "it leaves its CPUs";
 }
 
+TEST_F(HandOverTest, AnUpdateThatIsNotWrittenHoldsUpOneOwnerOnly) {
+  RunOwner("2-3");
+  RunShared("fails", "2-7");
+  updates_.Note({"uid-fails", "main"}, CpuSet::Range(1, 7));
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  reads_ = 0;
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_LT(reads_, 10) << "one a millisecond is read while it waits";
+}
+
 TEST_F(HandOverTest, UpdatesThatGiveOtherCpusAreNotWaitedFor) {
   RunOwner("2-3");
   RunShared("far", "4-7");

@@ -134,6 +134,17 @@ TEST_F(MakingRoomAtOnceTest, TheRuntimeIsSentNothingWhileItCreatesStartsOrRemove
   EXPECT_EQ(reconciler_.GetStatus().deferred, 0u);
 }
 
+TEST_F(MakingRoomAtOnceTest, OthersLeaveTheCpusThatAnOwnerGetsByGrowing) {
+  MakeOwner();
+  StartOwner();
+  events_.OnContainerStarted(Pod("own"), Owner());
+  ASSERT_EQ(Kernel(), "2-3");
+  Give("3", "0-2");
+  Update(Pod("own"), Owner(), {.cpu_shares = 3072, .cpu_period_us = 100000});
+  test::Settle(state_);
+  EXPECT_EQ(Kernel(), "3") << "before a reconcile gives the owner its CPUs";
+}
+
 TEST_F(MakingRoomAtOnceTest, ContainersAreUpdatedOneAfterTheOther) {
   for (const char* name : {"a", "b"}) {
     cgroups_.Make(name, "0-3");

@@ -121,6 +121,18 @@ TEST_F(PodPlacerTest, ContainerThatKubeletMadeBeforeIsNotReleased) {
   EXPECT_TRUE(Known("job"));
 }
 
+// As in a new sandbox: the init container runs again before the main one, which keeps its place.
+TEST_F(PodPlacerTest, ContainerThatKubeletMakesAgainReleasesNoneThatCameAfterIt) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id2")).ok());
+  events_.OnContainerStarted(Pod("web"), Container("web", "id2"));
+  events_.OnContainerStopped(Pod("web"), Container("web", "id2"));
+  RuntimeContainer again = Container("web", "id3");
+  again.name = "setup";
+  again.attempt = 1;
+  ASSERT_TRUE(Create(Pod("web"), again).ok());
+  EXPECT_TRUE(Known("web"));
+}
+
 TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   test::PluginScript memory;
   memory.gives = AllocationByResource{{"memory", test::NodeMemory({{0, 1 << 20}})}};

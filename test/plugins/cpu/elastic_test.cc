@@ -70,6 +70,21 @@ TEST_F(ElasticTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
   EXPECT_EQ(Size(drive, "online"), 26);
 }
 
+// The default pool has the reserved CPUs, and needs none of the others.
+TEST_F(ElasticTest, KeepsItsLastCpuBesideOwnersOfTheStaticPolicy) {
+  Drive drive = Start(R"(
+reserved-cpus: "0,32"
+static: true
+pools: {burst: {roles: [burst], size: {max: 6}}}
+)");
+  Admit(drive, "guest", "burst", 1);
+  ContainerRequest owner = Request("owner", "", "cpu", 61);
+  owner.native_qos_class = "Guaranteed";
+  ASSERT_TRUE(drive.Admit(owner).ok());
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "burst"), 1);
+}
+
 TEST_F(ElasticTest, ReportsTheOthersOfThePoolAtTheNextReconcile) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 10);
