@@ -336,7 +336,7 @@ void PodPlacer::ReleaseEarlierContainers(const placement::ContainerDemand& deman
 }
 
 // In a new sandbox, init containers run again before those that come after them.
-bool PodPlacer::IsRemade(const ContainerDemand& demand) const {
+bool PodPlacer::IsRemade(const placement::ContainerDemand& demand) const {
   return demand.source == kEstimate &&
          parts_.live.Find(demand.key()).value_or(LiveContainer()).attempt > 0;
 }

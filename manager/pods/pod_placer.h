@@ -94,7 +94,7 @@ class PodPlacer {
   Status UnlessReadOnly(Status handed_over);
   Status AdmitRunning(const placement::ContainerDemand& demand);
   void ReleaseEarlierContainers(const placement::ContainerDemand& demand, AdmissionMoment moment);
-  bool IsRemade(const ContainerDemand& demand) const;
+  bool IsRemade(const placement::ContainerDemand& demand) const;
   bool HasEndedBefore(const placement::ContainerDemand& demand, const std::string& other,
                       AdmissionMoment moment) const;
   void ReleaseInitContainers(const std::string& pod_uid);
