@@ -21,9 +21,9 @@ ContainerType TypeOf(const PodContainer& container, const std::vector<PodContain
   const bool named = std::any_of(
       containers.begin(), containers.end(),
       [&](const PodContainer& other) { return other.kind == Kind::kApp && other.name == main; });
-  const auto first = std::find_if(
-      containers.begin(), containers.end(),
-      [](const PodContainer& other) { return other.kind == Kind::kApp; });
+  const auto first =
+      std::find_if(containers.begin(), containers.end(),
+                   [](const PodContainer& other) { return other.kind == Kind::kApp; });
   return container.name == (named ? main : first->name) ? ContainerType::kMain
                                                         : ContainerType::kSidecar;
 }

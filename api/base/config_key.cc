@@ -166,15 +166,15 @@ ConfigKey WordKey(std::string name, WordChoice choice, std::string help) {
 
 std::string PlainOrQuoted(const std::string& text) {
   const bool plain = !text.empty() && text.front() != '-' && text.back() != ':' &&
-                     text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789._/+:-") == std::string::npos;
+                     text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789._/+:-") == std::string::npos;
   if (plain) {
     return text;
   }
   std::string quoted = "\"";
   for (const char letter : text) {
-    quoted += letter == '"' || letter == '\\' ? std::string("\\") + letter
-                                              : std::string(1, letter);
+    quoted += letter == '"' || letter == '\\' ? std::string("\\") + letter : std::string(1, letter);
   }
   return quoted + "\"";
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@ namespace {
 struct Sink {
   Mutex mutex;
   std::function<void(Level, const std::string&)> function QRM_GUARDED_BY(mutex);
+  std::function<std::string(const std::string&)> name_of QRM_GUARDED_BY(mutex);
 };
 
 Sink& CurrentSink() {
@@ -78,13 +80,34 @@ std::string InJson(std::string_view value) {
   return text;
 }
 
+/// `fields` with the names of pods beside their UIDs.
+std::vector<Field> Named(Fields fields) {
+  std::function<std::string(const std::string&)> name_of;
+  {
+    Sink& sink = CurrentSink();
+    const MutexLock lock(sink.mutex);
+    name_of = sink.name_of;
+  }
+  std::vector<Field> named;
+  for (const Field& field : fields) {
+    const bool is_pod = field.key == "pod" && name_of;
+    if (const std::string name = is_pod ? name_of(field.value) : ""; !name.empty()) {
+      named.emplace_back("pod", name);
+      named.emplace_back("uid", field.value);
+    } else {
+      named.push_back(field);
+    }
+  }
+  return named;
+}
+
 std::atomic<Form>& CurrentForm() {
   static std::atomic<Form> form = Form::kText;
   return form;
 }
 
 /// The members of the object that come after time and level.
-std::string FormatJson(std::string_view event, Fields fields) {
+std::string FormatJson(std::string_view event, const std::vector<Field>& fields) {
   std::string members = "\"event\":" + InJson(event);
   for (const Field& field : fields) {
     members += fmt::format(",{}:{}", InJson(field.key), InJson(Cut(field.value, kMostValueBytes)));
@@ -92,7 +115,7 @@ std::string FormatJson(std::string_view event, Fields fields) {
   return members + "}";
 }
 
-std::string FormatText(std::string_view event, Fields fields) {
+std::string FormatText(std::string_view event, const std::vector<Field>& fields) {
   std::string line = InQuotes(event);
   for (const Field& field : fields) {
     line += ' ';
@@ -108,7 +131,8 @@ void Write(Level level, std::string_view event, Fields fields) {
     return;
   }
   const bool is_json = CurrentForm() == Form::kJson;
-  const std::string line = is_json ? FormatJson(event, fields) : FormatText(event, fields);
+  const std::vector<Field> named = Named(fields);
+  const std::string line = is_json ? FormatJson(event, named) : FormatText(event, named);
   std::function<void(Level, const std::string&)> redirected;
   {
     Sink& sink = CurrentSink();
@@ -183,6 +207,12 @@ StatusOr<Form> ParseForm(std::string_view text) {
   if (text == "json") return Form::kJson;
   return Errorf(StatusCode::kInvalidArgument, "cannot read log form \"{}\"; use text or json",
                 text);
+}
+
+void NamePods(std::function<std::string(const std::string& uid)> name_of) {
+  Sink& current = CurrentSink();
+  const MutexLock lock(current.mutex);
+  current.name_of = std::move(name_of);
 }
 
 void SetSink(std::function<void(Level, const std::string&)> sink) {

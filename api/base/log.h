@@ -34,6 +34,11 @@ void Error(std::string_view event, Fields fields = {});
 /// Lines below `level` are dropped; the default is kInfo.
 void SetLevel(Level level);
 
+/// Has lines name pods: where a field "pod" is a UID whose name `name_of` returns, the field
+/// becomes that name, with the UID beside it. `name_of` returns nothing for other texts; it must
+/// not log. An empty function restores UIDs. Threads: any, also of `name_of`.
+void NamePods(std::function<std::string(const std::string& uid)> name_of);
+
 /// Sends formatted lines (without time stamp) to `sink` instead of standard error; an empty
 /// function restores it. For tests.
 void SetSink(std::function<void(Level, const std::string& line)> sink);

@@ -153,7 +153,7 @@ ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const Plu
                                 plugin.registered_by == RegisteredBy::kBuiltIn
                                     ? placement::Hugepages::kWithMemory
                                     : placement::Hugepages::kApart,
-                                requested, amount, options);
+                                {requested, amount}, options);
 }
 
 }  // namespace qrm::manager

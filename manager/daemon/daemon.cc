@@ -8,11 +8,13 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <fmt/format.h>
 #include <prometheus/counter.h>
 
 #include "api/base/heap.h"
 #include "api/base/log.h"
 #include "api/base/task_thread.h"
+#include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
@@ -138,6 +140,12 @@ Status Daemon::Impl::Start() {
   // The container list of a large node needs much memory for a moment. In a heap of its own, it
   // does not fragment the memory of objects that stay. Without such a heap, it does.
   boost::asio::post(io, [] { (void)UseHeapApart(); });
+  log::NamePods([this](const std::string& uid) {
+    const auto known = state.Load();
+    const checkpoint::PodRecord* const pod = known->FindPod(uid);
+    return pod == nullptr ? std::string()
+                          : fmt::format("{}/{}", pod->meta.pod_namespace, pod->meta.name);
+  });
   loop.Start();
   MakeDirectory(config.registration.registration_dir);
   MakeDirectory(config.registration.plugins_registry_dir);
@@ -183,6 +191,7 @@ Status Daemon::Impl::StartEdges() {
 
 // Stops the servers first, then the sources of events, then the loops.
 void Daemon::Impl::Stop() {
+  log::NamePods({});
   if (!running) {
     loop.Stop();
     state.Stop();  // a plugin may have posted a task that uses other parts

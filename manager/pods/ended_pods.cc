@@ -82,7 +82,7 @@ bool EndedPods::FindRemoved(const std::vector<RuntimePod>& pods) {
       if (!missing_before.contains(id)) {
         impl_->missing.insert(id);
       } else if (!impl_->parts.live.RemovePod(uid, id)) {
-        log::Info("pod was removed without an event", {{"uid", uid}});
+        log::Info("pod was removed without an event", {{"pod", uid}});
         any_is_gone = true;
       }
     }
@@ -112,7 +112,7 @@ bool EndedPods::Impl::Forget(const std::string& pod_uid) {
   if (stopped || !parts.live.RemoveEnded(pod_uid)) {
     return false;
   }
-  log::Info("pod has ended", {{"uid", pod_uid}});
+  log::Info("pod has ended", {{"pod", pod_uid}});
   return true;
 }
 

@@ -157,7 +157,7 @@ bool SyncAudit::Impl::Compare(const RuntimeList& list) {
       continue;
     }
     log::Warning("the runtime left out a container: synchronizing again",
-                 {{"pod", pod->second->name}, {"container", container.name}});
+                 {{"pod", pod->second->uid}, {"container", container.name}});
     asked_for.insert(container.id);
     left_out = true;
   }
@@ -175,7 +175,7 @@ void SyncAudit::Impl::TakeByCri(const RuntimePod& pod, const RuntimeContainer& l
         }
         if (container.ok() && IsLive(*container)) {
           log::Warning("the runtime left out a container again: following it over CRI",
-                       {{"pod", pod.name}, {"container", container->name}});
+                       {{"pod", pod.uid}, {"container", container->name}});
           self->parts.listener.OnLeftOutAgain(pod, *std::move(container));
         }
       });

@@ -96,11 +96,12 @@ class NicPlugin final : public sdk::ResourcePlugin {
       }
       ResourceAllocation told = Retold(grant.allocation, *nic, config_.names);
       if (told != grant.allocation) {
-        log::Info("container's NIC changed", {{"pod", grant.request.pod_name},
-                                              {"namespace", grant.request.pod_namespace},
-                                              {"container", key.container},
-                                              {"nic", nic->id.interface},
-                                              {"problem", nic->problem}});
+        log::Info("container's NIC changed",
+                  {{"pod", grant.request.pod_namespace + "/" + grant.request.pod_name},
+                   {"uid", key.pod_uid},
+                   {"container", key.container},
+                   {"nic", nic->id.interface},
+                   {"problem", nic->problem}});
         changed.emplace(key, std::move(told));
       }
     }

@@ -151,9 +151,10 @@ bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
 }
 
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
-                             Hugepages hugepages, const std::string& requested, double amount,
+                             Hugepages hugepages, const std::pair<const std::string, double>& asked,
                              const AdmissionOptions& options) {
-  std::map<std::string, double> requests = {{requested, amount}};
+  const std::string& requested = asked.first;
+  std::map<std::string, double> requests = {asked};
   if (resource == kMemory && hugepages == Hugepages::kWithMemory) {
     std::copy_if(demand.requests.begin(), demand.requests.end(),
                  std::inserter(requests, requests.end()),

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/pod_container.h"
@@ -59,9 +60,9 @@ enum class Hugepages {
   kWithMemory,  ///< hugepages have no plugin and must be on the NUMA nodes of the memory
 };
 
-/// The request to the plugin of `resource` for `amount` of what the pod calls `requested`.
+/// The request to the plugin of `resource` for `asked`, a name that the pod uses and its amount.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
-                             Hugepages hugepages, const std::string& requested, double amount,
+                             Hugepages hugepages, const std::pair<const std::string, double>& asked,
                              const AdmissionOptions& options);
 
 /// The plugin's name for the resource that a pod calls `requested`.

@@ -44,8 +44,8 @@ StatusOr<Requests> RequestsOfOne(const NodeModel& model, const ContainerDemand& 
   const std::map<std::string, double> amounts = AllRequests(demand, model.options, natives);
   QRM_RETURN_IF_ERROR(CheckWishes(demand, amounts, model.options));
   Requests requests;
-  for (const auto& [name, amount] : amounts) {
-    const std::string& resource = PluginNameOf(name, model.options);
+  for (const auto& asked : amounts) {
+    const std::string& resource = PluginNameOf(asked.first, model.options);
     if (!IsPlaced(model, resource)) {
       continue;
     }
@@ -53,8 +53,7 @@ StatusOr<Requests> RequestsOfOne(const NodeModel& model, const ContainerDemand& 
                     [&](const ContainerRequest& other) { return other.resource == resource; })) {
       return Errorf(StatusCode::kInvalidArgument, "the pod requests {} under two names", resource);
     }
-    requests.push_back(
-        MakeRequest(demand, resource, Hugepages::kWithMemory, name, amount, model.options));
+    requests.push_back(MakeRequest(demand, resource, Hugepages::kWithMemory, asked, model.options));
   }
   return requests;
 }

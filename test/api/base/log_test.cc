@@ -25,6 +25,18 @@ TEST(LogTest, QuotesOnlyValuesThatNeedIt) {
               ElementsAre(R"("plugin registered" resource=cpu why="a \"b\"\nc" count=3 none="")"));
 }
 
+TEST(LogTest, NamesPodsBesideTheirUids) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  NamePods([](const std::string& uid) { return uid == "1-2" ? "default/web" : ""; });
+  Info("seen", {{"pod", "1-2"}, {"container", "main"}});
+  Info("seen", {{"pod", "3-4"}, {"other", "1-2"}});
+  NamePods(nullptr);
+  SetSink(nullptr);
+  EXPECT_THAT(lines, ElementsAre(R"("seen" pod=default/web uid=1-2 container=main)",
+                                 R"("seen" pod=3-4 other=1-2)"));
+}
+
 TEST(LogTest, LetsNoValueMoveTheCursorOrEndTheLine) {
   std::vector<std::string> lines;
   SetSink([&](Level, const std::string& line) { lines.push_back(line); });

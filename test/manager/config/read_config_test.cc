@@ -95,7 +95,8 @@ TEST_F(ReadConfigTest, ReadsKubeletsAddressAndThePodsToSkip) {
   EXPECT_THAT(config->admission.native_resources, ElementsAre("cpu"));
   EXPECT_THAT(config->admission.skipped_priority_classes, IsEmpty());
   EXPECT_FALSE(config->admission.skip_daemonset_pods);
-  EXPECT_THAT(Error("kubelet-url: http://127.0.0.1:10255/pods\n"), HasSubstr("not an https address"));
+  EXPECT_THAT(Error("kubelet-url: http://127.0.0.1:10255/pods\n"),
+              HasSubstr("not an https address"));
 }
 
 TEST_F(ReadConfigTest, LetsFlagsWinOverTheFile) {

@@ -313,7 +313,8 @@ TEST(AdviceTest, ThatMakesNoSenseIsRejectedWithASentence) {
     call.advisor = "a" + std::to_string(i);
     EXPECT_TRUE(test::IsOk(book.Take(call, Node(), kStart).status()));
   }
-  EXPECT_THAT(MessageOf(book.Take(Call({}), Node(), kStart).status()), HasSubstr("16 other advisors are active"));
+  EXPECT_THAT(MessageOf(book.Take(Call({}), Node(), kStart).status()),
+              HasSubstr("16 other advisors are active"));
   AdviceCall renewed = Call({{"share", 20, ""}});
   renewed.advisor = "a15";
   EXPECT_TRUE(test::IsOk(book.Take(renewed, Node(), kStart).status()));
