@@ -58,10 +58,11 @@ Status Player::LeftOut(Random& random) {
   }
   QRM_RETURN_IF_ERROR(
       AdmitPod(MakePlan(PodKind::kStatic, FreshName(random), ++next_serial_, random)));
-  return Await([this] { return !runtime_.AnyLeftOut(); }, kFollowed)
-             ? OkStatus()
-             : Errorf(StatusCode::kInternal,
-                      "qrmd did not ask for containers that the runtime left out within 20 s");
+  const bool followed = Await([this] { return !runtime_.AnyUnheard(); }, kFollowed);
+  runtime_.LeaveOut({}, 0);
+  return followed ? OkStatus()
+                  : Errorf(StatusCode::kInternal,
+                           "qrmd did not ask for containers that the runtime left out within 20 s");
 }
 
 Status Player::Observer(Random& random) {

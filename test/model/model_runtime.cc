@@ -123,19 +123,23 @@ void ModelRuntime::CloseNri() {
 
 void ModelRuntime::LeaveOut(std::set<std::string> ids, int times) {
   const MutexLock lock(mutex_);
+  unheard_ = ids;
+  std::erase_if(unheard_,
+                [this](const auto& id) QRM_REQUIRES(mutex_) { return by_cri_.contains(id); });
   left_out_ = std::move(ids);
   leaves_out_ = times;
 }
 
-bool ModelRuntime::AnyLeftOut() const {
+bool ModelRuntime::AnyUnheard() const {
   const MutexLock lock(mutex_);
-  return !left_out_.empty();
+  return !unheard_.empty();
 }
 
 StatusOr<Box> ModelRuntime::ShowOverCri(const std::string& id) {
   const MutexLock lock(mutex_);
-  if (leaves_out_ == 0) {
-    left_out_.erase(id);
+  unheard_.erase(id);
+  if (left_out_.contains(id)) {
+    by_cri_.insert(id);
   }
   const auto found = boxes_.find(id);
   if (found == boxes_.end()) {
@@ -148,6 +152,7 @@ ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
   const MutexLock lock(mutex_);
   if (leaves_out_ == 0) {
     left_out_.clear();
+    unheard_.clear();
   }
   leaves_out_ = std::max(leaves_out_ - 1, 0);
   ScriptedRuntime::Inventory inventory;
@@ -158,6 +163,7 @@ ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
     if (left_out_.contains(id)) {
       continue;
     }
+    by_cri_.erase(id);
     nri::Container container = box.message;
     container.set_state(NriStateOf(box));
     nri::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
@@ -287,7 +293,7 @@ void ModelRuntime::StopContainer(const std::string& id) {
       return;
     }
     box.state = Box::State::kExited;
-    left_out_.erase(id);
+    unheard_.erase(id);
     stopped = box;
     fs::remove_all(CgroupOf(box));
   }

@@ -88,9 +88,8 @@ class ModelRuntime {
   void OpenNri();
   /// Its next `times` synchronizations leave these containers out.
   void LeaveOut(std::set<std::string> ids, int times);
-  /// Whether qrmd has yet to learn of one of them: by a synchronization, or by a question over CRI
-  /// after the last that left it out.
-  bool AnyLeftOut() const;
+  /// Whether qrmd has yet to learn of one of them: by a synchronization, or by a question over CRI.
+  bool AnyUnheard() const;
 
   /// Connections of qrmd's so far that were told of everything.
   int synchronizations() const;
@@ -136,8 +135,10 @@ class ModelRuntime {
   int era_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Sandbox> sandboxes_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, Box> boxes_ QRM_GUARDED_BY(mutex_);
-  std::set<std::string> left_out_ QRM_GUARDED_BY(mutex_);  // ids
   int leaves_out_ QRM_GUARDED_BY(mutex_) = 0;              // so many times yet
+  std::set<std::string> left_out_ QRM_GUARDED_BY(mutex_);  // ids
+  std::set<std::string> unheard_ QRM_GUARDED_BY(mutex_);   // those of which qrmd does not know
+  std::set<std::string> by_cri_ QRM_GUARDED_BY(mutex_);    // of which it knows by CRI only
   std::unique_ptr<ModelCri> cri_;
   /// Null while it serves no NRI. Changes with `hook_` locked. Last, for its threads ask the
   /// others.
