@@ -254,7 +254,8 @@ void Inventory::OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container
                                                 .pod_id = pod.id,
                                                 .started = Runs(container),
                                                 .cgroups_path = container.cgroups_path,
-                                                .attempt = container.attempt});
+                                                .attempt = container.attempt,
+                                                .shown = ShownIn(container.resources, false)});
   placer_.AdoptObserved({{pod, std::move(container)}});
 }
 

@@ -20,25 +20,38 @@ namespace {
 
 constexpr std::chrono::seconds kCallTimeout{5};
 
-/// One call on a fresh connection, so that a restarted server is found at once.
-template <typename Service, typename Request, typename Response>
-StatusOr<Response> Call(const std::string& socket,
-                        grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                              Response*),
-                        const Request& request) {
+/// A fresh connection, so that a restarted server is found at once.
+template <typename Service>
+std::unique_ptr<typename Service::Stub> Connect(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto stub = Service::NewStub(
+  return Service::NewStub(
       grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
+}
+
+template <typename Stub, typename Request, typename Response>
+StatusOr<Response> Ask(Stub& stub, const std::string& socket,
+                       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                    Response*),
+                       const Request& request) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
   Response response;
-  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+  const grpc::Status status = (stub.*method)(&context, request, &response);
   if (!status.ok()) {
     return Errorf(static_cast<StatusCode>(status.error_code()), "cannot ask {}: {}", socket,
                   status.error_message());
   }
   return response;
+}
+
+/// One call on a connection of its own.
+template <typename Service, typename Request, typename Response>
+StatusOr<Response> Call(const std::string& socket,
+                        grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                        const Request& request) {
+  return Ask(*Connect<Service>(socket), socket, method, request);
 }
 
 }  // namespace
@@ -179,14 +192,18 @@ Status Node::Stop() {
 // Waits for the end of two runs: one may have begun before the request, and triggers during a run
 // are served by the next.
 Status Node::Reconcile() const {
-  QRM_ASSIGN_OR_RETURN(const v1::GetStatusResponse before, GetStatus());
+  const std::string socket = Path("control.sock");
+  const auto stub = Connect<v1::Control>(socket);  // qrmd bounds how many one process opens
+  const auto get_status = [&] {
+    return Ask(*stub, socket, &v1::Control::Stub::GetStatus, v1::GetStatusRequest());
+  };
+  QRM_ASSIGN_OR_RETURN(const v1::GetStatusResponse before, get_status());
   for (uint64_t ended = 1; ended <= 2; ++ended) {
-    QRM_RETURN_IF_ERROR(Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::NotifyChanged,
-                                          v1::NotifyChangedRequest())
-                            .status());
+    QRM_RETURN_IF_ERROR(
+        Ask(*stub, socket, &v1::Control::Stub::NotifyChanged, v1::NotifyChangedRequest()).status());
     Status problem;
     const bool over = Await([&] {
-      const StatusOr<v1::GetStatusResponse> now = GetStatus();
+      const StatusOr<v1::GetStatusResponse> now = get_status();
       problem = now.status();
       return !now.ok() || now->reconcile().runs() >= before.reconcile().runs() + ended;
     });

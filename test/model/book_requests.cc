@@ -105,12 +105,9 @@ Status Books::CheckOwnCount(const Box& box, const v1::Container& record,
   const std::set<int> counts = plan.own_counts();
   const bool waits = !record.pending().empty() || RunsWithout(record, "cpu");
   const int lacks = *counts.begin() - own.Count();
-  if (waits && lacks > 0 && plan.bound_bytes > 0) {
-    const NumaMask nodes = NumaMask::Parse(box.mems).value_or(NumaMask());
-    const CpuSet free = nodes.Count() != 1
-                            ? CpuSet()
-                            : (online_ - ReservedCpus() - owned_on_record_ - pool_on_record_) &
-                                  CpusOfNode(nodes.First());
+  if (waits && lacks > 0 && plan.bound_bytes > 0 && !own.Empty()) {
+    const CpuSet node = CpusOfNode(own.First() / kCpusPerNode);  // it stays there
+    const CpuSet free = (online_ - ReservedCpus() - owned_on_record_ - pool_on_record_) & node;
     return free.Count() >= lacks
                ? Broken("{} waits for {} CPUs more although {} of its NUMA node are free: {}",
                         NameOf(box.key), lacks, ToString(free), record.pending())

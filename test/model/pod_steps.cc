@@ -106,7 +106,7 @@ Status Player::RunContainers(ModelPod& pod, Books::Which which) {
 // One that got it once keeps it.
 bool Player::MustHaveNic(const ModelPod& pod, const PlannedContainer& container,
                          Books::Which which) const {
-  if (container.nic_mbps == 0 || off_.contains("NIC") || !settled_) {
+  if (container.nic_mbps == 0 || off_.contains("NIC") || lost_.contains("NIC") || !settled_) {
     return false;
   }
   if (which == Books::Which::kFirst) {

@@ -107,6 +107,7 @@ TEST_F(InventoryTest, PlacesAContainerThatNriLeavesOutAgainAndSeesItsEnd) {
   inventory_.OnLeftOutAgain(Pod("late"), untold);
   test::Settle(state_);
   EXPECT_TRUE(Known("late"));
+  EXPECT_EQ(Live("late").shown.cpu_shares, 2048U) << "it may have been resized";
   Synchronize({Pod("web")}, {Container("web", "id1")});
   EXPECT_TRUE(Known("late")) << "a third synchronization leaves it out, too";
   untold.state = RuntimeContainerState::kStopped;
