@@ -122,8 +122,7 @@ class ListedNode {
     ::v1::ContainerResources& container = *pod.add_containers();
     container.set_name("container-0");
     container.add_devices()->add_device_ids(std::to_string(++changes_));
-    kubelet_ = std::make_shared<const manager::KubeletView>(std::move(list),
-                                                            ::v1::AllocatableResourcesResponse());
+    kubelet_ = *manager::KubeletView::Make(list.SerializeAsString(), "");
     return MicrosecondsOf([&] { List(cache); });
   }
   const Machine& machine() const { return machine_; }

@@ -259,9 +259,9 @@ StatusOr<MachineParts> LoadSynthetic(const std::string& description, OutsideCpus
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot read synthetic machine \"{}\": hwloc does not understand it; write it "
                   "like \"package:2 [numa] core:4 pu:2\"",
-                  description);
+                  Quoted(description));
   }
-  return Load(topology, outside_cpuset, "synthetic machine \"" + description + "\"",
+  return Load(topology, outside_cpuset, "synthetic machine \"" + Quoted(description) + "\"",
               "write it like \"package:2 [numa] core:4 pu:2\"");
 }
 
@@ -305,7 +305,7 @@ StatusOr<MachineSource> MachineSource::Parse(std::string_view text) {
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read machine source \"{}\": it has none of the known forms; write live, "
                 "fsroot:DIR, xml:FILE, synthetic:DESCRIPTION or described:TEXT",
-                text);
+                Quoted(text));
 }
 
 StatusOr<Machine> Discover(const MachineSource& source) {

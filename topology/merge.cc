@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "topology/merge_reasons.h"
 #include "topology/merge_search.h"
 #include "topology/numeric_merge.h"
@@ -141,7 +142,7 @@ StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text) {
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read topology policy \"{}\": it is not known; write none, best-effort, "
                 "restricted, single-numa-node or numeric",
-                text);
+                Quoted(text));
 }
 
 std::string_view ToString(TopologyPolicy policy) {
@@ -160,7 +161,8 @@ StatusOr<TopologyScope> ParseTopologyScope(std::string_view text) {
     }
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot read topology scope \"{}\": it is not known; write container or pod", text);
+                "cannot read topology scope \"{}\": it is not known; write container or pod",
+                Quoted(text));
 }
 
 std::string_view ToString(TopologyScope scope) {

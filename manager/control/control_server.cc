@@ -135,6 +135,23 @@ struct Reply {
     return answered;
   }
 
+  template <typename Made>
+  struct Maker final : CountedCall::Maker {
+    Maker(const Reply& to, Made made) : reply(to), answer(std::move(made)) {}
+    void Make() override { reply(answer()); }
+
+    const Reply reply;
+    const Made answer;
+  };
+
+  /// Answers with the result of `make` once the answers that clients have not read leave room.
+  template <typename Make>
+  Reactor* WhenRoom(Make make) const {
+    Reactor* const answered = reactor;
+    call.WhenRoom(std::make_shared<Maker<Make>>(*this, std::move(make)));
+    return answered;
+  }
+
   CountedCall& call;
   Reactor* const reactor;
   Response* const response;
@@ -148,7 +165,9 @@ class PermissionsService final : public v1::Permissions::CallbackService {
 
   Reactor* GetPermissions(Context* context, const v1::GetPermissionsRequest* request,
                           v1::GetPermissionsResponse* response) override {
-    return Reply(context, response)(PermissionsAnswer(permissions_, request->namespace_()));
+    return Reply(context, response).WhenRoom([this, request] {
+      return PermissionsAnswer(permissions_, request->namespace_());
+    });
   }
 
  private:
@@ -173,7 +192,7 @@ class PolicyService final : public v1::Policy::CallbackService {
 
   Reactor* GetPolicy(Context* context, const v1::GetPolicyRequest*,
                      v1::GetPolicyResponse* response) override {
-    return Reply(context, response)(PolicyAnswer(node_.Policies()));
+    return Reply(context, response).WhenRoom([this] { return PolicyAnswer(node_.Policies()); });
   }
 
   Reactor* TryConfiguration(Context* context, const v1::TryConfigurationRequest* request,
@@ -201,7 +220,7 @@ class ClassesService final : public v1::Classes::CallbackService {
 
   Reactor* ListClasses(Context* context, const v1::ListClassesRequest*,
                        v1::ListClassesResponse* response) override {
-    return Reply(context, response)(ClassesAnswer(node_.Classes()));
+    return Reply(context, response).WhenRoom([this] { return ClassesAnswer(node_.Classes()); });
   }
 
   Reactor* SetClass(Context* context, const v1::SetClassRequest* request,
@@ -241,12 +260,16 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* GetStatus(Context* context, const v1::GetStatusRequest*,
                      v1::GetStatusResponse* response) override {
-    return Reply(context, response)(StatusAnswer(node.Status(), *snapshots.Load(), Now()));
+    return Reply(context, response).WhenRoom([this] {
+      return StatusAnswer(node.Status(), *snapshots.Load(), Now());
+    });
   }
 
   Reactor* ListPlugins(Context* context, const v1::ListPluginsRequest*,
                        v1::ListPluginsResponse* response) override {
-    return Reply(context, response)(PluginsAnswer(plugins.List(), Now()));
+    return Reply(context, response).WhenRoom([this] {
+      return PluginsAnswer(plugins.List(), Now());
+    });
   }
 
   Reactor* ForgetPlugin(Context* context, const v1::ForgetPluginRequest* request,
@@ -262,36 +285,45 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
-    return Reply(context, response)(PodsAnswer(
-        *snapshots.Load(), request->pod(),
-        [this](const ContainerKey& key) { return node.RuntimeIdOf(key); },
-        [this](const auto& pod, const std::string& name) { return node.RemarksOf(pod, name); }));
+    return Reply(context, response).WhenRoom([this, request] {
+      return PodsAnswer(
+          *snapshots.Load(), request->pod(),
+          [this](const ContainerKey& key) { return node.RuntimeIdOf(key); },
+          [this](const auto& pod, const std::string& name) { return node.RemarksOf(pod, name); });
+    });
   }
 
   Reactor* GetTopology(Context* context, const v1::GetTopologyRequest*,
                        v1::GetTopologyResponse* response) override {
-    return Reply(context, response)(TopologyAnswer(*snapshots.Load(), machine));
+    return Reply(context, response).WhenRoom([this] {
+      return TopologyAnswer(*snapshots.Load(), machine);
+    });
   }
 
   Reactor* Explain(Context* context, const v1::ExplainRequest* request,
                    v1::ExplainResponse* response) override {
-    return Reply(context, response)(
-        ExplainAnswer(*snapshots.Load(), node.Decisions(), request->pod(),
-                      [this](const ContainerKey& key) { return node.LastUpdateOf(key); }));
+    return Reply(context, response).WhenRoom([this, request] {
+      return ExplainAnswer(*snapshots.Load(), node.Decisions(), request->pod(),
+                           [this](const ContainerKey& key) { return node.LastUpdateOf(key); });
+    });
   }
 
   Reactor* ListRefusals(Context* context, const v1::ListRefusalsRequest* request,
                         v1::ListRefusalsResponse* response) override {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
-    return Reply(context, response)(RefusalsAnswer(node.Decisions(), since));
+    return Reply(context, response).WhenRoom([this, since] {
+      return RefusalsAnswer(node.Decisions(), since);
+    });
   }
 
   Reactor* ListEvents(Context* context, const v1::ListEventsRequest* request,
                       v1::ListEventsResponse* response) override {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
-    return Reply(context, response)(EventsAnswer(node.Decisions(), since));
+    return Reply(context, response).WhenRoom([this, since] {
+      return EventsAnswer(node.Decisions(), since);
+    });
   }
 
   Reactor* SetLogLevel(Context* context, const v1::SetLogLevelRequest* request,

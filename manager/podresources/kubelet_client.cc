@@ -17,7 +17,7 @@
 #include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
-#include "api/proto/podresources/v1/api.grpc.pb.h"
+#include "api/base/pieces.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 
@@ -25,20 +25,21 @@ namespace qrm::manager {
 namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
-using Stub = ::v1::PodResourcesLister::Stub;
 
 constexpr std::chrono::milliseconds kReconnect{1000};
 
-/// Both calls of a round; the one that ends last ends the round.
+constexpr char kList[] = "/v1.PodResourcesLister/List";
+constexpr char kGetAllocatable[] = "/v1.PodResourcesLister/GetAllocatableResources";
+
+/// Both calls of a round, with their serialized answers; the one that ends last ends the round.
 struct Round {
-  StatusOr<::v1::ListPodResourcesResponse> list;
-  ::v1::AllocatableResourcesResponse allocatable;
+  StatusOr<std::string> list;
+  std::string allocatable;
   std::atomic<int> left = 2;
 };
 
-std::unique_ptr<Stub> Connect(const std::string& path) {
-  return ::v1::PodResourcesLister::NewStub(
-      rpc::UnixChannel(path, {.first_backoff = kReconnect, .most_backoff = kReconnect}));
+std::shared_ptr<grpc::Channel> Connect(const std::string& path) {
+  return rpc::UnixChannel(path, {.first_backoff = kReconnect, .most_backoff = kReconnect});
 }
 
 }  // namespace
@@ -47,33 +48,35 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   State(KubeletClientOptions client_options, prometheus::Counter& error_counter)
       : options(std::move(client_options)),
         errors(error_counter),
-        stub(options.socket_path.empty() ? nullptr : Connect(options.socket_path)) {}
+        channel(options.socket_path.empty() ? nullptr : Connect(options.socket_path)) {}
 
-  bool IsThere() const { return stub != nullptr && access(options.socket_path.c_str(), F_OK) == 0; }
+  bool IsThere() const {
+    return channel != nullptr && access(options.socket_path.c_str(), F_OK) == 0;
+  }
 
   void Ask() {
-    using Async = ::v1::PodResourcesLister::StubInterface::async_interface;
     auto round = std::make_shared<Round>();
-    const rpc::CallEnd limit{calls, DeadlineAfter(options.timeout)};
+    const Deadline deadline = DeadlineAfter(options.timeout);
     const auto end = [self = shared_from_this(), round] {
       if (--round->left == 0) {
         self->Finish(*round);
       }
     };
     const bool sent =
-        rpc::StartUnary(limit, stub->async(), &Async::List, {},
-                        [round, end](StatusOr<::v1::ListPodResourcesResponse> answer) {
-                          round->list = std::move(answer);
-                          end();
-                        }) &&
+        rpc::StartRaw(calls, channel, {.method = kList, .deadline = deadline},
+                      [round, end](const StatusOr<Pieces>& answer) {
+                        round->list =
+                            answer.ok() ? Joined(*answer) : StatusOr<std::string>(answer.status());
+                        end();
+                      }) &&
         // Older kubelets do not have it: then no allocatable devices are added.
-        rpc::StartUnary(limit, stub->async(), &Async::GetAllocatableResources, {},
-                        [round, end](StatusOr<::v1::AllocatableResourcesResponse> answer) {
-                          if (answer.ok()) {
-                            round->allocatable = *std::move(answer);
-                          }
-                          end();
-                        });
+        rpc::StartRaw(calls, channel, {.method = kGetAllocatable, .deadline = deadline},
+                      [round, end](const StatusOr<Pieces>& answer) {
+                        if (answer.ok()) {
+                          round->allocatable = Joined(*answer);
+                        }
+                        end();
+                      });
     QRM_CHECK(sent);  // `calls` is never stopped: each call ends by its deadline
   }
 
@@ -82,10 +85,9 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
     ViewPtr result;
     {
       const MutexLock lock(mutex);
-      if (round.list.ok()) {
-        Accept(round);
-      } else {
-        Miss(MessageOf(round.list.status()));
+      if (const Status accepted = round.list.ok() ? Accept(round) : round.list.status();
+          !accepted.ok()) {
+        Miss(MessageOf(accepted));
       }
       asked_at = std::chrono::steady_clock::now();
       asking = false;
@@ -97,15 +99,14 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
     }
   }
 
-  void Accept(Round& round) QRM_REQUIRES(mutex) {
-    std::string bytes = round.list->SerializeAsString() + round.allocatable.SerializeAsString();
-    if (bytes != view_bytes) {
-      view_bytes = std::move(bytes);
-      view =
-          std::make_shared<const KubeletView>(*std::move(round.list), std::move(round.allocatable));
+  Status Accept(Round& round) QRM_REQUIRES(mutex) {
+    if (!view->IsOf(*round.list, round.allocatable)) {
+      QRM_ASSIGN_OR_RETURN(view,
+                           KubeletView::Make(*std::move(round.list), std::move(round.allocatable)));
     }
     good_at = std::chrono::steady_clock::now();
     failing = false;
+    return OkStatus();
   }
 
   void Miss(const std::string& reason) QRM_REQUIRES(mutex) {
@@ -121,19 +122,17 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   }
 
   void Forget() QRM_REQUIRES(mutex) {
-    if (!view_bytes.empty()) {
-      view_bytes.clear();
+    if (!view->IsOf("", "")) {
       view = std::make_shared<const KubeletView>();
     }
   }
 
   const KubeletClientOptions options;
   prometheus::Counter& errors;
-  const std::unique_ptr<Stub> stub;
+  const std::shared_ptr<grpc::Channel> channel;  // null: kubelet is not queried
   const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
   Mutex mutex;
   ViewPtr view QRM_GUARDED_BY(mutex) = std::make_shared<const KubeletView>();
-  std::string view_bytes QRM_GUARDED_BY(mutex);
   std::optional<SteadyTime> asked_at QRM_GUARDED_BY(mutex);
   SteadyTime good_at QRM_GUARDED_BY(mutex);
   bool failing QRM_GUARDED_BY(mutex) = false;

@@ -1,49 +1,65 @@
 // Kubelet's own devices and claims, which no plugin of qrmd allocates.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "api/base/status.h"
+
 namespace v1 {
 class AllocatableResourcesResponse;
-class ListPodResourcesResponse;
 class PodResources;
 }  // namespace v1
 
 namespace qrm::manager {
 
-/// One answer of kubelet's own pod-resources socket. Threads: immutable, any.
+/// One answer of kubelet's own pod-resources socket, kept as kubelet sent it: parsed, it would be
+/// several times as large. Threads: immutable, any.
 class KubeletView {
  public:
+  static constexpr std::size_t kMostPods = 10'000;
+
   /// An empty answer.
   KubeletView();
-  KubeletView(::v1::ListPodResourcesResponse list, ::v1::AllocatableResourcesResponse allocatable);
+  /// The serialized answers to List and GetAllocatableResources. Errors: kInvalidArgument for bytes
+  /// that are none, kResourceExhausted for more than kMostPods pods. Cost: parses each pod once.
+  static StatusOr<std::shared_ptr<const KubeletView>> Make(std::string list,
+                                                           std::string allocatable);
   KubeletView(const KubeletView&) = delete;
   KubeletView& operator=(const KubeletView&) = delete;
   ~KubeletView();
 
-  const ::v1::ListPodResourcesResponse& list() const;
-  const ::v1::AllocatableResourcesResponse& allocatable() const;
+  /// Whether Make got these bytes.
+  bool IsOf(const std::string& list, const std::string& allocatable) const;
+  /// The bytes of the list.
+  std::size_t size() const;
 
   /// Whether both views have the same about the pod. Cost: finding it and comparing its bytes.
   bool AgreesOn(const std::string& pod_namespace, const std::string& name,
                 const KubeletView& other) const;
 
-  /// Null when kubelet does not know the pod.
-  const ::v1::PodResources* FindPod(const std::string& pod_namespace,
-                                    const std::string& name) const;
+  /// Reads what kubelet knows about the pod into `found`. False when it does not know the pod.
+  bool FindPod(const std::string& pod_namespace, const std::string& name,
+               ::v1::PodResources& found) const;
+
+  /// The pods for which `wanted(namespace, name)` holds, in kubelet's order, one at a time.
+  void ForEachPod(
+      const std::function<bool(const std::string& pod_namespace, const std::string& name)>& wanted,
+      const std::function<void(::v1::PodResources& pod)>& take) const;
+
+  /// Adds kubelet's devices.
+  void AddAllocatable(::v1::AllocatableResourcesResponse& allocatable) const;
 
  private:
   struct Impl;
+  explicit KubeletView(std::unique_ptr<const Impl> impl);
   std::unique_ptr<const Impl> impl_;
 };
 
 /// Adds kubelet's devices and dynamic resources to the containers of `pod`, and the containers that
 /// only kubelet knows. Keeps CPUs and memory. A device without NUMA nodes loses its topology.
 void AddKubeletPod(const ::v1::PodResources& kubelet, ::v1::PodResources& pod);
-
-/// Adds kubelet's devices.
-void AddKubeletAllocatable(const ::v1::AllocatableResourcesResponse& kubelet,
-                           ::v1::AllocatableResourcesResponse& allocatable);
 
 }  // namespace qrm::manager

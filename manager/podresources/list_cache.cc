@@ -30,9 +30,9 @@ struct ListCache::Encoder {
     KeepAnnotations(annotations, *one.mutable_pod_resources(0));
     one.AppendToString(bytes.get());
   }
-  void Append(const ::v1::PodResources& pod) {
+  void Append(::v1::PodResources& pod) {
     one.Clear();
-    *one.add_pod_resources() = pod;
+    one.add_pod_resources()->Swap(&pod);
     KeepAnnotations(annotations, *one.mutable_pod_resources(0));
     one.AppendToString(bytes.get());
   }
@@ -55,11 +55,10 @@ std::shared_ptr<const std::string> ListCache::Answer(const StatePtr& state,
   }
   Encoder encoder(annotations_);
   const std::size_t old_size = bytes_ == nullptr ? 0 : bytes_->size();
-  encoder.bytes->reserve(std::max(old_size, state->container_count() * kBytesOfContainer));
+  encoder.bytes->reserve(
+      std::max(old_size, kubelet->size() + state->container_count() * kBytesOfContainer));
   KeptByPod kept = Encode(*state, kubelet, encoder, ask);
-  for (const ::v1::PodResources* pod : KubeletsOwnPods(*state, *kubelet)) {
-    encoder.Append(*pod);
-  }
+  ForEachKubeletsOwnPod(*state, *kubelet, [&](::v1::PodResources& pod) { encoder.Append(pod); });
   state_ = state;
   kubelet_ = kubelet;
   bytes_ = std::move(encoder.bytes);

@@ -210,6 +210,19 @@ CpuSet AllocatableCpus(const AllocatableResource& resource, const Machine& machi
                                                                : resource.allocatable_cpus;
 }
 
+using TakePod = std::function<void(::v1::PodResources& pod)>;
+
+/// What ListAnswer has, one pod at a time.
+void ForEachListedPod(const NodeState& state, const Machine& machine, const KubeletView& kubelet,
+                      const TakePod& take) {
+  state.ForEachPod([&](const PodRecord& pod) {
+    ::v1::PodResources message;
+    FillPod(pod, machine, kubelet, nullptr, message);
+    take(message);
+  });
+  ForEachKubeletsOwnPod(state, kubelet, take);
+}
+
 }  // namespace
 
 void FillPod(const PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
@@ -227,9 +240,9 @@ void FillPod(const PodRecord& pod, const Machine& machine, const KubeletView& ku
       Overlay(placements->at(*container.name), filled);
     }
   }
-  if (const auto* known = kubelet.FindPod(pod.meta.pod_namespace, pod.meta.name);
-      known != nullptr) {
-    AddKubeletPod(*known, message);
+  ::v1::PodResources known;
+  if (kubelet.FindPod(pod.meta.pod_namespace, pod.meta.name, known)) {
+    AddKubeletPod(known, message);
   }
 }
 
@@ -241,48 +254,42 @@ void KeepAnnotations(const std::set<std::string>& told, ::v1::PodResources& pod)
   }
 }
 
-std::vector<const ::v1::PodResources*> KubeletsOwnPods(const NodeState& state,
-                                                       const KubeletView& kubelet) {
-  std::vector<const ::v1::PodResources*> pods;
-  for (const ::v1::PodResources& pod : kubelet.list().pod_resources()) {
-    if (state.FindPodByName(pod.namespace_(), pod.name()) == nullptr) {
-      pods.push_back(&pod);
-    }
-  }
-  return pods;
+void ForEachKubeletsOwnPod(const NodeState& state, const KubeletView& kubelet,
+                           const std::function<void(::v1::PodResources& pod)>& take) {
+  kubelet.ForEachPod(
+      [&](const std::string& pod_namespace, const std::string& name) {
+        return state.FindPodByName(pod_namespace, name) == nullptr;
+      },
+      take);
 }
 
 ::v1::ListPodResourcesResponse ListAnswer(const NodeState& state, const Machine& machine,
                                           const KubeletView& kubelet) {
   ::v1::ListPodResourcesResponse response;
-  state.ForEachPod([&](const PodRecord& pod) {
-    FillPod(pod, machine, kubelet, nullptr, *response.add_pod_resources());
-  });
-  for (const ::v1::PodResources* pod : KubeletsOwnPods(state, kubelet)) {
-    *response.add_pod_resources() = *pod;
-  }
+  ForEachListedPod(state, machine, kubelet,
+                   [&](::v1::PodResources& pod) { response.add_pod_resources()->Swap(&pod); });
   return response;
 }
 
-::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const NodeState& state,
-                                                        const KubeletView& kubelet) {
-  ::v1alpha1::ListPodResourcesResponse response;
-  const ::v1::ListPodResourcesResponse now = ListAnswer(state, Machine(), kubelet);
-  for (const ::v1::PodResources& pod : now.pod_resources()) {
-    ::v1alpha1::PodResources& message = *response.add_pod_resources();
+std::string ListBytesV1Alpha1(const NodeState& state, const KubeletView& kubelet) {
+  std::string bytes;
+  ForEachListedPod(state, Machine(), kubelet, [&](::v1::PodResources& pod) {
+    ::v1alpha1::ListPodResourcesResponse one;
+    ::v1alpha1::PodResources& message = *one.add_pod_resources();
     message.set_name(pod.name());
     message.set_namespace_(pod.namespace_());
-    for (const ::v1::ContainerResources& container : pod.containers()) {
+    for (::v1::ContainerResources& container : *pod.mutable_containers()) {
       ::v1alpha1::ContainerResources& old = *message.add_containers();
       old.set_name(container.name());
-      for (const ::v1::ContainerDevices& device : container.devices()) {
+      for (::v1::ContainerDevices& device : *container.mutable_devices()) {
         ::v1alpha1::ContainerDevices& old_device = *old.add_devices();
         old_device.set_resource_name(device.resource_name());
-        *old_device.mutable_device_ids() = device.device_ids();
+        old_device.mutable_device_ids()->Swap(device.mutable_device_ids());
       }
     }
-  }
-  return response;
+    one.AppendToString(&bytes);
+  });
+  return bytes;
 }
 
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const Machine& machine,
@@ -291,12 +298,10 @@ StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const 
                                                   const PodPlacements* placements) {
   ::v1::GetPodResourcesResponse response;
   const auto* own = state.FindPodByName(request.pod_namespace(), request.pod_name());
-  const auto* kubelets = kubelet.FindPod(request.pod_namespace(), request.pod_name());
+  ::v1::PodResources& pod = *response.mutable_pod_resources();
   if (own != nullptr) {
-    FillPod(*own, machine, kubelet, placements, *response.mutable_pod_resources());
-  } else if (kubelets != nullptr) {
-    *response.mutable_pod_resources() = *kubelets;
-  } else {
+    FillPod(*own, machine, kubelet, placements, pod);
+  } else if (!kubelet.FindPod(request.pod_namespace(), request.pod_name(), pod)) {
     return Errorf(StatusCode::kUnknown, "pod {} in namespace {} not found", request.pod_name(),
                   request.pod_namespace());
   }
@@ -329,7 +334,7 @@ StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const 
     AddQuantities(resource.capacity_by_node,
                   *message.mutable_topology_aware_capacity_quantity_list());
   }
-  AddKubeletAllocatable(kubelet.allocatable(), response);
+  kubelet.AddAllocatable(response);
   return response;
 }
 

@@ -1,10 +1,10 @@
 // The answers of the pod-resources API: pure functions from the node's state to messages.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "api/base/status.h"
 #include "api/placement.h"
@@ -20,10 +20,6 @@ class GetPodResourcesResponse;
 class ListPodResourcesResponse;
 class PodResources;
 }  // namespace v1
-
-namespace v1alpha1 {
-class ListPodResourcesResponse;
-}  // namespace v1alpha1
 
 namespace qrm::manager {
 
@@ -45,13 +41,12 @@ void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, const Kub
 /// of the answer would see them.
 void KeepAnnotations(const std::set<std::string>& told, ::v1::PodResources& pod);
 
-/// The pods of `kubelet` that `state` does not know.
-std::vector<const ::v1::PodResources*> KubeletsOwnPods(const checkpoint::NodeState& state,
-                                                       const KubeletView& kubelet);
+/// The pods of `kubelet` that `state` does not know, one at a time.
+void ForEachKubeletsOwnPod(const checkpoint::NodeState& state, const KubeletView& kubelet,
+                           const std::function<void(::v1::PodResources& pod)>& take);
 
-/// The same as ListAnswer in the first version of the API, which has devices only.
-::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const checkpoint::NodeState& state,
-                                                        const KubeletView& kubelet);
+/// The same as ListAnswer in the first version of the API, which has devices only, serialized.
+std::string ListBytesV1Alpha1(const checkpoint::NodeState& state, const KubeletView& kubelet);
 
 /// One pod. Errors: kUnknown for an unknown pod, with kubelet's text, on which clients match.
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const checkpoint::NodeState& state,

@@ -206,8 +206,7 @@ struct PodResourcesServer::Impl {
         return first_version.bytes;
       }
     }
-    auto bytes =
-        std::make_shared<const std::string>(ListAnswerV1Alpha1(*state, *view).SerializeAsString());
+    auto bytes = std::make_shared<const std::string>(ListBytesV1Alpha1(*state, *view));
     const MutexLock lock(mutex);
     first_version = {.state = state, .view = view, .bytes = bytes};
     return bytes;

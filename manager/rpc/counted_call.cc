@@ -17,23 +17,32 @@ namespace {
 
 /// It is never destroyed: gRPC's threads may outlive main.
 UnreadAnswers& AllUnread() {
-  static auto* const unread = new UnreadAnswers(CountedCall::kMostUnreadBytes);
+  static auto* const unread =
+      new UnreadAnswers(CountedCall::kMostUnreadBytes,
+                        [](const std::string& peer) { EndConnection(DescriptorOf(peer)); });
   return *unread;
 }
 
 class Call final : public CountedCall, public grpc::ServerUnaryReactor {
  public:
-  explicit Call(std::string peer) : peer_(std::move(peer)) {}
+  explicit Call(const grpc::CallbackServerContext& context)
+      : context_(context), peer_(context.peer()) {}
 
   grpc::ServerUnaryReactor* reactor() override { return this; }
 
+  void WhenRoom(std::shared_ptr<Maker> maker) override {
+    AllUnread().WhenRoom([this, maker = std::move(maker)] {
+      if (context_.IsCancelled()) {
+        Answer(grpc::Status::CANCELLED, {});
+      } else {
+        maker->Make();
+      }
+    });
+  }
+
   void Answer(const grpc::Status& status, CountedAnswer answer) override {
     owner_ = std::move(answer.owner);
-    const UnreadAnswers::Added added = AllUnread().Add(peer_, answer.at, answer.bytes);
-    number_ = added.number;
-    if (!added.to_disconnect.empty()) {
-      EndConnection(DescriptorOf(added.to_disconnect));
-    }
+    number_ = AllUnread().Add(peer_, answer.at, answer.bytes);
     Finish(status);
   }
 
@@ -43,6 +52,7 @@ class Call final : public CountedCall, public grpc::ServerUnaryReactor {
   }
 
  private:
+  const grpc::CallbackServerContext& context_;  // lives until OnDone
   const std::string peer_;
   std::shared_ptr<const void> owner_;
   uint64_t number_ = 0;
@@ -51,7 +61,7 @@ class Call final : public CountedCall, public grpc::ServerUnaryReactor {
 }  // namespace
 
 CountedCall& CountedCall::Begin(grpc::CallbackServerContext& context) {
-  return *new Call(context.peer());
+  return *new Call(context);
 }
 
 }  // namespace qrm::manager

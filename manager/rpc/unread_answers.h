@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "api/base/mutex.h"
 
@@ -16,18 +19,23 @@ namespace qrm::manager {
 /// Threads: any.
 class UnreadAnswers {
  public:
-  /// More than `most_bytes` are kept only for a moment.
-  explicit UnreadAnswers(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+  using Disconnect = std::function<void(const std::string& peer)>;
+  using Make = std::function<void()>;
 
-  struct Added {
-    uint64_t number = 0;
-    /// The connection with the oldest unread answer, which the server must close to make room.
-    /// Empty while there is room, or until the previous such connection has ended.
-    std::string to_disconnect;
-  };
-  /// Counts `answer` as unread by `peer`. Its address stays the same until it is removed. Its
-  /// `bytes` count once, even if several peers get it.
-  Added Add(const std::string& peer, const void* answer, std::size_t bytes);
+  /// More than `most_bytes` are kept only for a moment: then `disconnect` closes the connection
+  /// with the oldest unread answer, and the next one when that connection has ended. An answer that
+  /// is alone, and that no other waits for, may have any size.
+  UnreadAnswers(std::size_t most_bytes, Disconnect disconnect)
+      : most_bytes_(most_bytes), disconnect_(std::move(disconnect)) {}
+
+  /// Runs `make`, which makes an answer and adds it, once there is room: on this thread, or on one
+  /// that removes an answer. Answers are made one at a time, in the order of the calls, so that
+  /// only one exceeds the room.
+  void WhenRoom(Make make);
+
+  /// Counts `answer` as unread by `peer`, and returns its number. Its address stays the same until
+  /// it is removed. Its `bytes` count once, even if several peers get it.
+  uint64_t Add(const std::string& peer, const void* answer, std::size_t bytes);
 
   /// The answer was read, or its connection has ended. 0: no answer was given.
   void Remove(uint64_t number);
@@ -44,13 +52,19 @@ class UnreadAnswers {
     std::size_t times = 0;
   };
 
+  void MakeRoom();
+  void MakeWaiting();
+
   const std::size_t most_bytes_;
+  const Disconnect disconnect_;
   mutable Mutex mutex_;
   uint64_t latest_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Unread> unread_ QRM_GUARDED_BY(mutex_);
   std::map<const void*, Kept> kept_ QRM_GUARDED_BY(mutex_);
   std::size_t bytes_ QRM_GUARDED_BY(mutex_) = 0;
   std::string leaving_ QRM_GUARDED_BY(mutex_);  ///< the peer that is being disconnected
+  std::deque<Make> waiting_ QRM_GUARDED_BY(mutex_);
+  bool making_ QRM_GUARDED_BY(mutex_) = false;  ///< a thread runs what waits
 };
 
 }  // namespace qrm::manager

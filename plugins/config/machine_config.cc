@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/number.h"
 #include "api/base/section.h"
 #include "topology/discovery.h"
@@ -136,7 +137,7 @@ StatusOr<Machine> LoadMachine(const MachineConfig& config) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot give NUMA node {} {} bytes: machine {} has nodes {}; correct "
                     "numa-memory",
-                    node, bytes, config.source, ToString(machine.node_mask()));
+                    node, bytes, Quoted(config.source), ToString(machine.node_mask()));
     }
   }
   for (const auto& [node, kind] : config.memory_kinds) {
@@ -144,7 +145,7 @@ StatusOr<Machine> LoadMachine(const MachineConfig& config) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot treat the memory of NUMA node {} as {}: machine {} has nodes {}; "
                     "correct memory-kinds",
-                    node, WordOf(kind), config.source, ToString(machine.node_mask()));
+                    node, WordOf(kind), Quoted(config.source), ToString(machine.node_mask()));
     }
   }
   return machine.WithNodeMemory(config.node_memory).WithMemoryKinds(config.memory_kinds);

@@ -60,7 +60,7 @@ constexpr seconds kDead{30};
 constexpr HttpRules kCallRules{
     .most_body_bytes = std::size_t{8} << 20,
     .after_answer = HttpRules::AfterAnswer::kKeepOpen,
-    .connections = {.total = 512, .per_peer = 256, .body_bytes = std::size_t{32} << 20}};
+    .connections = {.total = 512, .per_peer = 256, .body_bytes = std::size_t{16} << 20}};
 
 /// Of this process and no other.
 std::string MakeIdentity() {

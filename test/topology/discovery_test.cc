@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/foreign_text.h"
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 #include "test/support/xml_machine.h"
@@ -215,6 +216,16 @@ TEST(DiscoveryTest, RejectsSyntheticMachinesThatAreTooLarge) {
     EXPECT_THAT(MessageOf(status), HasSubstr("it has more than 8192 CPUs")) << description;
   }
   EXPECT_EQ(Synthetic("package:2 [numa(memory=9000GiB)] l3:2 core:64 pu:2").cpus().size(), 512u);
+}
+
+TEST(DiscoveryTest, EscapesWhatItQuotes) {
+  for (const Status& error :
+       {Discover({.kind = MachineSource::Kind::kSynthetic, .argument = "\x01"}).status(),
+        Discover({.kind = MachineSource::Kind::kSynthetic, .argument = "numa:70000\x01"}).status(),
+        MachineSource::Parse("\x01").status()}) {
+    EXPECT_THAT(MessageOf(error), HasSubstr("\\x01"));
+    EXPECT_EQ(MessageOf(error), Escaped(MessageOf(error)));
+  }
 }
 
 TEST(DiscoveryTest, ParsesSourcesByTheirPrefix) {

@@ -101,6 +101,8 @@ TEST(TopologyPolicyTest, IsReadByItsNameOnly) {
     EXPECT_EQ(ToString(ParseTopologyPolicy(name).value()), name);
   }
   EXPECT_EQ(ParseTopologyPolicy("Restricted").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(ParseTopologyPolicy("\x01").status()), testing::HasSubstr("\\x01"));
+  EXPECT_THAT(MessageOf(ParseTopologyScope("\x01").status()), testing::HasSubstr("\\x01"));
 }
 
 }  // namespace

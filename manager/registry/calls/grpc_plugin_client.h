@@ -13,7 +13,8 @@ namespace qrm::manager {
 /// stopping. Answers larger than kMaxAnswerBytes are rejected.
 class GrpcPluginClient final : public PluginClient {
  public:
-  static constexpr int kMaxAnswerBytes = 16 << 20;
+  /// The default of gRPC's clients: thousands of containers. Parsed, it is several times as much.
+  static constexpr int kMaxAnswerBytes = 4 << 20;
 
   /// A client of the plugin that listens on `socket`; connects at the first call. Hints for nodes
   /// outside `machine_nodes` break the protocol. `in_flight` is shared by all clients of one

@@ -9,6 +9,9 @@
 namespace qrm::manager {
 namespace {
 
+/// More of a message is reserved only once so much has come.
+constexpr std::size_t kReservedBytes = std::size_t{32} << 20;
+
 uint32_t ReadBigEndian(const char* bytes) {
   uint32_t value = 0;
   for (int i = 0; i < 4; ++i) {
@@ -67,6 +70,10 @@ void TtrpcDecoder::ReadHeader() {
                       .flags = static_cast<uint8_t>(header_[9]),
                       .oversized = length > kMaxReceiveBytes ? length : 0};
   data_left_ = length;
+  if (frame_.oversized == 0) {
+    // Else it grows by copies, which together are as large as the message.
+    frame_.data.reserve(std::min<std::size_t>(length, kReservedBytes));
+  }
 }
 
 void TtrpcDecoder::Feed(std::string_view bytes, const Sink& sink) {

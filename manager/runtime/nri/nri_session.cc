@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <boost/asio/dispatch.hpp>
@@ -11,10 +12,10 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <google/protobuf/arena.h>
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "api/message_fields.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "manager/runtime/nri/nri_version.h"
 
@@ -30,16 +31,34 @@ constexpr milliseconds kAnswerMargin{200};
 /// If an answer and the end of the connection arrive together, a runtime in Go may take either.
 constexpr milliseconds kAnswerTravels{100};
 
+bool Read(std::string_view bytes, google::protobuf::MessageLite& message) {
+  return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+Status NotA(const google::protobuf::MessageLite& message, const std::string& method) {
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot take {}: its payload is not a {}; check the runtime's NRI version", method,
+                std::string(message.GetTypeName()));
+}
+
 /// Reads a request, or answers with an error.
-template <typename Message>
-bool Parse(const TtrpcCall& call, const TtrpcReply& reply, Message& message) {
-  if (message.ParseFromString(call.payload)) {
-    return true;
+bool Parse(const TtrpcCall& call, const TtrpcReply& reply, google::protobuf::MessageLite& message) {
+  const bool parsed = Read(call.payload, message);
+  if (!parsed) {
+    reply(NotA(message, call.method));
   }
-  reply(Errorf(StatusCode::kInvalidArgument,
-               "cannot take {}: its payload is not a {}; check the runtime's NRI version",
-               call.method, std::string(message.GetTypeName())));
-  return false;
+  return parsed;
+}
+
+/// Reads a pod or container of a message, and keeps of it what FromWire does.
+template <typename Message, typename Kept>
+bool Keep(std::string_view bytes, std::vector<Kept>& kept) {
+  Message message;
+  const bool parsed = Read(bytes, message);
+  if (parsed) {
+    kept.push_back(FromWire(message));
+  }
+  return parsed;
 }
 
 /// Reads an event, which must not be answered with an error: containerd keeps a sandbox whose start
@@ -47,7 +66,7 @@ bool Parse(const TtrpcCall& call, const TtrpcReply& reply, Message& message) {
 /// Source: containerd issue 13609.
 template <typename Message>
 bool ParseEvent(const TtrpcCall& call, Message& message) {
-  const bool parsed = message.ParseFromString(call.payload);
+  const bool parsed = Read(call.payload, message);
   if (!parsed) {
     log::Warning("cannot read an event of the runtime", {{"call", call.method}});
   }
@@ -236,22 +255,35 @@ void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
   reply(response.SerializeAsString());
 }
 
+// Reads one pod or container at a time: parsed, a message takes several times its bytes.
+bool NriSession::ReadObjects(std::string_view synchronize_request) {
+  using Request = nri::SynchronizeRequest;
+  bool read = true;
+  const auto rest = TakeFields(synchronize_request, [&](int field, std::string_view bytes) {
+    if (field == Request::kPodsFieldNumber) {
+      read = read && Keep<nri::PodSandbox>(bytes, pods_);
+    } else if (field == Request::kContainersFieldNumber) {
+      read = read && Keep<nri::Container>(bytes, containers_);
+    }
+    return true;
+  });
+  return read && rest.has_value();
+}
+
 void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
-  google::protobuf::Arena arena;  // frees the whole message at once, however large
-  auto& request = *google::protobuf::Arena::CreateMessage<nri::SynchronizeRequest>(&arena);
-  if (!Parse(call, reply, request)) {
-    return;
+  nri::SynchronizeRequest request;  // without its pods and containers
+  const auto rest = TakeFields(call.payload, [](int, std::string_view) { return true; });
+  if (!rest.has_value() || !Read(*rest, request)) {
+    return reply(NotA(request, call.method));
   }
   nri::SynchronizeResponse response;
   if (request.more()) {
     response.set_more(true);  // without updates: else the runtime disconnects the plugin
     reply(response.SerializeAsString());  // before reading: the runtime prepares the next part
   }
-  for (const nri::PodSandbox& pod : request.pods()) {
-    pods_.push_back(FromWire(pod));
-  }
-  for (const nri::Container& container : request.containers()) {
-    containers_.push_back(FromWire(container));
+  if (!ReadObjects(call.payload)) {
+    const Status cause = NotA(request, call.method);
+    return request.more() ? Finish(cause) : reply(cause);
   }
   if (request.more()) {
     return;

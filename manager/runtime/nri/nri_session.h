@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/base/io_context.h"
@@ -58,6 +59,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   void Handle(const TtrpcCall& call, const TtrpcReply& reply);
   void Configure(const TtrpcCall& call, const TtrpcReply& reply);
   void Synchronize(const TtrpcCall& call, const TtrpcReply& reply);
+  bool ReadObjects(std::string_view synchronize_request);
   void CreateContainer(const TtrpcCall& call, const TtrpcReply& reply);
   void UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply);
   void StartContainer(const TtrpcCall& call, const TtrpcReply& reply);

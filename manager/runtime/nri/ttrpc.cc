@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/errorf.h"
+#include "api/message_fields.h"
 #include "api/proto/ttrpc/ttrpc.pb.h"
 
 namespace qrm::manager {
@@ -58,14 +59,25 @@ Status Server::CheckRequest(const TtrpcFrame& frame) {
   return OkStatus();
 }
 
+/// Reads the envelope of a request. Its payload, up to 64 MiB, is not copied.
+bool OpenRequest(std::string_view bytes, ttrpc::Request& request, std::string_view& payload) {
+  const auto envelope = TakeFields(bytes, [&](int field, std::string_view taken) {
+    const bool is_payload = field == ttrpc::Request::kPayloadFieldNumber;
+    payload = is_payload ? taken : payload;
+    return is_payload;
+  });
+  return envelope.has_value() && request.ParseFromString(*envelope);
+}
+
 void Server::Receive(const TtrpcFrame& frame) {
   const std::shared_ptr<Mux> out = mux.lock();
   if (out == nullptr || frame.type != TtrpcType::kRequest) {
     return;
   }
   ttrpc::Request request;
+  std::string_view payload;
   Status acceptable = CheckRequest(frame);
-  if (acceptable.ok() && !request.ParseFromString(frame.data)) {
+  if (acceptable.ok() && !OpenRequest(frame.data, request, payload)) {
     acceptable =
         Errorf(StatusCode::kInvalidArgument,
                "cannot take the request: its envelope is not a ttrpc.Request; check the peer");
@@ -76,7 +88,7 @@ void Server::Receive(const TtrpcFrame& frame) {
   }
   handler(TtrpcCall{.service = std::move(*request.mutable_service()),
                     .method = std::move(*request.mutable_method()),
-                    .payload = std::move(*request.mutable_payload()),
+                    .payload = payload,
                     .timeout = std::chrono::nanoseconds(request.timeout_nano())},
           [weak = mux, to = connection, stream = frame.stream](StatusOr<std::string> response) {
             if (const std::shared_ptr<Mux> target = weak.lock()) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "api/base/io_context.h"
 #include "api/base/status.h"
@@ -16,7 +17,7 @@ namespace qrm::manager {
 struct TtrpcCall {
   std::string service;
   std::string method;
-  std::string payload;               ///< the serialized request
+  std::string_view payload;          ///< the serialized request, until the handler returns
   std::chrono::nanoseconds timeout;  ///< the rest of the caller's time; 0: not known
 };
 

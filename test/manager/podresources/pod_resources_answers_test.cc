@@ -12,6 +12,7 @@
 #include "api/proto/podresources/v1/api.pb.h"
 #include "api/proto/podresources/v1alpha1/api.pb.h"
 #include "manager/podresources/list_cache.h"
+#include "test/support/is_ok.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::pod_resources_answers_test {
@@ -20,6 +21,7 @@ namespace {
 using checkpoint::NodeState;
 using test::Admit;
 using test::AdmitRestartableInit;
+using test::IsOk;
 using test::kGiB;
 using test::NodeMemory;
 using test::OwnCpus;
@@ -45,6 +47,13 @@ NodeState StateWith(const std::vector<checkpoint::Change>& changes) {
   EXPECT_THAT(response.pod_resources(), SizeIs(1));
   EXPECT_THAT(response.pod_resources(0).containers(), SizeIs(1));
   return response.pod_resources(0).containers(0);
+}
+
+::v1alpha1::ListPodResourcesResponse ListV1Alpha1(const NodeState& state,
+                                                  const KubeletView& kubelet) {
+  ::v1alpha1::ListPodResourcesResponse response;
+  EXPECT_TRUE(response.ParseFromString(ListBytesV1Alpha1(state, kubelet)));
+  return response;
 }
 
 std::vector<std::string> ListedNames(const ::v1::PodResources& pod) {
@@ -196,14 +205,20 @@ struct KubeletWithDevices {
     return gpu;
   }
 
-  const KubeletView view{List(), Allocatable()};
+  static std::shared_ptr<const KubeletView> ViewOf(const ::v1::ListPodResourcesResponse& list) {
+    auto view = KubeletView::Make(list.SerializeAsString(), Allocatable().SerializeAsString());
+    EXPECT_TRUE(IsOk(view.status()));
+    return *std::move(view);
+  }
+
+  const std::shared_ptr<const KubeletView> view = ViewOf(List());
 };
 
 TEST(KubeletViewTest, DevicesAndClaimsAreAddedToOurContainers) {
   const NodeState state =
       StateWith({Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}})});
   const KubeletWithDevices kubelet;
-  const auto response = ListAnswer(state, SampleMachine(), kubelet.view);
+  const auto response = ListAnswer(state, SampleMachine(), *kubelet.view);
   ASSERT_THAT(response.pod_resources(), SizeIs(1));
   ASSERT_THAT(response.pod_resources(0).containers(), SizeIs(1));
   const ::v1::ContainerResources& container = response.pod_resources(0).containers(0);
@@ -220,8 +235,8 @@ TEST(KubeletViewTest, DeviceOnTwoNodesStaysTwoEntriesOfOneId) {
   ::v1::ContainerDevices again = KubeletWithDevices::Gpu();
   again.mutable_topology()->mutable_nodes(0)->set_id(0);
   *list.mutable_pod_resources(0)->mutable_containers(0)->add_devices() = again;
-  const KubeletView kubelet(list, {});
-  const auto response = ListAnswer(NodeState(), SampleMachine(), kubelet);
+  const auto kubelet = KubeletWithDevices::ViewOf(list);
+  const auto response = ListAnswer(NodeState(), SampleMachine(), *kubelet);
   const auto& devices = response.pod_resources(0).containers(0).devices();
   ASSERT_THAT(devices, SizeIs(3));
   EXPECT_THAT(devices[0].device_ids(), ElementsAre("gpu-0"));
@@ -231,24 +246,42 @@ TEST(KubeletViewTest, DeviceOnTwoNodesStaysTwoEntriesOfOneId) {
 
 TEST(KubeletViewTest, PodsThatOnlyKubeletKnowsAreListed) {
   const KubeletWithDevices kubelet;
-  const auto response = ListAnswer(NodeState(), SampleMachine(), kubelet.view);
+  const auto response = ListAnswer(NodeState(), SampleMachine(), *kubelet.view);
   ASSERT_THAT(response.pod_resources(), SizeIs(1));
   EXPECT_EQ(response.pod_resources(0).name(), "web");
   ::v1::GetPodResourcesRequest request;
   request.set_pod_namespace("shop");
   request.set_pod_name("web");
-  EXPECT_TRUE(GetAnswer(NodeState(), SampleMachine(), kubelet.view, request).ok());
+  EXPECT_TRUE(GetAnswer(NodeState(), SampleMachine(), *kubelet.view, request).ok());
 }
 
 TEST(KubeletViewTest, FirstVersionHasDevices) {
   const KubeletWithDevices kubelet;
-  const auto response = ListAnswerV1Alpha1(NodeState(), kubelet.view);
+  const auto response = ListV1Alpha1(NodeState(), *kubelet.view);
   EXPECT_EQ(response.pod_resources(0).containers(0).devices(0).resource_name(), "example.com/gpu");
+}
+
+TEST(KubeletViewTest, RejectsAnswersOfAnotherApi) {
+  EXPECT_EQ(KubeletView::Make("no message", "").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(KubeletView::Make("", "no message").status().code(), StatusCode::kInvalidArgument);
+  const std::string no_pod("\x0a\x01\xff", 3);
+  EXPECT_EQ(KubeletView::Make(no_pod, "").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(KubeletViewTest, RejectsMorePodsThanANodeHas) {
+  ::v1::ListPodResourcesResponse list;
+  for (std::size_t i = 0; i < KubeletView::kMostPods; ++i) {
+    list.add_pod_resources();
+  }
+  EXPECT_TRUE(IsOk(KubeletView::Make(list.SerializeAsString(), "").status()));
+  list.add_pod_resources();
+  EXPECT_EQ(KubeletView::Make(list.SerializeAsString(), "").status().code(),
+            StatusCode::kResourceExhausted);
 }
 
 TEST(KubeletViewTest, AllocatableHasDevices) {
   const KubeletWithDevices kubelet;
-  const auto answer = AllocatableAnswer({}, SampleMachine(), kubelet.view);
+  const auto answer = AllocatableAnswer({}, SampleMachine(), *kubelet.view);
   ASSERT_THAT(answer.devices(), SizeIs(1));
   EXPECT_EQ(answer.devices(0).device_ids(0), "gpu-0");
 }
@@ -260,7 +293,7 @@ TEST(ListCacheTest, FollowsKubelet) {
       NodeState().With(Admit(SamplePod("web", "shop"), "main", {})));
   cache.Answer(state, std::make_shared<const KubeletView>());
   const KubeletWithDevices kubelet;
-  const std::shared_ptr<const KubeletView> view(std::shared_ptr<void>(), &kubelet.view);
+  const std::shared_ptr<const KubeletView> view(std::shared_ptr<void>(), &*kubelet.view);
   ::v1::ListPodResourcesResponse cached;
   ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state, view)));
   EXPECT_THAT(cached.pod_resources(0).containers(0).devices(), SizeIs(2));
@@ -301,7 +334,7 @@ TEST(ListCacheTest, GivesTheSameBytesUntilTheStateChanges) {
 
 TEST(PodResourcesAnswersTest, FirstVersionListsNamesOnly) {
   const NodeState state = StateWith({Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("1")}})});
-  const auto response = ListAnswerV1Alpha1(state, {});
+  const auto response = ListV1Alpha1(state, {});
   ASSERT_THAT(response.pod_resources(), SizeIs(1));
   EXPECT_EQ(response.pod_resources(0).name(), "web");
   EXPECT_EQ(response.pod_resources(0).containers(0).name(), "main");

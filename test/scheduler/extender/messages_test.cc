@@ -52,6 +52,15 @@ TEST(MessagesTest, NestingThatNoPodHasIsAnError) {
   }
 }
 
+TEST(MessagesTest, MoreValuesThanAPodAndItsNodesHaveAreAnError) {
+  std::string names = R"("n1")";
+  for (int i = 0; i < 150'000; ++i) {
+    names += R"(,"n1")";
+  }
+  const auto question = ParseNodesQuestion(Question(R"("NodeNames":[)" + names + "]"));
+  EXPECT_THAT(MessageOf(question.status()), HasSubstr("more than 150000 values"));
+}
+
 // A missing list would mean "no node fits, for no reason".
 TEST(MessagesTest, AnAnswerWithoutNodesHasAnEmptyList) {
   EXPECT_EQ(json::parse(WriteFilter({.refused = {{"n1", "no room"}}})),

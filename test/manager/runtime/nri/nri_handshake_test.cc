@@ -1,4 +1,5 @@
 // Registration, configuration and synchronization.
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@ using std::chrono::milliseconds;
 using test::Await;
 using test::NriContainer;
 using test::NriPod;
+using test::ScriptedRuntime;
 using test::ScriptedRuntimeOptions;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -102,6 +104,28 @@ TEST_F(NriHandshakeTest, ForgetsTheChunksOfASynchronizationThatWasCut) {
   Attach(script);
   EXPECT_EQ(runtime_->connections(), 2);
   EXPECT_THAT(events_.pods(), SizeIs(2));
+}
+
+TEST_F(NriHandshakeTest, ConnectsAgainAfterAPodThatItCannotRead) {
+  options_.backoff_first = milliseconds(1);
+  StartRuntime({.synchronize_chunks = 2});
+  std::atomic<int> taken = 0;
+  runtime_->SetInventory([&taken]() -> ScriptedRuntime::Inventory {
+    const std::string readable = NriPod("1").SerializeAsString();
+    const std::string unreadable = "\xff";
+    switch (++taken) {
+      case 1:
+        return {.pods = {unreadable, readable}, .containers = {}};  // more follows
+      case 2:
+        return {.pods = {readable, unreadable}, .containers = {}};  // in the last message
+      default:
+        return {.pods = {readable}, .containers = {}};
+    }
+  });
+  StartPlugin();
+  ASSERT_TRUE(runtime_->WaitForSynchronizations(1));
+  EXPECT_EQ(taken, 3);
+  EXPECT_THAT(events_.pods(), SizeIs(1));
 }
 
 TEST_F(NriHandshakeTest, ReportsStaleAndRepeatedObjectsAsTheyCome) {
