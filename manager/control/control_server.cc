@@ -246,7 +246,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ListPlugins(Context* context, const v1::ListPluginsRequest*,
                        v1::ListPluginsResponse* response) override {
-    return Reply(context, response)(PluginsAnswer(plugins.List(), Now()));
+    return Reply(context, response)(PluginsAnswer(plugins.List(), node.Status().requests, Now()));
   }
 
   Reactor* ForgetPlugin(Context* context, const v1::ForgetPluginRequest* request,

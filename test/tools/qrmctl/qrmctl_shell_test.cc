@@ -312,7 +312,7 @@ TEST_F(QrmctlTest, PageShowsWhatTheCommandsPrint) {
   status.warnings.clear();
   status.reconcile.last_problem.clear();
   status.version = "0.1.0";
-  node_.SetStatus(status);
+  SetStatus(status);
   plugins_.pools.emplace(
       "cpu", std::vector<sdk::Pool>{
                  {.name = "online", .cpus = {0, 1, 2, 3}, .roles = {"web", "api"}, .containers = 2},
