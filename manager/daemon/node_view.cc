@@ -306,9 +306,9 @@ NodeStatus NodeView::Status() const {
 }
 
 void NodeView::AddRequests(NodeStatus& status) const {
-  status.requests = {
-      .source = parts_.specs.reporting(),
-      .accepted = !parts_.specs.asks_kubelet() || !HasKubelet(parts_.config.kubelet)};
+  status.requests = {.source = parts_.specs.reporting(),
+                     .accepted = !parts_.specs.asks_kubelet() || !HasKubelet(parts_.config.kubelet),
+                     .uses_url = !parts_.config.kubelet.url.empty()};
   if (!status.requests.problem().empty()) {
     status.Degrade(Subsystem::kKubelet, status.requests.problem());
   }

@@ -49,9 +49,10 @@ struct SubsystemStatus {
 struct RequestsStatus {
   std::string source;     ///< kubelet's API; empty: requests are estimated from cgroup values
   bool accepted = false;  ///< no kubelet is on this node, or the configuration names no API
+  bool uses_url = false;  ///< kubelet-url is set
 
   bool estimated() const { return source.empty(); }
-  /// What estimates lose, and the two ways out; empty unless they are a surprise.
+  /// What estimates lose, and the cure; empty unless they are a surprise.
   std::string problem() const;
 };
 

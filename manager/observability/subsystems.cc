@@ -153,12 +153,17 @@ Health WholeHealth(const NodeStatus& status) {
 }  // namespace
 
 std::string RequestsStatus::problem() const {
-  return !estimated() || accepted
-             ? ""
-             : "requests of pods are estimated from cgroup values, because kubelet does not report "
-               "pod specs: containers are admitted one by one instead of whole pods, and extended "
-               "resources and priorities are unknown; switch on kubelet's feature gate PodsAPI "
-               "(Kubernetes 1.36), or set kubelet-url (Kubernetes 1.33)";
+  if (!estimated() || accepted) {
+    return "";
+  }
+  return fmt::format(
+      "requests of pods are estimated from cgroup values, because kubelet does not report pod "
+      "specs: containers are admitted one by one instead of whole pods, and extended resources and "
+      "priorities are unknown; {}",
+      uses_url ? "kubelet-url does not answer: check its address, token and certificate; "
+                 "qrmd's log has the error"
+               : "switch on kubelet's feature gate PodsAPI (Kubernetes 1.36), or set kubelet-url "
+                 "(Kubernetes 1.33)");
 }
 
 std::string_view ToString(Subsystem subsystem) {

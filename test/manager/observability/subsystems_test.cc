@@ -26,7 +26,8 @@ SubsystemStatus LineOf(Subsystem subsystem, const NodeStatus& status,
 }
 
 TEST(SubsystemsTest, AHealthyNodeHasElevenLinesAndNothingToType) {
-  const auto lines = SubsystemsOf({}, {.plugins = kNoPlugins, .classes = kNoClasses});
+  const NodeStatus status{.state_path = "/var/lib/qrm/state"};
+  const auto lines = SubsystemsOf(status, {.plugins = kNoPlugins, .classes = kNoClasses});
   ASSERT_EQ(lines.size(), kSubsystemCount);
   std::string names;
   for (const SubsystemStatus& line : lines) {
@@ -88,6 +89,8 @@ TEST(RequestsStatusTest, EstimatesAreAProblemUnlessTheyAreConfigured) {
   EXPECT_THAT(RequestsStatus{}.problem(),
               AllOf(HasSubstr("extended resources"), HasSubstr("feature gate PodsAPI"),
                     HasSubstr("kubelet-url")));
+  EXPECT_THAT(RequestsStatus{.uses_url = true}.problem(),
+              AllOf(HasSubstr("kubelet-url does not answer"), testing::Not(HasSubstr("PodsAPI"))));
   EXPECT_EQ(RequestsStatus{.accepted = true}.problem(), "");
   EXPECT_EQ(RequestsStatus{.source = "kubelet-url"}.problem(), "");
 }

@@ -48,15 +48,16 @@ NodeCheck CheckQrmd(const std::string& socket) {
   }
   const auto status = ControlClient(socket).Ask<v1::GetStatusResponse>(v1::GetStatusRequest());
   if (!status.ok()) {
-    return {"qrmd", State::kFailing, MessageOf(status.status()), "read qrmd's log"};
+    return {"qrmd", State::kFailing, "does not answer",
+            "read qrmd's log: " + MessageOf(status.status())};
   }
   if (!status->ready()) {
-    return {"qrmd", State::kFailing, "not ready: " + status->not_ready_reasons(0),
-            "type qrmctl status"};
+    return {"qrmd", State::kFailing, "not ready",
+            "type qrmctl status: " + status->not_ready_reasons(0)};
   }
   if (!status->degraded_reasons().empty()) {
-    return {"qrmd", State::kDegraded, "degraded: " + status->degraded_reasons(0),
-            "type qrmctl status"};
+    return {"qrmd", State::kDegraded, "ready, degraded",
+            "type qrmctl status: " + status->degraded_reasons(0)};
   }
   return {"qrmd", State::kOk, "ready, version " + status->version(), ""};
 }
