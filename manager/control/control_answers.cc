@@ -14,6 +14,7 @@
 #include "api/base/repeated_lines.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/decision_trace.h"
+#include "manager/observability/subsystems.h"
 #include "manager/state/pod_selector.h"
 #include "topology/describe.h"
 
@@ -225,10 +226,20 @@ v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const NodeState& st
   message.set_topology_policy(status.topology_policy);
   message.set_state_path(status.state_path);
   *message.mutable_warnings() = {status.warnings.begin(), status.warnings.end()};
+  message.set_requests_from(status.requests.source);
+  for (const SubsystemStatus& subsystem : status.subsystems) {
+    v1::Subsystem& line = *message.add_subsystems();
+    line.set_name(std::string(ToString(subsystem.subsystem)));
+    line.set_state(std::string(ToString(subsystem.health)));
+    line.set_seconds_in_state(SecondsSince(subsystem.since, now));
+    line.set_about(subsystem.about);
+    line.set_next(subsystem.next);
+  }
   return message;
 }
 
-v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTime now) {
+v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins,
+                                      const RequestsStatus& requests, SteadyTime now) {
   std::sort(plugins.begin(), plugins.end(),
             [](const PluginInfo& a, const PluginInfo& b) { return a.resource < b.resource; });
   v1::ListPluginsResponse response;
@@ -244,6 +255,9 @@ v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTim
     message.set_pre_start_required(plugin.options.pre_start_required);
     const bool never = plugin.registered_by == RegisteredBy::kCheckpoint;
     message.set_seconds_since_registration(never ? -1 : SecondsSince(plugin.registered_at, now));
+  }
+  if (std::string problem = requests.problem(); !problem.empty()) {
+    response.add_notes(std::move(problem));
   }
   return response;
 }

@@ -42,8 +42,9 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const checkpoint::NodeState& state,
                                    SteadyTime now);
 
-/// The plugins in the order of their resources' names.
-v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTime now);
+/// The plugins in the order of their resources' names; a note if they get estimated requests.
+v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins,
+                                      const RequestsStatus& requests, SteadyTime now);
 
 v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records);
 

@@ -268,7 +268,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
   Reactor* ListPlugins(Context* context, const v1::ListPluginsRequest*,
                        v1::ListPluginsResponse* response) override {
     return Reply(context, response).WhenRoom([this] {
-      return PluginsAnswer(plugins.List(), Now());
+      return PluginsAnswer(plugins.List(), node.Status().requests, Now());
     });
   }
 

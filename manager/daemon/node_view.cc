@@ -2,7 +2,9 @@
 #include "manager/daemon/node_view.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -24,6 +26,7 @@
 #include "manager/daemon/process/priority.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
+#include "manager/observability/subsystems.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
@@ -35,47 +38,84 @@
 #include "manager/state/state_loop.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/usage.h"
+#include "plugins/sdk/compute_driver.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {
 
-void Append(std::vector<std::string> more, std::vector<std::string>& reasons) {
-  reasons.insert(reasons.end(), std::make_move_iterator(more.begin()),
-                 std::make_move_iterator(more.end()));
+Subsystem SubsystemOf(const std::string& resource) {
+  return sdk::IsDriverResource(resource) ? Subsystem::kDrivers : Subsystem::kPlugins;
+}
+
+/// Whether a kubelet uses this node: without one, estimates lose nothing.
+bool HasKubelet(const KubeletOptions& options) {
+  std::error_code ignored;
+  const std::filesystem::path socket(options.pods_socket);
+  return !options.url.empty() || std::filesystem::exists(options.state_dir, ignored) ||
+         std::filesystem::exists(socket.parent_path(), ignored);
 }
 
 /// Why qrmd rejects new containers: the required plugins that are not running.
-std::vector<std::string> MissingPlugins(const Plugins& plugins,
-                                        const std::vector<std::string>& required) {
-  std::vector<std::string> reasons;
+void AddMissingPlugins(const Plugins& plugins, const std::vector<std::string>& required,
+                       NodeStatus& status) {
   for (const std::string& resource : required) {
     const std::optional<PluginInfo> plugin = plugins.Find(resource);
     if (!plugin.has_value() || !plugin->live) {
-      reasons.push_back(fmt::format(
-          "new containers are rejected while the required plugin of {} is not running: {}",
-          resource, plugin.has_value() ? plugin->problem : "it has never registered; start it"));
+      status.Fail(
+          SubsystemOf(resource),
+          fmt::format(
+              "new containers are rejected while the required plugin of {} is not running: {}",
+              resource,
+              plugin.has_value() ? plugin->problem : "it has never registered; start it"));
     }
   }
-  return reasons;
 }
 
 /// The other plugins that are not running, and those whose latest answer was wrong.
-std::vector<std::string> PluginProblems(const Plugins& plugins,
-                                        const std::vector<std::string>& required) {
-  std::vector<std::string> reasons;
+void AddPluginProblems(const Plugins& plugins, const std::vector<std::string>& required,
+                       NodeStatus& status) {
   for (const PluginInfo& plugin : plugins.List()) {
     const bool is_required =
         std::find(required.begin(), required.end(), plugin.resource) != required.end();
     if (!plugin.live && !is_required) {
-      reasons.push_back(
+      status.Degrade(
+          SubsystemOf(plugin.resource),
           fmt::format("the plugin of {} is not running: {}", plugin.resource, plugin.problem));
     } else if (plugin.live && !plugin.problem.empty()) {
-      reasons.push_back(
+      status.Degrade(
+          SubsystemOf(plugin.resource),
           fmt::format("the plugin of {} gave a wrong answer: {}", plugin.resource, plugin.problem));
     }
   }
-  return reasons;
+}
+
+/// NRI and CRI have a line each: without NRI, the observer follows the runtime over CRI.
+void AddRuntimeReasons(NodeStatus& status) {
+  const RuntimeStatus& runtime = status.runtime;
+  if (runtime.mode != RuntimeMode::kNri) {
+    status.Worsen(Subsystem::kNri,
+                  runtime.mode == RuntimeMode::kObserver ? Health::kDegraded : Health::kFailing);
+  }
+  for (const std::string& reason : runtime.not_ready_reasons) {
+    status.Fail(runtime.cri_reachable ? Subsystem::kNri : Subsystem::kRuntime, reason);
+  }
+  const std::size_t of_nri = runtime.mode == RuntimeMode::kObserver ? 1 : 0;
+  for (std::size_t i = 0; i < runtime.degraded_reasons.size(); ++i) {
+    status.Degrade(i < of_nri ? Subsystem::kNri : Subsystem::kRuntime, runtime.degraded_reasons[i]);
+  }
+}
+
+void AddClassProblems(const std::vector<ClassTypeStatus>& types, NodeStatus& status) {
+  for (const ClassTypeStatus& type : types) {
+    if (!type.work.problems.empty()) {
+      status.Degrade(Subsystem::kClasses,
+                     fmt::format("containers or pods without all values of their {} class: {}; the "
+                                 "reason for one: {}",
+                                 type.offered.type.name, type.work.problems.size(),
+                                 type.work.problems.front()));
+    }
+  }
 }
 
 /// The resources of `plugins` that the container of `record` requests and does not have.
@@ -166,6 +206,7 @@ NodeView::NodeView(const Parts& parts)
                .post = [&state = parts.state](auto job) { state.Post(std::move(job)); }},
               {.name = "I/O loop",
                .post = [&io = parts.io](auto job) { boost::asio::post(io, std::move(job)); }}}),
+      health_(std::make_unique<HealthWatch>()),
       known_(std::make_unique<KnownUsage>()) {}
 
 NodeView::~NodeView() = default;
@@ -213,7 +254,6 @@ std::vector<std::string> NodeView::StalledLoops() {
 NodeStatus NodeView::Status() const {
   NodeStatus status{.version = QRM_VERSION,
                     .started = started_,
-                    .kubelet_conflicts = parts_.kubelet.conflicts(),
                     .runtime = parts_.follower.GetStatus(),
                     .reconcile = parts_.reconciler.GetStatus(),
                     .publish = parts_.publisher.GetStatus(),
@@ -221,58 +261,90 @@ NodeStatus NodeView::Status() const {
                     .state_path = parts_.config.process.state_dir,
                     .warnings = parts_.warnings};
   status.reconcile.drift_repairs = parts_.writes.repairs();
-  Append(status.runtime.not_ready_reasons, status.not_ready_reasons);
-  Append(status.kubelet_conflicts, status.not_ready_reasons);
-  Append(MissingPlugins(parts_.plugins, parts_.config.admission.required_plugins),
-         status.not_ready_reasons);
+  AddRuntimeReasons(status);
+  for (const std::string& conflict : parts_.kubelet.conflicts()) {
+    status.kubelet_conflicts.push_back(conflict);
+    status.Fail(Subsystem::kKubelet, conflict);
+  }
+  AddMissingPlugins(parts_.plugins, parts_.config.admission.required_plugins, status);
   status.disk_problem = parts_.state.disk_problem();
   if (!status.disk_problem.empty()) {
-    status.not_ready_reasons.push_back(fmt::format(
-        "new containers are rejected while the disk accepts no writes: {}", status.disk_problem));
+    status.Fail(Subsystem::kDisk,
+                fmt::format("new containers are rejected while the disk accepts no writes: {}",
+                            status.disk_problem));
   }
-  Append(PluginProblems(parts_.plugins, parts_.config.admission.required_plugins),
-         status.degraded_reasons);
+  AddPluginProblems(parts_.plugins, parts_.config.admission.required_plugins, status);
+  AddRequests(status);
   AddUnserved(status);
   if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
         "the configuration file is rejected; the previous one stays in force: {}", refusal));
   }
   AddPoolsAndNodes(status);
-  Append(parts_.pod_resources.Problems(), status.degraded_reasons);
-  Append(status.runtime.degraded_reasons, status.degraded_reasons);
+  for (const std::string& problem : parts_.pod_resources.Problems()) {
+    status.Degrade(Subsystem::kPlugins, problem);
+  }
   if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
-    status.degraded_reasons.push_back(
+    status.Degrade(
+        Subsystem::kDisk,
         fmt::format("decisions are not saved, so explain loses them at a restart: {}", problem));
   }
   if (!status.publish.problem.empty()) {
-    status.degraded_reasons.push_back(fmt::format(
-        "the API server may have outdated data of this node: {}", status.publish.problem));
+    status.Degrade(status.publish.reached ? Subsystem::kCluster : Subsystem::kApiServer,
+                   fmt::format("the API server may have outdated data of this node: {}",
+                               status.publish.problem));
   }
   if (Demotions() > 0) {
-    status.degraded_reasons.push_back(
+    status.Degrade(
+        Subsystem::kQrmd,
         fmt::format("real-time threads that computed for too long and lost real time: {}; report "
                     "this as a fault of qrmd, and restart qrmd",
                     Demotions()));
   }
+  AddSubsystems(status);
   return status;
+}
+
+void NodeView::AddRequests(NodeStatus& status) const {
+  status.requests = {.source = parts_.specs.reporting(),
+                     .accepted = !parts_.specs.asks_kubelet() || !HasKubelet(parts_.config.kubelet),
+                     .uses_url = !parts_.config.kubelet.url.empty()};
+  if (!status.requests.problem().empty()) {
+    status.Degrade(Subsystem::kKubelet, status.requests.problem());
+  }
+}
+
+void NodeView::AddSubsystems(NodeStatus& status) const {
+  const auto state = parts_.state.Load();
+  const std::vector<PluginInfo> plugins = parts_.plugins.List();
+  const std::vector<ClassTypeStatus> classes = Classes();
+  AddClassProblems(classes, status);
+  status.subsystems = SubsystemsOf(status, {.plugins = plugins,
+                                            .classes = classes,
+                                            .pods = state->pod_count(),
+                                            .containers = state->container_count(),
+                                            .pending_removals = state->pending_removals().size()});
+  health_->Note(std::chrono::steady_clock::now(), status.subsystems);
 }
 
 void NodeView::AddUnserved(NodeStatus& status) const {
   const UnplacedStatus unplaced = parts_.follower.unplaced();
   status.unplaced_containers = unplaced.containers;
   if (unplaced.containers > 0) {
-    status.degraded_reasons.push_back(
-        fmt::format("running containers without an allocation: {}; the reason for one: {}",
-                    unplaced.containers, unplaced.why));
+    status.Degrade(Subsystem::kState,
+                   fmt::format("running containers without an allocation: {}; the reason for one: "
+                               "{}",
+                               unplaced.containers, unplaced.why));
   }
   AddIncomplete(status);
   const PendingStatus pending = parts_.follower.resizes().GetStatus();
   status.pending_containers = pending.containers;
   if (pending.containers > 0) {
-    status.degraded_reasons.push_back(fmt::format(
-        "running containers with less than they request now (qrmctl pods marks them): {}; the "
-        "reason for one: {}",
-        pending.containers, pending.why));
+    status.Degrade(
+        Subsystem::kState,
+        fmt::format("running containers with less than they request now (qrmctl pods marks them): "
+                    "{}; the reason for one: {}",
+                    pending.containers, pending.why));
   }
 }
 
@@ -320,7 +392,8 @@ void NodeView::AddIncomplete(NodeStatus& status) const {
     }
   });
   if (status.incomplete_containers > 0) {
-    status.degraded_reasons.push_back(
+    status.Degrade(
+        Subsystem::kState,
         fmt::format("running containers that lack requested resources: {}, such as {}; delete "
                     "their pods to recreate them (qrmctl pods marks them)",
                     status.incomplete_containers, one));

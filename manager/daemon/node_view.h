@@ -34,6 +34,7 @@ class ConfigInForce;
 class ConfigTrials;
 class DryRuns;
 class ForeignWrites;
+class HealthWatch;
 class KubeletSpecs;
 class KubeletWatch;
 class LiveContainers;
@@ -97,6 +98,8 @@ class NodeView final : public NodeServices {
  private:
   void AddUnserved(NodeStatus& status) const;
   void AddIncomplete(NodeStatus& status) const;
+  void AddRequests(NodeStatus& status) const;
+  void AddSubsystems(NodeStatus& status) const;
   void AddPoolsAndNodes(NodeStatus& status) const;
   /// Absent if the cpu plugin is a process or has no section.
   std::optional<cpu::CpuUsage> CpuUsageOf(
@@ -104,6 +107,7 @@ class NodeView final : public NodeServices {
 
   const Parts parts_;
   LoopWatch loops_;
+  const std::unique_ptr<HealthWatch> health_;
 
   struct KnownUsage;
   mutable Mutex mutex_;

@@ -69,10 +69,15 @@ KubeletSpecs::KubeletSpecs(const Parts& parts, const KubeletOptions& options,
              CgroupEstimate(pod_keys, parts.machine.memory_bytes()), options.pod_spec_wait),
       with_devices_(parts.io, specs_, parts.devices) {}
 
+std::string KubeletSpecs::reporting() const {
+  if (pods_api_ != nullptr && pods_api_->synced()) {
+    return "kubelet's Pods API";
+  }
+  return kubelet_pods_ != nullptr && kubelet_pods_->reachable() ? "kubelet-url" : "";
+}
+
 SpecsFrom KubeletSpecs::specs_from() const {
-  const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||
-                    (kubelet_pods_ != nullptr && kubelet_pods_->reachable());
-  return told ? SpecsFrom::kKubelet : SpecsFrom::kCgroups;
+  return reporting().empty() ? SpecsFrom::kCgroups : SpecsFrom::kKubelet;
 }
 
 StatusOr<std::string> KubeletSpecs::Announce(const std::string& pod) {

@@ -44,6 +44,10 @@ class KubeletSpecs {
   StatusOr<std::string> Announce(const std::string& pod);
   /// The source of a new pod's requests now. Threads: any.
   SpecsFrom specs_from() const;
+  /// The API that reports specs now, for people; empty: none. Threads: any.
+  std::string reporting() const;
+  /// Whether the configuration names any API. Threads: any.
+  bool asks_kubelet() const { return pods_api_ != nullptr || kubelet_pods_ != nullptr; }
 
  private:
   const std::unique_ptr<PodsApiClient> pods_api_;    // null: not used

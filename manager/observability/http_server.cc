@@ -81,8 +81,10 @@ struct HttpServer::Impl {
                              : HttpAnswer{kNotFound, "try /healthz or /readyz\n"};
   }
 
+  /// The status also remembers since when each subsystem is as it is.
   void LookAtLoops() {
     node.StalledLoops();
+    node.Status();
     look.expires_after(kLookPeriod);
     look.async_wait([this](const boost::system::error_code& error) {
       if (!error) {

@@ -69,6 +69,9 @@ void AddNode(const NodeStatus& status, Families& families) {
   AddGauge(families, "qrm_kubelet_conflicts",
            "kubelet managers with a static policy; while there is one, qrmd changes no container.",
            static_cast<double>(status.kubelet_conflicts.size()));
+  AddGauge(families, "qrm_requests_estimated",
+           "1 while kubelet reports no pod specs, so that requests are estimated.",
+           OneIf(status.requests.estimated()));
 }
 
 void AddUnplaced(const NodeStatus& status, Families& families) {

@@ -1,12 +1,14 @@
 // The status of qrmd: small values that the daemon fills, and that control and metrics show.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/id_set.h"
@@ -15,6 +17,45 @@
 
 namespace qrm::manager {
 
+/// The parts of a node that qrmd depends on, in the order of `qrmctl status`.
+enum class Subsystem : uint8_t {
+  kQrmd,
+  kRuntime,
+  kNri,
+  kKubelet,
+  kPlugins,
+  kDrivers,
+  kClasses,
+  kState,
+  kDisk,
+  kApiServer,
+  kCluster
+};
+inline constexpr std::size_t kSubsystemCount = 11;
+
+/// kFailing: new containers are rejected because of it.
+enum class Health : uint8_t { kOk, kDegraded, kFailing };
+
+/// One subsystem at a glance.
+struct SubsystemStatus {
+  Subsystem subsystem = Subsystem::kQrmd;
+  Health health = Health::kOk;
+  std::string about;  ///< facts, not sentences
+  std::string next;   ///< the next command to type; empty while the subsystem is healthy
+  std::chrono::steady_clock::time_point since;  ///< when it became so
+};
+
+/// How qrmd learns what pods request.
+struct RequestsStatus {
+  std::string source;     ///< kubelet's API; empty: requests are estimated from cgroup values
+  bool accepted = false;  ///< no kubelet is on this node, or the configuration names no API
+  bool uses_url = false;  ///< kubelet-url is set
+
+  bool estimated() const { return source.empty(); }
+  /// What estimates lose, and the cure; empty unless they are a surprise.
+  std::string problem() const;
+};
+
 /// What this node publishes to the API server.
 struct PublishStatus {
   bool enabled = false;
@@ -22,6 +63,7 @@ struct PublishStatus {
   uint64_t failures = 0;  ///< writes and events that the API server did not accept
   uint64_t events = 0;
   std::string problem;  ///< why the API server may lack the latest state; empty: it has it
+  bool reached = true;  ///< false: the problem is the API server itself, not one object
 };
 
 /// Why a pool has fewer CPUs than its containers request: its configured maximum, or the CPUs that
@@ -72,7 +114,24 @@ struct NodeStatus {
   std::vector<PoolStatus> pools;
   std::vector<NumaStatus> numa_nodes;
   std::string disk_problem;  ///< why new containers are rejected; empty: the disk accepts changes
+  RequestsStatus requests;
+  std::array<Health, kSubsystemCount> health{};  ///< by Subsystem
+  std::vector<SubsystemStatus> subsystems;
 
+  /// Adds a reason why the node is not ready.
+  void Fail(Subsystem subsystem, std::string reason) {
+    Worsen(subsystem, Health::kFailing);
+    not_ready_reasons.push_back(std::move(reason));
+  }
+  /// Adds a reason why the node is degraded.
+  void Degrade(Subsystem subsystem, std::string reason) {
+    Worsen(subsystem, Health::kDegraded);
+    degraded_reasons.push_back(std::move(reason));
+  }
+  void Worsen(Subsystem subsystem, Health to) {
+    Health& known = health.at(static_cast<std::size_t>(subsystem));
+    known = known < to ? to : known;
+  }
   bool ready() const { return not_ready_reasons.empty(); }
 };
 

@@ -320,6 +320,7 @@ void Publisher::Impl::NoteStatus() {
       problem.Update(watch->has_value() ? (*watch)->status().trouble : OkStatus());
     }
   }
+  const bool reached = problem.ok();
   problem.Update(node_writer.problem());
   problem.Update(topology_writer.problem());
   problem.Update(config_problem);
@@ -333,7 +334,8 @@ void Publisher::Impl::NoteStatus() {
             .writes = node_writer.writes() + topology_writer.writes(),
             .failures = node_writer.failures() + topology_writer.failures() + event_failures,
             .events = events_told,
-            .problem = MessageOf(problem)};
+            .problem = MessageOf(problem),
+            .reached = reached};
 }
 
 Publisher::Publisher(Parts parts, PublishOptions options)

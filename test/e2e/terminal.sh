@@ -114,6 +114,10 @@ compare() {
 }
 
 compare status 0
+mkdir -p "$work/root/proc/sys/kernel"
+echo 4.19 >"$work/root/proc/sys/kernel/osrelease"
+compare doctor 1 "doctor --fsroot $work/root"
+compare bundle 0
 compare plugins 0
 screen -e | grep -q $'\e\\[32mlive' || fail "live is not green: $(screen -e)"
 compare pods 0
@@ -246,6 +250,8 @@ shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
 # Completion, and a view that changes in place.
 type_in "clear; source <(qrmctl completion bash)" Enter "qrmctl po" Tab Tab
 await_screen '^pods +policy +pool *$'
+type_in C-u "clear; qrmctl explain d" Tab
+await_screen 'qrmctl explain db *$'
 type_in C-u "clear; qrmctl pods -w" Enter
 await_screen 'shop +db '
 order '{"command": "remove", "pod": "db"}'

@@ -68,4 +68,22 @@ std::vector<std::string> ChoicesOf(const CatalogOption& option) {
   return {};
 }
 
+std::string NamedBy(const CatalogEntry& entry, const CatalogOption& option) {
+  const bool asks_qrmd =
+      !entry.command.starts_with("--cluster") && !entry.command.starts_with("checkpoint");
+  if (option.word == "POD") {
+    return asks_qrmd ? "pods" : "";
+  }
+  if (option.value == "NAMESPACE") {
+    return asks_qrmd ? "namespaces" : "";
+  }
+  if (option.word == "NAME=CPUS") {
+    return "pools";
+  }
+  const bool is_resource = !option.names.empty() && option.names.back() == "--resource";
+  const bool is_plugin =
+      option.word == "RESOURCE" || (entry.command == "plugins forget" && option.word == "NAME");
+  return is_resource || is_plugin ? "plugins" : "";
+}
+
 }  // namespace qrm::manager::cli

@@ -28,4 +28,8 @@ std::vector<CatalogEntry> Catalog();
 /// The values that the option of these names takes; empty: any.
 std::vector<std::string> ChoicesOf(const CatalogOption& option);
 
+/// What of the node the word or the option's value names: "pods", "pools", "plugins", "namespaces";
+/// empty: nothing that qrmd lists.
+std::string NamedBy(const CatalogEntry& entry, const CatalogOption& option);
+
 }  // namespace qrm::manager::cli

@@ -25,6 +25,8 @@ constexpr State kStates[] = {
     {"suspect", fmt::terminal_color::yellow}, {"skipped", fmt::terminal_color::yellow},
     {"no", fmt::terminal_color::red},         {"away", fmt::terminal_color::red},
     {"rejected", fmt::terminal_color::red},   {"not connected", fmt::terminal_color::red},
+    {"ok", fmt::terminal_color::green},       {"degraded", fmt::terminal_color::yellow},
+    {"failing", fmt::terminal_color::red},
 };
 
 }  // namespace

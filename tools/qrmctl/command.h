@@ -18,6 +18,9 @@ inline constexpr int kFailed = 1;
 inline constexpr int kMisuse = 2;
 
 int RunStatus(const Args& args, std::ostream& out, std::ostream& err);
+/// kFailed also for a node that lacks something.
+int RunDoctor(const Args& args, std::ostream& out, std::ostream& err);
+int RunBundle(const Args& args, std::ostream& out, std::ostream& err);
 /// Also `forget`.
 int RunPlugins(const Args& args, std::ostream& out, std::ostream& err);
 int RunPods(const Args& args, std::ostream& out, std::ostream& err);
@@ -63,7 +66,9 @@ struct Command {
 
 /// In the order of the help.
 inline constexpr std::array kCommands = {
-    Command{"status", "whether qrmd is ready, and its state", RunStatus},
+    Command{"status", "whether qrmd is ready, and the state of each part of the node", RunStatus},
+    Command{"doctor", "what the node lacks for qrmd, and each cure", RunDoctor},
+    Command{"bundle", "write one archive for a bug report", RunBundle},
     Command{"plugins", "the resource plugins and their states", RunPlugins, ". forget"},
     Command{"pods", "admitted pods and their allocations", RunPods},
     Command{"top", "allocated CPUs and memory by NUMA node, pool and container", RunTop},

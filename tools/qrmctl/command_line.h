@@ -13,6 +13,7 @@
 namespace qrm::manager::cli {
 
 inline constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
+inline constexpr char kDefaultConfig[] = "/etc/qrm/config.yaml";
 inline constexpr char kControlSocketVariable[] = "QRM_CONTROL_SOCKET";
 
 /// How results are printed.

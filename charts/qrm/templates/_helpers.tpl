@@ -34,7 +34,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- /* Kubelet asks from the node's network. */ -}}
 {{- define "qrm.probeAddress" }}{{ include "qrm.key" (list . "probe-address" (ternary "127.0.0.1:9754" ":9754" .Values.hostNetwork)) }}{{ end }}
 
-{{- define "qrm.kubeletUrl" }}{{ include "qrm.key" (list . "kubelet-url" "") }}{{ end }}
+{{- /*
+Where kubelet lists its pods. By default only on Kubernetes 1.33 and newer, where the permission nodes/pods suffices: before,
+the token could run commands in every container. Not if the configuration wants estimates.
+*/ -}}
+{{- define "qrm.defaultKubeletUrl" -}}
+{{- $config := include "qrm.config" . | fromYaml }}
+{{- $wanted := and .Values.hostNetwork (not (hasKey $config "kubelet-url")) (include "qrm.key" (list . "kubelet-pods-socket" "default")) }}
+{{- if and $wanted (semverCompare ">=1.33-0" .Capabilities.KubeVersion.Version) }}https://127.0.0.1:10250/pods{{ end }}
+{{- end }}
+
+{{- define "qrm.kubeletUrl" }}{{ include "qrm.key" (list . "kubelet-url" (include "qrm.defaultKubeletUrl" .)) }}{{ end }}
 
 {{- define "qrm.reviewUrl" }}{{ include "qrm.key" (list . "metrics-review-url" "") }}{{ end }}
 

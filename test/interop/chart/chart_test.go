@@ -189,7 +189,7 @@ func TestClassesThatOnlyNameQosClassesNeedNoPrivilege(t *testing.T) {
 }
 
 func TestConfigReachesQrmdAsItIsWritten(t *testing.T) {
-	text := "# Lines keep their numbers.\nnuma-memory: {0: 237706936320}\nnri-plugin-index: \"05\"\n"
+	text := "# Lines keep their numbers.\nnuma-memory: {0: 237706936320}\nnri-plugin-index: \"05\"\nkubelet-url: \"\"\n"
 	made := render(t, at("config", text))
 	if got := made.config.Data["config.yaml"]; got != text {
 		t.Errorf("config.yaml is %q", got)
@@ -578,7 +578,8 @@ func TestProbesFollowTheProbeAddress(t *testing.T) {
 }
 
 func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
-	if made := render(t, nil); made.role != nil || *made.pod().AutomountServiceAccountToken || *made.account.AutomountServiceAccountToken {
+	made := render(t, at("config", "kubelet-url: ''"))
+	if made.role != nil || *made.pod().AutomountServiceAccountToken || *made.account.AutomountServiceAccountToken {
 		t.Error("there is a role or token that nothing needs")
 	}
 	for minor, want := range map[int]string{32: "nodes/proxy", 33: "nodes/pods"} {
@@ -598,6 +599,51 @@ func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
 	}
 }
 
+func TestKubeletIsAskedByDefaultWhereAnAccountThatMayReadPodsSuffices(t *testing.T) {
+	const url, pin = "--kubelet-url=https://127.0.0.1:10250/pods", "--kubelet-pin-first-use=true"
+	for name, test := range map[string]struct {
+		values      values
+		minor       int
+		asks, trust bool
+	}{
+		"Default":          {nil, 33, true, true},
+		"Older":            {nil, 32, false, false},
+		"OwnNetwork":       {ownNetwork, 36, false, false},
+		"SwitchedOff":      {at("config", "kubelet-url: ''"), 36, false, false},
+		"EstimatesWanted":  {at("config", "kubelet-pods-socket: ''"), 36, false, false},
+		"OtherCertificate": {at("config", "kubelet-ca-file: /ca.crt"), 36, true, false},
+	} {
+		made, err := tryRender(test.values, test.minor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := made.container().Args
+		if slices.Contains(args, url) != test.asks || slices.Contains(args, pin) != test.trust {
+			t.Errorf("%s: it has %v", name, args)
+		}
+		if (made.role != nil) != test.asks || *made.pod().AutomountServiceAccountToken != test.asks {
+			t.Errorf("%s: it has the role %v", name, made.role)
+		}
+		if test.asks && !slices.Equal(made.role.Rules[0].Resources, []string{"nodes/pods"}) {
+			t.Errorf("%s: it may get %v", name, made.role.Rules[0].Resources)
+		}
+	}
+}
+
+func TestNotesNameWhatEstimatesLoseAndTheTwoWaysOut(t *testing.T) {
+	for minor, want := range map[int]bool{32: true, 33: false} {
+		notes, err := notesOf(nil, minor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"extended resources", "PodsAPI", "set kubelet-url"} {
+			if strings.Contains(notes, text) != want {
+				t.Errorf("in 1.%d the notes are\n%s", minor, notes)
+			}
+		}
+	}
+}
+
 func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 	for what, want := range map[string][]string{
 		"topology":           {"nodes [list watch]", "noderesourcetopologies [list watch create patch]"},
@@ -607,7 +653,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 		"node-config":        {"nodes [list watch]", "nodes/status [patch]"},
 		"events":             {"events [create patch]"},
 	} {
-		made := render(t, at("config", "publish: ["+what+"]"))
+		made := render(t, at("config", "{kubelet-url: '', publish: ["+what+"]}"))
 		var may []string
 		for _, rule := range made.role.Rules {
 			may = append(may, fmt.Sprint(rule.Resources[0], " ", rule.Verbs))
@@ -623,7 +669,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 			t.Errorf("what it may publish of %s is bounded to its node: %v", what, isBounded)
 		}
 	}
-	outside := render(t, at("config", "{publish: [topology], kubeconfig: /etc/kubernetes/qrm.conf, node-name: me}"))
+	outside := render(t, at("config", "{kubelet-url: '', publish: [topology], kubeconfig: /etc/kubernetes/qrm.conf, node-name: me}"))
 	if *outside.pod().AutomountServiceAccountToken || outside.role != nil || slices.Contains(outside.container().Args, "--node-name=$(QRM_NODE_NAME)") {
 		t.Error("it has an account beside its kubeconfig")
 	}
@@ -632,7 +678,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 	}
 }
 
-const reviewed = "{builtin-plugins: [cpu], metrics-certificate-file: /tls/tls.crt, metrics-key-file: /tls/tls.key, metrics-review-url: 'https://10.96.0.1'}"
+const reviewed = "{builtin-plugins: [cpu], kubelet-url: '', metrics-certificate-file: /tls/tls.crt, metrics-key-file: /tls/tls.key, metrics-review-url: 'https://10.96.0.1'}"
 
 func TestMetricsAreReviewedByAnAccountThatMayReviewOnly(t *testing.T) {
 	made := render(t, at("config", reviewed))

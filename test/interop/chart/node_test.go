@@ -63,6 +63,7 @@ nri-socket: %[1]s
 cri-socket: %[2]s
 kubelet-state-dir: %[4]s
 kubelet-pods-socket: %[4]s/pods-api/pods-api.sock
+kubelet-url: ""
 kubelet-pod-resources-socket: %[4]s/pod-resources/kubelet.sock
 state-dir: %[3]s/lib/state
 registration-dir: %[3]s/lib/resource-plugins

@@ -121,29 +121,44 @@ func tryRender(overrides values, minor int) (*release, error) {
 }
 
 func tryRenderIn(namespace string, overrides values, minor int) (*release, error) {
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = chartutil.KubeVersion{Version: fmt.Sprintf("v1.%d.0", minor), Major: "1", Minor: fmt.Sprint(minor)}
 	made := &release{}
 	options := chartutil.ReleaseOptions{Name: "qrm", Namespace: namespace, IsInstall: true}
-	if err := renderInto(made, directory, overrides, options, capabilities); err != nil {
+	if err := renderInto(made, directory, overrides, options, capabilitiesOf(minor)); err != nil {
 		return nil, err
 	}
 	return made, nil
 }
 
+// capabilitiesOf is a cluster of Kubernetes 1.MINOR.
+func capabilitiesOf(minor int) *chartutil.Capabilities {
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: fmt.Sprintf("v1.%d.0", minor), Major: "1", Minor: fmt.Sprint(minor)}
+	return capabilities
+}
+
+// notesOf is what helm prints after the installation.
+func notesOf(overrides values, minor int) (string, error) {
+	files, err := renderFiles(directory, overrides, chartutil.ReleaseOptions{Name: "qrm", Namespace: namespace, IsInstall: true}, capabilitiesOf(minor))
+	return files["qrm/templates/NOTES.txt"], err
+}
+
 // objects takes what a chart makes, one after another.
 type objects interface{ decode(document string) error }
 
-func renderInto(made objects, directory string, overrides values, options chartutil.ReleaseOptions, capabilities *chartutil.Capabilities) error {
+func renderFiles(directory string, overrides values, options chartutil.ReleaseOptions, capabilities *chartutil.Capabilities) (map[string]string, error) {
 	chart, err := loader.Load(directory)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	merged, err := chartutil.ToRenderValues(chart, overrides, options, capabilities)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	files, err := engine.Render(chart, merged)
+	return engine.Render(chart, merged)
+}
+
+func renderInto(made objects, directory string, overrides values, options chartutil.ReleaseOptions, capabilities *chartutil.Capabilities) error {
+	files, err := renderFiles(directory, overrides, options, capabilities)
 	if err != nil {
 		return err
 	}

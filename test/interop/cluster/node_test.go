@@ -22,7 +22,7 @@ func TestRestartsLeaveContainersWhereTheyAre(t *testing.T) {
 			call(t, "start", "containerd")
 			await(t, "qrmd to be connected again", func() error {
 				status, err := callWith("", "qrmctl", "status")
-				if err == nil && !strings.Contains(status, "NRI:         connected") {
+				if err == nil && !strings.Contains(status, "Mode:        NRI") {
 					err = fmt.Errorf("it says %s", status)
 				}
 				return err

@@ -79,12 +79,36 @@ TEST(ControlAnswersTest, PluginsAreSortedAndNeverSeenOnesHaveNoAge) {
                                      {.resource = "cpu",
                                       .registered_by = RegisteredBy::kCheckpoint,
                                       .problem = "has not registered yet"}},
-                                    kNow);
+                                    {.source = "kubelet-url"}, kNow);
+  EXPECT_THAT(answer.notes(), SizeIs(0));
   ASSERT_THAT(answer.plugins(), SizeIs(2));
   EXPECT_EQ(answer.plugins(0).resource_name(), "cpu");
   EXPECT_LT(answer.plugins(0).seconds_since_registration(), 0);
   EXPECT_EQ(answer.plugins(1).registered_by(), "register");
   EXPECT_EQ(answer.plugins(1).seconds_since_registration(), 5);
+}
+
+TEST(ControlAnswersTest, PluginsAnswerSaysThatRequestsAreEstimated) {
+  EXPECT_THAT(PluginsAnswer({}, {}, kNow).notes(), ElementsAre(HasSubstr("PodsAPI")));
+  EXPECT_THAT(PluginsAnswer({}, {.accepted = true}, kNow).notes(), SizeIs(0));
+}
+
+TEST(ControlAnswersTest, StatusHasALineForEachSubsystem) {
+  NodeStatus status;
+  status.requests = {.source = "kubelet-url"};
+  status.subsystems = {{.subsystem = Subsystem::kApiServer,
+                        .health = Health::kDegraded,
+                        .about = "not reachable",
+                        .next = "kubectl get --raw /readyz",
+                        .since = kNow - seconds(7)}};
+  const auto answer = StatusAnswer(status, {}, kNow);
+  EXPECT_EQ(answer.requests_from(), "kubelet-url");
+  ASSERT_THAT(answer.subsystems(), SizeIs(1));
+  EXPECT_EQ(answer.subsystems(0).name(), "API server");
+  EXPECT_EQ(answer.subsystems(0).state(), "degraded");
+  EXPECT_EQ(answer.subsystems(0).seconds_in_state(), 7);
+  EXPECT_EQ(answer.subsystems(0).about(), "not reachable");
+  EXPECT_EQ(answer.subsystems(0).next(), "kubectl get --raw /readyz");
 }
 
 TEST(ControlAnswersTest, PodsAreSortedByNamespaceAndName) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "manager/control/control_server.h"
+#include "manager/observability/subsystems.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
@@ -70,6 +71,17 @@ class QrmctlTest : public testing::Test, protected Typed {
     status.topology_policy = "best-effort";
     status.state_path = "/var/lib/qrm/state";
     status.warnings = {"node 1 has lost CPU 7: its containers moved"};
+    status.requests.source = "kubelet's Pods API";
+    SetStatus(status);
+  }
+
+  /// `status` with its subsystems, since the start of qrmd.
+  void SetStatus(NodeStatus status) {
+    status.subsystems = SubsystemsOf(
+        status, {.plugins = plugins_.infos, .classes = {}, .pods = 2, .containers = 2});
+    for (SubsystemStatus& subsystem : status.subsystems) {
+      subsystem.since = status.started;
+    }
     node_.SetStatus(status);
   }
 

@@ -82,6 +82,48 @@ TEST_F(QrmctlTest, BashCompletesCommandsVerbsOptionsAndFormats) {
   EXPECT_EQ(complete("qrmctl log-level w", 2), "warning\n");
 }
 
+TEST_F(QrmctlTest, BashCompletesTheNamesOfPodsPoolsPluginsAndNamespaces) {
+  Serve();
+  AdmitTwoPods();
+  plugins_.infos = {{.resource = "cpu", .live = true}, {.resource = "nic"}};
+  plugins_.pools.emplace("cpu", std::vector<sdk::Pool>{{.name = "online"}, {.name = "offline"}});
+  ASSERT_EQ(RunAsTyped({"completion", "bash"}), kDone);
+  std::ofstream(dir_ / "qrmctl.bash") << out();
+  // In place of the program, which asks qrmd: the answers of this test's qrmctl.
+  std::ofstream script(dir_ / "names.bash");
+  script << "qrmctl() {\n  case \"$*\" in\n";
+  for (const auto& [command, path] : std::vector<std::pair<Args, std::string>>{
+           {{"pods"}, "{range .pods[*]}{.name}{\"\\n\"}{end}"},
+           {{"pods"}, "{range .pods[*]}{.namespace}{\"\\n\"}{end}"},
+           {{"pool", "get"}, "{range .pools[*]}{.name}={\"\\n\"}{end}"},
+           {{"plugins"}, "{range .plugins[*]}{.resource_name}{\"\\n\"}{end}"}}) {
+    Args args = command;
+    args.insert(args.end(), {"-o", "jsonpath=" + path});
+    std::string typed;
+    for (const std::string& arg : args) {
+      typed += (typed.empty() ? "" : " ") + arg;
+    }
+    ASSERT_EQ(Run(args), kDone) << err();
+    script << "    '" << typed << "') echo '" << out() << "' ;;\n";
+  }
+  script << "  esac\n}\n" << std::flush;
+  const auto complete = [&](const std::string& words, int at) {
+    return test::RunCommand({"/bin/bash", "-c",
+                             "source " + (dir_ / "qrmctl.bash") + "; source " +
+                                 (dir_ / "names.bash") + "; COMP_WORDS=(" + words +
+                                 "); COMP_CWORD=" + std::to_string(at) +
+                                 "; _qrmctl; echo \"${COMPREPLY[@]}\""})
+        .value_or("");
+  };
+  EXPECT_THAT(complete("qrmctl explain ''", 2), HasSubstr(" db web\n"));
+  EXPECT_EQ(complete("qrmctl pods w", 2), "web\n");
+  EXPECT_EQ(complete("qrmctl class set d", 3), "db\n");
+  EXPECT_EQ(complete("qrmctl pool set of", 3), "offline=\n");
+  EXPECT_EQ(complete("qrmctl plugins forget n", 3), "nic\n");
+  EXPECT_EQ(complete("qrmctl pool set --resource c", 4), "cpu\n");
+  EXPECT_EQ(complete("qrmctl pods -n sh", 3), "shop shop\n");
+}
+
 TEST_F(QrmctlTest, ManHasAPageWithEveryOptionOfEveryCommand) {
   ASSERT_EQ(RunAsTyped({"man", "--directory", dir_ / "man"}), kDone) << err();
   ASSERT_EQ(RunAsTyped({"man"}), kDone);
@@ -312,7 +354,7 @@ TEST_F(QrmctlTest, PageShowsWhatTheCommandsPrint) {
   status.warnings.clear();
   status.reconcile.last_problem.clear();
   status.version = "0.1.0";
-  node_.SetStatus(status);
+  SetStatus(status);
   plugins_.pools.emplace(
       "cpu", std::vector<sdk::Pool>{
                  {.name = "online", .cpus = {0, 1, 2, 3}, .roles = {"web", "api"}, .containers = 2},

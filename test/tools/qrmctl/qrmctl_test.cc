@@ -65,25 +65,67 @@ TEST_F(QrmctlTest, FindsItsSocketInTheEnvironment) {
   unsetenv("QRM_CONTROL_SOCKET");
 }
 
-TEST_F(QrmctlTest, StatusPrintsASheet) {
+TEST_F(QrmctlTest, StatusPrintsALineForEachSubsystem) {
   Serve();
   SetUsualStatus();
   AdmitTwoPods();
+  NodeStatus status = node_.Status();
+  status.Degrade(Subsystem::kApiServer, "the API server is not reachable");
+  status.publish = {.enabled = true, .reached = false};
+  SetStatus(status);
   EXPECT_EQ(Run({"status"}), kDone) << err();
-  EXPECT_EQ(out(),
-            "Ready:       yes\n"
-            "Version:     1.2.3\n"
-            "Up:          4h7m\n"
-            "Admitted:    2 pods with 2 containers\n"
-            "Policy:      best-effort\n"
-            "State:       /var/lib/qrm/state\n"
-            "Runtime:     containerd v1.7.24, CRI reachable\n"
-            "Mode:        NRI: containers are pinned before they start\n"
-            "NRI:         connected, 1 connect, 0 disconnects, synchronized 5m12s ago\n"
-            "Reconcile:   every 3s, last 2s ago, 4920 runs, 3 updates, 1 failure\n"
-            "  Problem:   cannot update container x: busy; will try again\n"
-            "Warnings since start:\n"
-            "  node 1 has lost CPU 7: its containers moved\n");
+  EXPECT_EQ(
+      out(),
+      "Ready:       yes, degraded\n"
+      "Version:     1.2.3\n"
+      "Up:          4h7m\n"
+      "Policy:      best-effort\n"
+      "Mode:        NRI: containers are pinned before they start\n"
+      "Reconcile:   every 3s, last 2s ago, 4920 runs, 3 updates, 1 failure\n"
+      "  Problem:   cannot update container x: busy; will try again\n"
+      "\n"
+      "SUBSYSTEM    STATE      FOR    ABOUT                                 NEXT\n"
+      "qrmd         ok         4h7m   version 1.2.3                         -\n"
+      "runtime      ok         4h7m   containerd v1.7.24, CRI reachable     -\n"
+      "NRI          ok         4h7m   connected, 1 connect, 0 disconnects   -\n"
+      "kubelet      ok         4h7m   requests from kubelet's Pods API      -\n"
+      "plugins      ok         4h7m   none                                  -\n"
+      "drivers      ok         4h7m   none                                  -\n"
+      "classes      ok         4h7m   none                                  -\n"
+      "state        ok         4h7m   2 pods with 2 containers              -\n"
+      "disk         ok         4h7m   /var/lib/qrm/state                    -\n"
+      "API server   degraded   4h7m   not reachable                         kubectl get --raw "
+      "/readyz\n"
+      "cluster      ok         4h7m   0 writes, 0 events                    -\n"
+      "Degraded because:\n"
+      "  the API server is not reachable\n"
+      "Warnings since start:\n"
+      "  node 1 has lost CPU 7: its containers moved\n");
+}
+
+TEST_F(QrmctlTest, StatusPrintsASheetWhenItIsWideAndOfAnOlderQrmd) {
+  Serve();
+  SetUsualStatus();
+  AdmitTwoPods();
+  const std::string sheet =
+      "Ready:       yes\n"
+      "Version:     1.2.3\n"
+      "Up:          4h7m\n"
+      "Admitted:    2 pods with 2 containers\n"
+      "Policy:      best-effort\n"
+      "State:       /var/lib/qrm/state\n"
+      "Runtime:     containerd v1.7.24, CRI reachable\n"
+      "Mode:        NRI: containers are pinned before they start\n"
+      "NRI:         connected, 1 connect, 0 disconnects, synchronized 5m12s ago\n"
+      "Reconcile:   every 3s, last 2s ago, 4920 runs, 3 updates, 1 failure\n"
+      "  Problem:   cannot update container x: busy; will try again\n";
+  EXPECT_EQ(Run({"status", "-o", "wide"}), kDone) << err();
+  EXPECT_THAT(out(), StartsWith(sheet + "\nSUBSYSTEM "));
+  NodeStatus older = node_.Status();
+  older.subsystems.clear();
+  node_.SetStatus(older);
+  EXPECT_EQ(Run({"status"}), kDone) << err();
+  EXPECT_THAT(out(), StartsWith(sheet + "Warnings since start:\n"));
 }
 
 TEST_F(QrmctlTest, StatusShowsWhyItIsNotReady) {
@@ -111,6 +153,7 @@ TEST_F(QrmctlTest, StatusShowsThatContainersArePinnedLate) {
 
 TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndNotRunningOnes) {
   Serve();
+  SetUsualStatus();
   const auto now = std::chrono::steady_clock::now();
   plugins_.infos = {{.resource = "cpu",
                      .endpoint = "built-in",
@@ -134,6 +177,12 @@ TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndNotRunningOnes) {
       "cpu        live      built-in        1m30s   built-in           -\n"
       "memory     suspect   register        5s      /run/memory.sock   hint names node 9\n"
       "nic        away      checkpoint      never   /run/nic.sock      has not registered yet\n");
+}
+
+TEST_F(QrmctlTest, PluginsSaysThatRequestsAreEstimated) {
+  Serve();
+  EXPECT_EQ(Run({"plugins"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("note: requests of pods are estimated from cgroup values"));
 }
 
 TEST_F(QrmctlTest, PluginsForgetReportsWhatItWouldDropAndDropsItWithYes) {

@@ -61,6 +61,9 @@ Status PrintPlugins(const v1::ListPluginsResponse& response, const OutputFormat&
   } else {
     table.Print(out);
   }
+  for (const std::string& note : response.notes()) {
+    out << "note: " << note << '\n';
+  }
   return OkStatus();
 }
 

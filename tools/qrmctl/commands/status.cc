@@ -85,21 +85,43 @@ void PrintList(const std::string& title,
   }
 }
 
-void PrintStatus(const v1::GetStatusResponse& status, std::ostream& out) {
+/// The parts of the node, one line each.
+void PrintSubsystems(const v1::GetStatusResponse& status, std::ostream& out) {
+  Table table({"SUBSYSTEM", "STATE", "FOR", "ABOUT", "NEXT"});
+  for (const v1::Subsystem& line : status.subsystems()) {
+    table.Add(
+        {line.name(), line.state(), AgeText(line.seconds_in_state()), line.about(), line.next()});
+  }
+  out << '\n';
+  table.Print(out);
+}
+
+void PrintStatus(const v1::GetStatusResponse& status, bool wide, std::ostream& out) {
+  const bool is_older = status.subsystems().empty();  // qrmd of a former release
+  const bool all = wide || is_older;                  // else the table below has it
   Sheet sheet;
   sheet.Add("Ready", ReadyText(status));
   sheet.Add("Version", status.version());
   sheet.Add("Up", AgeText(status.uptime_seconds()));
-  sheet.Add("Admitted", PodsText(status));
+  if (all) {
+    sheet.Add("Admitted", PodsText(status));
+  }
   sheet.Add("Policy", status.topology_policy());
-  sheet.Add("State", status.state_path());
-  sheet.Add("Runtime", RuntimeText(status.runtime()));
+  if (all) {
+    sheet.Add("State", status.state_path());
+    sheet.Add("Runtime", RuntimeText(status.runtime()));
+  }
   sheet.Add("Mode", ModeText(status.runtime().mode()));
-  sheet.Add("NRI", NriText(status.runtime()));
+  if (all) {
+    sheet.Add("NRI", NriText(status.runtime()));
+  }
   AddProblem(status.runtime().problem(), sheet);
   sheet.Add("Reconcile", ReconcileText(status.reconcile()));
   AddProblem(status.reconcile().last_problem(), sheet);
   sheet.Print(out);
+  if (!is_older) {
+    PrintSubsystems(status, out);
+  }
   PrintList("Not ready because", status.not_ready_reasons(), out);
   PrintList("Degraded because", status.degraded_reasons(), out);
   PrintList("Warnings since start", status.warnings(), out);
@@ -110,7 +132,9 @@ void PrintStatus(const v1::GetStatusResponse& status, std::ostream& out) {
 int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
-  CommandLine line("status", "Shows whether qrmd is ready, and its state.",
+  CommandLine line("status",
+                   "Shows whether qrmd is ready, and a line for each part of the node: its state,\n"
+                   "since when, and the next command. -o wide shows more about qrmd.",
                    "qrmctl status -o json");
   line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -121,7 +145,7 @@ int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(status.status(), err);
   }
   if (format.IsText()) {
-    PrintStatus(*status, out);
+    PrintStatus(*status, format.kind == OutputFormat::kWide, out);
   } else {
     PrintMessage(*status, format, out);
   }
