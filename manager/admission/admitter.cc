@@ -86,6 +86,11 @@ bool Admitter::Lacks(const checkpoint::ContainerRecord& record, const std::strin
   return manager::Lacks(record, resource, options_);
 }
 
+std::string Admitter::WhySkipped(const placement::ContainerDemand& demand) const {
+  std::string reason = ReasonToSkip(demand, options_);
+  return reason.empty() ? "no running plugin serves what it requests" : reason;
+}
+
 StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
   const Status known = parts_.state.Recall();
@@ -252,6 +257,7 @@ void Admitter::Note(Call& call, Draft& draft) {
                          .limits = draft.demand.limits,
                          .request_source = draft.demand.source,
                          .runtime_class = draft.demand.runtime_class,
+                         .skipped = call.reason,
                          .allocations = explanation.allocations,
                          .origins = draft.origins,
                          .classes = draft.known == nullptr ? Shared(ToRecord(explanation.classes))

@@ -90,6 +90,8 @@ class Admitter {
   /// As Lacks of request_rules.h: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
                            const std::string& resource) const;
+  /// Why the container of `demand`, which Admit left without a record, has no allocation.
+  [[nodiscard]] std::string WhySkipped(const placement::ContainerDemand& demand) const;
 
  private:
   struct Call;

@@ -45,6 +45,17 @@ void Append(std::vector<std::string> more, std::vector<std::string>& reasons) {
                  std::make_move_iterator(more.end()));
 }
 
+/// `containers`, as far as there is room in a sentence.
+std::string Named(const std::vector<std::string>& containers) {
+  constexpr std::size_t kMost = 20;
+  const auto end =
+      containers.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, containers.size()));
+  const std::string named = fmt::format("{}", fmt::join(containers.begin(), end, "; "));
+  return containers.size() <= kMost ? named
+                                    : fmt::format("{}; and {} more (qrmctl pods --unpinned)", named,
+                                                  containers.size() - kMost);
+}
+
 /// Why qrmd rejects new containers: the required plugins that are not running.
 std::vector<std::string> MissingPlugins(const Plugins& plugins,
                                         const std::vector<std::string>& required) {
@@ -258,12 +269,17 @@ NodeStatus NodeView::Status() const {
 }
 
 void NodeView::AddUnserved(NodeStatus& status) const {
-  const UnplacedStatus unplaced = parts_.follower.unplaced();
-  status.unplaced_containers = unplaced.containers;
-  if (unplaced.containers > 0) {
-    status.degraded_reasons.push_back(
-        fmt::format("running containers without an allocation: {}; the reason for one: {}",
-                    unplaced.containers, unplaced.why));
+  std::vector<std::string> unpinned;
+  for (const UnplacedContainer& container : parts_.follower.unplaced().List()) {
+    if (container.state == UnplacedState::kRejected) {
+      unpinned.push_back(fmt::format("{}/{}/{}: {}", container.pod_namespace, container.pod_name,
+                                     container.key.container, container.why));
+    }
+  }
+  status.unplaced_containers = unpinned.size();
+  if (!unpinned.empty()) {
+    status.degraded_reasons.push_back(fmt::format(
+        "running containers without an allocation: {}; {}", unpinned.size(), Named(unpinned)));
   }
   AddIncomplete(status);
   const PendingStatus pending = parts_.follower.resizes().GetStatus();
@@ -307,23 +323,23 @@ std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(
 
 void NodeView::AddIncomplete(NodeStatus& status) const {
   const std::vector<PluginInfo> plugins = parts_.plugins.List();
-  std::string one;
+  std::vector<std::string> incomplete;
   parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
       const auto lacked = LackedBy(*record, plugins, parts_.config.admission);
       if (lacked.empty() || !parts_.live.Find({pod.meta.uid, name}).has_value()) {
         continue;
       }
-      ++status.incomplete_containers;
-      one = fmt::format("container {} of pod {}/{} without {}", name, pod.meta.pod_namespace,
-                        pod.meta.name, fmt::join(lacked, ", "));
+      incomplete.push_back(fmt::format("{}/{}/{} without {}", pod.meta.pod_namespace, pod.meta.name,
+                                       name, fmt::join(lacked, ", ")));
     }
   });
-  if (status.incomplete_containers > 0) {
+  status.incomplete_containers = incomplete.size();
+  if (!incomplete.empty()) {
     status.degraded_reasons.push_back(
-        fmt::format("running containers that lack requested resources: {}, such as {}; delete "
-                    "their pods to recreate them (qrmctl pods marks them)",
-                    status.incomplete_containers, one));
+        fmt::format("running containers that lack requested resources: {}; delete their pods to "
+                    "recreate them: {}",
+                    incomplete.size(), Named(incomplete)));
   }
 }
 
@@ -339,9 +355,14 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
   if (parts_.live.Find({pod.meta.uid, name}).has_value()) {
     remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
+    remarks.rejected = parts_.follower.unplaced().WhyRejected({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
   }
   return remarks;
+}
+
+std::vector<UnplacedContainer> NodeView::Unplaced() const {
+  return parts_.follower.unplaced().List();
 }
 
 std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(

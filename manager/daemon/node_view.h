@@ -79,6 +79,7 @@ class NodeView final : public NodeServices {
   std::string RuntimeIdOf(const ContainerKey& key) const override;
   ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
                              const std::string& name) const override;
+  std::vector<UnplacedContainer> Unplaced() const override;
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override;
   std::vector<checkpoint::DecisionTrace> Decisions() const override;

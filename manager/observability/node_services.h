@@ -15,6 +15,7 @@
 #include "manager/classes/class_status.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_status.h"
+#include "manager/pods/unplaced_container.h"
 #include "plugins/placement/permissions.h"
 
 namespace qrm::manager {
@@ -33,7 +34,8 @@ struct ContainerRemarks {
   std::vector<std::string> implicit_requests;  ///< requests that the configuration adds
   /// Resources that the container requests, or that all containers get, and that it runs without.
   std::vector<std::string> runs_without;
-  std::string pending;  ///< why it runs with less than it requests now; empty: it has enough
+  std::string pending;   ///< why it runs with less than it requests now; empty: it has enough
+  std::string rejected;  ///< why a plugin that came later rejected the container; empty: none did
 };
 
 /// The daemon as control, metrics and health see it. Threads: any.
@@ -54,6 +56,9 @@ class NodeServices {
   /// The remarks about the recorded container `name` of `pod`.
   virtual ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
                                      const std::string& name) const = 0;
+
+  /// The running containers that have no allocation, or not all of it because of a rejection.
+  virtual std::vector<UnplacedContainer> Unplaced() const = 0;
 
   /// When the runtime last accepted an update of a container; absent when there was none since the
   /// start of qrmd.

@@ -70,7 +70,8 @@ void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
       std::move(pod), std::move(container), DeadlineAfter(admission_deadline_), std::move(reply)});
   if (parts_.stands_aside()) {
     parts_.state.Post([this, creation] {
-      unplaced_.Add(creation->pod, creation->container);
+      unplaced_.Add(creation->pod, creation->container,
+                    "qrmd stands aside for kubelet (qrmctl status)");
       creation->reply(ContainerAdjustment{});
     });
     return;
@@ -213,7 +214,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
         cpus != options.properties.end()) {
       made.resources.cpuset_cpus = cpus->second;
     }
-    unplaced_.Add(pod, made);
+    unplaced_.Add(pod, made, parts_.admitter.WhySkipped(demand));
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.TriggerChanges();  // other containers have to leave these CPUs
     unplaced_.LeaveOwnedCpus();

@@ -21,6 +21,7 @@ class FakeNodeServices final : public manager::NodeServices {
   std::map<ContainerKey, std::string> runtime_ids;
   std::map<ContainerKey, std::chrono::system_clock::time_point> updated;
   std::map<ContainerKey, manager::ContainerRemarks> remarks;
+  std::vector<manager::UnplacedContainer> unplaced;
   std::vector<checkpoint::DecisionTrace> decisions;
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
@@ -53,6 +54,7 @@ class FakeNodeServices final : public manager::NodeServices {
     const auto found = remarks.find({pod.meta.uid, name});
     return found == remarks.end() ? manager::ContainerRemarks() : found->second;
   }
+  std::vector<manager::UnplacedContainer> Unplaced() const override { return unplaced; }
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override {
     const auto found = updated.find(key);

@@ -267,10 +267,10 @@ TEST_F(QrmctlTest, TopShowsNodesPoolsAndContainers) {
             "POOL     CPUS   COUNT   CONTAINERS\n"
             "online   3-7    5       0\n"
             "\n"
-            "CONTAINER       NODE   CPUS   MEMORY\n"
-            "shop/db/main    0      1-2*   2Gi\n"
-            "shop/web/main   0      3      -\n"
-            "shop/web/main   1      4-7    -\n");
+            "CONTAINER       NODE   CPUS   MEMORY   STATE\n"
+            "shop/db/main    0      1-2*   2Gi      -\n"
+            "shop/web/main   0      3      -        -\n"
+            "shop/web/main   1      4-7    -        -\n");
 }
 
 TEST(QrmctlPageTest, DescribesEveryCommandAndOption) {
