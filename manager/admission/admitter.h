@@ -41,6 +41,7 @@ using AdmissionListener = std::function<void(const AdmissionEvent&)>;
 enum class AdmissionMoment {
   kAtCreation,    ///< with the answer, before its first instruction
   kAfterTheFact,  ///< it runs already: the reconciler applies them
+  kForResize,     ///< the same, because its requests have changed
 };
 
 /// Admits single containers or whole pods. Two admissions never interleave, because each runs to
@@ -117,6 +118,7 @@ class Admitter {
                      uint64_t equal_ones_before);
   Status RollBack(const Call& call, const Draft& failed, const Status& cause);
   void Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit);
+  void NoteUnknownRole(const Draft& draft);
   AdmissionEvent EventOf(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
@@ -126,6 +128,7 @@ class Admitter {
   const ClassStep classes_;
   const std::unique_ptr<checkpoint::SharedParts> shared_;  // of the demands
   RepeatedLines rejections_;                               // with the pod's UID
+  RepeatedLines unknown_roles_;
 };
 
 }  // namespace qrm::manager

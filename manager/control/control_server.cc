@@ -196,8 +196,8 @@ class PolicyService final : public v1::Policy::CallbackService {
 
 class ClassesService final : public v1::Classes::CallbackService {
  public:
-  /// `node` outlives the service.
-  explicit ClassesService(NodeServices& node) : node_(node) {}
+  /// Both outlive the service.
+  ClassesService(NodeServices& node, const UnixServer& server) : node_(node), server_(server) {}
 
   Reactor* ListClasses(Context* context, const v1::ListClassesRequest*,
                        v1::ListClassesResponse* response) override {
@@ -211,7 +211,8 @@ class ClassesService final : public v1::Classes::CallbackService {
         {.pod = request->pod(),
          .container = request->container(),
          .type = request->type(),
-         .name = request->class_()},
+         .name = request->class_(),
+         .by = WhoIs(server_.FindPeer(context->peer()))},
         [reply](const StatusOr<std::string>& former) {
           v1::SetClassResponse answer;
           answer.set_former_class(former.value_or(""));
@@ -222,6 +223,7 @@ class ClassesService final : public v1::Classes::CallbackService {
 
  private:
   NodeServices& node_;
+  const UnixServer& server_;
 };
 
 }  // namespace
@@ -235,7 +237,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         node(node_services),
         permissions(node.GetPermissions()),
         policy(node, server),
-        classes(node),
+        classes(node, server),
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
 
@@ -299,7 +301,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
                       v1::ListEventsResponse* response) override {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
-    return Reply(context, response)(EventsAnswer(node.Decisions(), since));
+    return Reply(context, response)(EventsAnswer(node.Events(), since));
   }
 
   Reactor* SetLogLevel(Context* context, const v1::SetLogLevelRequest* request,

@@ -42,7 +42,7 @@ bool IsBuiltIn(const Plugins& plugins, const std::string& resource) {
   return plugin.has_value() && plugin->registered_by == RegisteredBy::kBuiltIn;
 }
 
-void LogChange(const PoolChange& change, const Set::Request& before) {
+void TellChange(const PoolChange& change, const Set::Request& before, NodeServices& node) {
   std::string pools;
   for (const auto& [name, cpus] : change.to.cpus_by_pool) {
     const auto former = before.cpus_by_pool.find(name);
@@ -52,6 +52,9 @@ void LogChange(const PoolChange& change, const Set::Request& before) {
   }
   log::Info("pools changed",
             {{"resource", change.to.resource}, {"pools", pools}, {"by", change.by}});
+  node.NoteEvent({.type = "pool",
+                  .message = fmt::format("pools of {} set: {}", change.to.resource, pools),
+                  .by = change.by});
 }
 
 }  // namespace
@@ -60,8 +63,8 @@ void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
                  const PoolsDone& done) {
   const auto keep = [&plugins, &node, change, done](const Set::Request& inverse,
                                                     const Pools& pools) {
-    const auto end = [change, inverse, done, pools] {
-      LogChange(change, inverse);
+    const auto end = [&node, change, inverse, done, pools] {
+      TellChange(change, inverse, node);
       done(pools);
     };
     if (!pools.ok()) {

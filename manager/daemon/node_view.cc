@@ -182,7 +182,17 @@ NodeView::NodeView(const Parts& parts)
 NodeView::~NodeView() = default;
 
 std::vector<checkpoint::DecisionTrace> NodeView::Decisions() const {
+  std::vector<checkpoint::DecisionTrace> decisions = parts_.decisions.Read();
+  std::erase_if(decisions, [](const auto& trace) { return !trace.IsDecision(); });
+  return decisions;
+}
+
+std::vector<checkpoint::DecisionTrace> NodeView::Events() const {
   return parts_.decisions.Read();
+}
+
+void NodeView::NoteEvent(const checkpoint::NodeEvent& event) {
+  parts_.decisions.Note(event);
 }
 
 uint64_t NodeView::DecisionCount() const {

@@ -83,6 +83,8 @@ class NodeView final : public NodeServices {
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override;
   std::vector<checkpoint::DecisionTrace> Decisions() const override;
+  std::vector<checkpoint::DecisionTrace> Events() const override;
+  void NoteEvent(const checkpoint::NodeEvent& event) override;
   uint64_t DecisionCount() const override;
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;

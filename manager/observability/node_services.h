@@ -10,6 +10,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "checkpoint/node_event.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/classes/class_status.h"
@@ -68,7 +69,13 @@ class NodeServices {
   /// The latest decisions, oldest first. Cost: reads them from the disk.
   virtual std::vector<checkpoint::DecisionTrace> Decisions() const = 0;
 
-  /// The number of decisions since the start; Decisions() changes only with it. Cheap.
+  /// The latest decisions and other events, oldest first. Cost: reads them from the disk.
+  virtual std::vector<checkpoint::DecisionTrace> Events() const = 0;
+
+  /// Keeps `event`, which is now.
+  virtual void NoteEvent(const checkpoint::NodeEvent& event) = 0;
+
+  /// The number of events since the start; Events() changes only with it. Cheap.
   virtual uint64_t DecisionCount() const = 0;
 
   /// Starts a reconcile as soon as no other runs; returns at once. `resource` is the plugin that

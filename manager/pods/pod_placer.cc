@@ -294,7 +294,7 @@ StatusOr<RunOptions> PodPlacer::Admit(const placement::ContainerDemand& demand,
 // A retry does not wait for plugins that have not received removals: another retry follows these.
 Status PodPlacer::PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
-  constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
+  constexpr auto kMoment = Admitter::Moment::kForResize;
   return attempt == Resizes::Attempt::kFirst
              ? Admit(demand, kMoment, deadline).status()
              : parts_.admitter.Admit(demand, kMoment, deadline).status();

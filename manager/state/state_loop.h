@@ -21,6 +21,8 @@ class Snapshots {
 
 /// Callbacks about the disk, on the loop.
 struct StateListeners {
+  /// The disk began to reject changes, while qrmd ran.
+  std::function<void(const std::string& problem)> on_disk_refused = [](const std::string&) {};
   /// The disk accepts changes again after it rejected some.
   std::function<void()> on_disk_returned = [] {};
   /// The state that could not be read at the start is known now; no decision was made without it.

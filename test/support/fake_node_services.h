@@ -23,6 +23,8 @@ class FakeNodeServices final : public manager::NodeServices {
   std::map<ContainerKey, manager::ContainerRemarks> remarks;
   std::vector<manager::UnplacedContainer> unplaced;
   std::vector<checkpoint::DecisionTrace> decisions;
+  std::vector<checkpoint::DecisionTrace> events;  ///< later than the decisions
+  std::vector<checkpoint::NodeEvent> noted;       ///< read it when the answer has come
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
   /// The plugin to forget; read it when the answer has come.
@@ -61,6 +63,12 @@ class FakeNodeServices final : public manager::NodeServices {
     return found == updated.end() ? std::nullopt : std::optional(found->second);
   }
   std::vector<checkpoint::DecisionTrace> Decisions() const override { return decisions; }
+  std::vector<checkpoint::DecisionTrace> Events() const override {
+    std::vector<checkpoint::DecisionTrace> all = decisions;
+    all.insert(all.end(), events.begin(), events.end());
+    return all;
+  }
+  void NoteEvent(const checkpoint::NodeEvent& event) override { noted.push_back(event); }
   uint64_t DecisionCount() const override { return decisions.size(); }
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);
