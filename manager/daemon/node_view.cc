@@ -199,6 +199,10 @@ uint64_t NodeView::DecisionCount() const {
   return parts_.decisions.added();
 }
 
+void NodeView::TryDisk(std::function<void(const qrm::Status& accepted)> done) {
+  parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Try()); });
+}
+
 void NodeView::KeepPluginValues(std::function<void(const qrm::Status& kept)> done) {
   parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
 }

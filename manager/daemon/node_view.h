@@ -88,6 +88,7 @@ class NodeView final : public NodeServices {
   uint64_t DecisionCount() const override;
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
+  void TryDisk(std::function<void(const qrm::Status& accepted)> done) override;
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override;
   const placement::Permissions& GetPermissions() const override;
   std::vector<ClassTypeStatus> Classes() const override;

@@ -87,6 +87,10 @@ class NodeServices {
   /// manager/admission/forget_plugin.h.
   virtual void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) = 0;
 
+  /// Finds out whether the disk accepts writes now. `done` runs once, on a thread that must not
+  /// wait. Errors: the disk's.
+  virtual void TryDisk(std::function<void(const qrm::Status& accepted)> done) = 0;
+
   /// Makes the values durable that built-in plugins keep beside their allocations. `done` runs
   /// once, on a thread that must not wait. Errors: the disk's.
   virtual void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) = 0;

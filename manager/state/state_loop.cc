@@ -198,6 +198,15 @@ void StateLoop::KeepValue(const std::string& plugin, std::string value) {
   impl_->values.insert_or_assign(plugin, std::move(value));
 }
 
+Status StateLoop::Try() {
+  QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
+  Status tried = impl_->store->Try();
+  if (!tried.ok()) {
+    impl_->NoteDisk(tried);
+  }
+  return tried;
+}
+
 Status StateLoop::Commit(const checkpoint::Change& change) {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
   Status written = impl_->Write(change, &checkpoint::Store::Commit);

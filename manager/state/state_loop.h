@@ -61,6 +61,9 @@ class StateLoop final : public Snapshots {
   /// with the next change, even an empty one. Threads: any.
   void KeepValue(const std::string& plugin, std::string value);
 
+  /// Whether the disk accepts writes now. Threads: on the loop only. Errors: the store's.
+  Status Try();
+
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.
   Status Commit(const checkpoint::Change& change);

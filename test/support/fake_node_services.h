@@ -29,6 +29,7 @@ class FakeNodeServices final : public manager::NodeServices {
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
   /// The plugin to forget; read it when the answer has come.
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
+  qrm::Status disk;  ///< the result of trying the disk
   qrm::Status kept;  ///< the result of keeping plugins' values
   std::vector<std::string> stalled_loops;
   placement::Permissions permissions;
@@ -79,6 +80,7 @@ class FakeNodeServices final : public manager::NodeServices {
     forgotten.emplace_back(resource, how);
     done(records);
   }
+  void TryDisk(std::function<void(const qrm::Status& accepted)> done) override { done(disk); }
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
   const placement::Permissions& GetPermissions() const override { return permissions; }
   std::vector<manager::ClassTypeStatus> Classes() const override { return classes; }

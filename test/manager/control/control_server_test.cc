@@ -274,6 +274,16 @@ TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRejectsAreSetBack) {
   EXPECT_EQ(ToString(plugins_.pools.at("cpu")->front().cpus), "0-1");
 }
 
+TEST_F(ControlServerTest, PoolsOfABuiltInPluginAreNotTouchedWhileTheDiskRejects) {
+  plugins_.infos = {{.resource = "cpu", .registered_by = RegisteredBy::kBuiltIn, .live = true}};
+  node_.disk = Errorf(StatusCode::kResourceExhausted, "the disk is full");
+  plugins_.HangPools();  // a call to the plugin would not be answered
+  const grpc::Status status = SetPools({{"online", "0-1"}});
+  EXPECT_THAT(status.error_message(), HasSubstr("cannot save the pools of cpu: the disk is full"));
+  EXPECT_EQ(plugins_.waiting_pools(), 0U);
+  EXPECT_THAT(node_.noted, IsEmpty());
+}
+
 TEST_F(ControlServerTest, PoolsOfAPluginThatHangsAreAnsweredWhenItDoes) {
   plugins_.HangPools();
   auto asked = std::async(std::launch::async, [this] {
