@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/file_descriptor.h"
+#include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "api/base/status.h"
 #include "checkpoint/sqlite/sqlite_db.h"
@@ -29,6 +31,9 @@ namespace {
 /// Holds many decisions. Units: bytes.
 constexpr std::streamoff kLastPart = 64 << 10;
 constexpr std::streamoff kGrowth = 16;
+
+/// Of an event.
+constexpr std::size_t kMostMessageBytes = 1000;
 
 /// While the disk takes nothing.
 constexpr std::size_t kMostWaiting = 100;
@@ -216,6 +221,18 @@ void DecisionLog::Add(DecisionTrace trace, std::function<std::string()> compose)
   if (!problem.empty()) {
     log::Warning("decisions forgotten, the latest wait in memory", {{"error", problem}});
   }
+}
+
+void DecisionLog::Note(const NodeEvent& event) {
+  Add({.key = event.key,
+       .pod_namespace = event.pod_namespace,
+       .pod_name = event.pod_name,
+       .time = std::chrono::system_clock::now(),
+       .type = std::string(event.type)},
+      [message = Cut(event.message, kMostMessageBytes), by = event.by] {
+        return nlohmann::json{{"message", message}, {"by", by}}.dump(
+            -1, ' ', false, nlohmann::json::error_handler_t::replace);
+      });
 }
 
 void DecisionLog::WriteNext() {

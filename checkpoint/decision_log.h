@@ -12,10 +12,11 @@
 #include "api/base/status.h"
 #include "api/base/task_thread.h"
 #include "checkpoint/decision_trace.h"
+#include "checkpoint/node_event.h"
 
 namespace qrm::checkpoint {
 
-/// The latest decisions, one JSON object a line. `decisions.jsonl` is folded into
+/// The latest decisions and other events, one JSON object a line. `decisions.jsonl` is folded into
 /// `decisions.older.jsonl` when it is full: the admissions of pods on the node stay there however
 /// old they are, and equal rejections of a container become one. The files survive the end of the
 /// process. A power loss can take the latest seconds, on which nothing depends: lines are not
@@ -26,7 +27,8 @@ namespace qrm::checkpoint {
 /// Threads: any; a thread of its own composes and writes.
 class DecisionLog {
  public:
-  /// The number of decisions that are kept, beside those of pods on the node, within kMostBytes.
+  /// The number of decisions that are kept, beside those of pods on the node, within kMostBytes;
+  /// and as many other events.
   static constexpr std::size_t kKept = 1000;
   /// The number of decisions that wait for a disk that hangs; the oldest are dropped first.
   static constexpr std::size_t kMostQueued = kKept;
@@ -45,7 +47,11 @@ class DecisionLog {
   /// must not throw. It may never run: with kMostQueued before it, the oldest is forgotten.
   void Add(DecisionTrace trace, std::function<std::string()> compose);
 
-  /// The latest kKept and those of pods on the node, oldest first, with all that was added before.
+  /// Keeps `event`, which is now. Its message is cut.
+  void Note(const NodeEvent& event);
+
+  /// The latest kKept and those of pods on the node, oldest first, with all that was added before,
+  /// and the latest kKept other events.
   /// Cost: reads both files.
   std::vector<DecisionTrace> Read();
 

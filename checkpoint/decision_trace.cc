@@ -95,6 +95,9 @@ std::vector<bool> OfPodsOnNode(const std::vector<DecisionTrace>& traces,
   std::set<ContainerKey> admitted;
   for (std::size_t i = traces.size(); i-- > 0;) {
     const DecisionTrace& trace = traces[i];
+    if (!trace.IsDecision()) {
+      continue;
+    }
     const auto [pod, is_new] = known.emplace(trace.key.pod_uid, false);
     pod->second = is_new ? is_on_node(trace.key.pod_uid) : pod->second;
     const bool is_latest = decided.insert(trace.key).second;
@@ -115,6 +118,9 @@ std::string ToLine(const DecisionTrace& trace) {
                {"admitted", trace.admitted}};
   if (trace.commit.has_value()) {
     head["commit_nanos"] = trace.commit->count();
+  }
+  if (!trace.IsDecision()) {
+    head["type"] = trace.type;
   }
   std::string line = head.dump(-1, ' ', false, Json::error_handler_t::replace);
   line.pop_back();
@@ -146,6 +152,7 @@ std::optional<DecisionTrace> FromLine(std::string_view line) {
     if (const auto commit = head.find("commit_nanos"); commit != head.end()) {
       trace.commit = nanoseconds(commit->get<int64_t>());
     }
+    trace.type = head.value("type", "");
     const std::size_t begin = document + kDocument.size();
     trace.json = line.substr(begin, line.size() - 1 - begin);
     return trace;
@@ -163,8 +170,8 @@ std::vector<DecisionTrace> Folded(std::vector<DecisionTrace> traces) {
       runs.erase(trace.key);
       continue;
     }
-    const Json document = DocumentOf(trace);
-    const std::string reason = ReasonOf(document);
+    const Json document = trace.IsDecision() ? DocumentOf(trace) : Json();
+    const std::string reason = trace.IsDecision() ? ReasonOf(document) : std::string();
     if (reason.empty()) {
       continue;
     }
@@ -198,9 +205,11 @@ std::vector<DecisionTrace> Latest(std::vector<DecisionTrace> traces, const IsOnN
       keep(i);
     }
   }
-  const std::size_t oldest = traces.size() - std::min(traces.size(), bounds.traces);
-  for (std::size_t i = traces.size(); i-- > oldest;) {
-    if (!of_pods[i]) {
+  std::size_t decisions = 0;
+  std::size_t events = 0;
+  for (std::size_t i = traces.size(); i-- > 0;) {
+    std::size_t& count = traces[i].IsDecision() ? decisions : events;
+    if (++count <= bounds.traces && !of_pods[i]) {
       keep(i);
     }
   }

@@ -13,7 +13,8 @@
 
 namespace qrm::checkpoint {
 
-/// Why a container was admitted or rejected; `json` is the document behind `qrmctl explain`.
+/// Why a container was admitted or rejected; `json` is the document behind `qrmctl explain`. Or
+/// another event: then `type` is that of a NodeEvent, and `json` has its "message" and "by".
 struct DecisionTrace {
   ContainerKey key;
   std::string pod_namespace;
@@ -22,7 +23,9 @@ struct DecisionTrace {
   bool admitted = false;
   std::optional<std::chrono::nanoseconds> commit;  ///< how long its commit took
   std::string json;
+  std::string type;  ///< empty: a decision
 
+  bool IsDecision() const { return type.empty(); }
   bool operator==(const DecisionTrace&) const = default;
 };
 
@@ -43,7 +46,7 @@ using IsOnNode = std::function<bool(const std::string& pod_uid)>;
 /// What is left of a history; whatever it allows, why the containers of pods on the node were
 /// admitted stays, within `bytes`.
 struct HistoryBounds {
-  std::size_t traces;
+  std::size_t traces;  ///< of decisions; and as many other events
   std::size_t bytes;
 };
 

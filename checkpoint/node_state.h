@@ -62,6 +62,7 @@ struct ContainerRecord {
   SharedText
       request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
   SharedText runtime_class;
+  SharedText skipped;  ///< why it only stays off what others own; empty: it is not skipped
   AllocationByResource allocations;
   Shared<std::map<std::string, Origin>> origins;  ///< of the allocations, by resource name
   /// Type of QoS-class resources -> the class that the container has of it; of types that pods have

@@ -39,6 +39,7 @@ class Writer {
     Fill(record.limits, *message.mutable_limits());
     message.set_request_source(Text(record.request_source));
     message.set_runtime_class(Text(record.runtime_class));
+    message.set_skipped(Text(record.skipped));
     for (const auto& [resource, allocation] : record.allocations) {
       pb::Allocation& given = *message.add_allocations();
       given.set_resource(Text(resource));
@@ -272,6 +273,7 @@ StatusOr<ContainerRecord> Read(const pb::Record& message) {
                          .restartable_init = message.restartable_init(),
                          .request_source = message.request_source(),
                          .runtime_class = message.runtime_class(),
+                         .skipped = message.skipped(),
                          .classes = Read(message.classes()),
                          .applied = Read(message.applied()),
                          .applied_to = message.applied_to()};

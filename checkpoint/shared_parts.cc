@@ -24,6 +24,7 @@ void SharedParts::Share(ContainerRecord& record) {
   record.limits = amounts_.Intern(std::move(record.limits));
   Share(record.request_source);
   Share(record.runtime_class);
+  Share(record.skipped);
   Share(record.allocations);
   record.origins = origins_.Intern(std::move(record.origins));
   record.classes = maps_.Intern(std::move(record.classes));

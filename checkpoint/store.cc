@@ -80,6 +80,14 @@ class SqliteStore final : public Store {
     return written;
   }
 
+  Status Try() override {
+    Status tried = WriteProbe();
+    if (!tried.ok()) {
+      refusal_ = tried;
+    }
+    return tried;
+  }
+
   Status Recall() override { return unread_ ? FindDisk() : OkStatus(); }
 
   const NodeState& state() const override { return state_; }
@@ -119,15 +127,18 @@ class SqliteStore final : public Store {
   /// Whether a disk that rejected a change accepts as much again. The database may have room for
   /// less within its files.
   Status Probe() {
-    if (!refusal_.ok()) {
-      const std::string file = path_ + ".probe";
-      if (WriteFileDurably(file, std::string(kProbeBytes, '\0')).ok()) {
-        refusal_ = OkStatus();
-      }
-      ::unlink(file.c_str());
-      ::unlink((file + ".new").c_str());
+    if (!refusal_.ok() && WriteProbe().ok()) {
+      refusal_ = OkStatus();
     }
     return refusal_;
+  }
+
+  Status WriteProbe() const {
+    const std::string file = path_ + ".probe";
+    Status written = WriteFileDurably(file, std::string(kProbeBytes, '\0'));
+    ::unlink(file.c_str());
+    ::unlink((file + ".new").c_str());
+    return written;
   }
 
   Status WriteStep(const Change& change, const NodeState& next) {

@@ -37,6 +37,10 @@ class Store {
   /// except kInvalidArgument.
   virtual Status Remember(const Change& change) = 0;
 
+  /// Whether the disk accepts writes now, by a file of its own: for changes that others see before
+  /// they can be committed. Cost: two fsyncs. Errors: as Commit's.
+  virtual Status Try() { return OkStatus(); }
+
   /// OK when the state is the disk's. If the disk could not be read at the start, the state does
   /// not contain it, and this reads it as soon as possible. Call it before a decision that depends
   /// on the absence of something in the state. Errors: the disk's.

@@ -40,6 +40,7 @@ void PrintHelp() {
 struct Arguments {
   enum class Action { kRun, kCheck, kReference, kManPage, kVersion, kHelp };
   Action action = Action::kRun;
+  bool simulate = false;
   std::string config_file;
   qrm::StringMap flags;
 };
@@ -79,6 +80,10 @@ qrm::StatusOr<Arguments> ReadArguments(const std::vector<std::string>& words) {
     if (equals == std::string::npos && TakeAction(name, arguments)) {
       continue;
     }
+    if (word == "--simulate") {
+      arguments.simulate = true;
+      continue;
+    }
     if (name != "config" && !qrm::manager::IsConfigKey(name)) {
       return UnknownFlag(word, name);
     }
@@ -104,10 +109,24 @@ struct Prepared {
   qrm::manager::ClassBook::Providers class_providers;
 };
 
+/// Errors: kInvalidArgument for another machine than this one without --simulate.
+qrm::Status CheckMachine(const std::string& source, bool simulate) {
+  if (simulate || source == "live") {
+    return qrm::OkStatus();
+  }
+  return qrm::Errorf(
+      qrm::StatusCode::kInvalidArgument,
+      "cannot use machine {}: it is not this node, so that containers would get CPUs "
+      "and nodes that this node may not have; remove the key machine, or start qrmd "
+      "with --simulate to try that machine",
+      source);
+}
+
 qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
   Prepared prepared;
   QRM_ASSIGN_OR_RETURN(prepared.config,
                        qrm::manager::ReadConfig(arguments.config_file, arguments.flags));
+  QRM_RETURN_IF_ERROR(CheckMachine(prepared.config.machine.source, arguments.simulate));
   QRM_ASSIGN_OR_RETURN(prepared.machine, qrm::config::LoadMachine(prepared.config.machine));
   QRM_ASSIGN_OR_RETURN(prepared.builtins,
                        qrm::manager::MakeBuiltinPlugins(prepared.config.builtin, prepared.machine));

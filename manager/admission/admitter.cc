@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "checkpoint/decision_log.h"
 #include "checkpoint/decision_trace.h"
@@ -86,6 +87,11 @@ bool Admitter::Lacks(const checkpoint::ContainerRecord& record, const std::strin
   return manager::Lacks(record, resource, options_);
 }
 
+std::string Admitter::WhySkipped(const placement::ContainerDemand& demand) const {
+  std::string reason = ReasonToSkip(demand, options_);
+  return reason.empty() ? "no running plugin serves what it requests" : reason;
+}
+
 StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
   const Status known = parts_.state.Recall();
@@ -111,6 +117,7 @@ StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, M
     parts_.releaser.RollBack(call.asked.pod.uid, GivenTooLate(call.drafts));
     for (Draft& draft : call.drafts) {
       if (draft.GetsSomething()) {
+        NoteUnknownRole(draft);
         Keep(draft, call.commit);
       }
     }
@@ -211,7 +218,8 @@ void Admitter::AddDrafts(Call& call) {
                            .known = call.before->Find(key),
                            .deadline = call.deadline,
                            .state = call.before});
-    call.drafts.back().explanation.after_the_fact = call.moment == Moment::kAfterTheFact;
+    call.drafts.back().explanation.after_the_fact = call.moment != Moment::kAtCreation;
+    call.drafts.back().explanation.resized = call.moment == Moment::kForResize;
   };
   const bool alone = call.before->Find(call.asked.key()) != nullptr;
   const std::size_t others = alone ? 0 : call.asked.others.size();
@@ -252,6 +260,7 @@ void Admitter::Note(Call& call, Draft& draft) {
                          .limits = draft.demand.limits,
                          .request_source = draft.demand.source,
                          .runtime_class = draft.demand.runtime_class,
+                         .skipped = call.reason,
                          .allocations = explanation.allocations,
                          .origins = draft.origins,
                          .classes = draft.known == nullptr ? Shared(ToRecord(explanation.classes))
@@ -435,6 +444,29 @@ void Admitter::Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit
         decisions.Add(std::move(trace),
                       [subject, explanation] { return ToJson(*explanation, *subject); });
       });
+}
+
+// A known role would have decided before the cpu plugin's last two rules.
+void Admitter::NoteUnknownRole(const Draft& draft) {
+  const checkpoint::PodMeta& pod = draft.demand.pod;
+  const auto cpus = draft.explanation.allocations.find("cpu");
+  const auto request = draft.explanation.requests.find("cpu");
+  const bool requests_cpus = request != draft.explanation.requests.end() && request->second > 0;
+  if (pod.role.empty() || !requests_cpus || cpus == draft.explanation.allocations.end()) {
+    return;
+  }
+  const std::string& by = cpus->second->decided_by;
+  if ((by != "default-pool" && by != "static") ||
+      !unknown_roles_.Take(pod.role, parts_.clock.Steady()).has_value()) {
+    return;
+  }
+  parts_.decisions.Note({.type = "role",
+                         .message = fmt::format(
+                             "no pool, role or rule of the cpu plugin is for role {}: placed by {}",
+                             Quoted(pod.role), by),
+                         .key = draft.key,
+                         .pod_namespace = pod.pod_namespace,
+                         .pod_name = pod.name});
 }
 
 AdmissionEvent Admitter::EventOf(const Call& call, const Draft& draft,

@@ -41,6 +41,7 @@ using AdmissionListener = std::function<void(const AdmissionEvent&)>;
 enum class AdmissionMoment {
   kAtCreation,    ///< with the answer, before its first instruction
   kAfterTheFact,  ///< it runs already: the reconciler applies them
+  kForResize,     ///< the same, because its requests have changed
 };
 
 /// Admits single containers or whole pods. Two admissions never interleave, because each runs to
@@ -90,6 +91,8 @@ class Admitter {
   /// As Lacks of request_rules.h: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
                            const std::string& resource) const;
+  /// Why the container of `demand`, which Admit left without a record, has no allocation.
+  [[nodiscard]] std::string WhySkipped(const placement::ContainerDemand& demand) const;
 
  private:
   struct Call;
@@ -115,6 +118,7 @@ class Admitter {
                      uint64_t equal_ones_before);
   Status RollBack(const Call& call, const Draft& failed, const Status& cause);
   void Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit);
+  void NoteUnknownRole(const Draft& draft);
   AdmissionEvent EventOf(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
@@ -124,6 +128,7 @@ class Admitter {
   const ClassStep classes_;
   const std::unique_ptr<checkpoint::SharedParts> shared_;  // of the demands
   RepeatedLines rejections_;                               // with the pod's UID
+  RepeatedLines unknown_roles_;
 };
 
 }  // namespace qrm::manager

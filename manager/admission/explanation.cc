@@ -180,6 +180,9 @@ const char* MomentOf(const Explanation& explanation) {
   if (explanation.dry_run) {
     return "dry run";
   }
+  if (explanation.resized) {
+    return "resize";
+  }
   return explanation.after_the_fact ? "after the fact" : "creation";
 }
 

@@ -52,6 +52,7 @@ struct Explanation {
   ChosenClasses classes;
   RunOptions options;
   bool after_the_fact = false;  ///< the container was running already
+  bool resized = false;         ///< its requests have changed
   bool dry_run = false;         ///< nothing was allocated or committed
   StringMap applied;            ///< OCI property -> value that it got at its creation
   /// Name and duration of each executed step, in order; the last one failed if the result is

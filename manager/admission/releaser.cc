@@ -25,10 +25,12 @@ struct Releaser::Round {
   std::set<std::string> failed;
 };
 
-Releaser::Releaser(StateLoop& state, Plugins& plugins, placement::AdmissionOptions options)
+Releaser::Releaser(StateLoop& state, Plugins& plugins, placement::AdmissionOptions options,
+                   checkpoint::NoteEvent note)
     : state_(state),
       plugins_(plugins),
       options_(std::move(options)),
+      note_(std::move(note)),
       drivers_(state, plugins, options_.release_deadline) {}
 
 Deadline Releaser::CallDeadline() const {
@@ -176,6 +178,11 @@ Status Releaser::ForgetPods(const std::vector<std::string>& uids, std::function<
       }
       RemoveFromPlugins(uid, {plugins.begin(), processes}, round);
       round.change.remove_pods.push_back(uid);
+      note_({.type = "removal",
+             .message = "its allocations are released",
+             .key = {.pod_uid = uid, .container = {}},
+             .pod_namespace = pod->meta.pod_namespace,
+             .pod_name = pod->meta.name});
     }
   }
   Status forgotten = round.change.Empty()

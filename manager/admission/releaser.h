@@ -10,6 +10,7 @@
 
 #include "api/base/clock.h"
 #include "api/resource.h"
+#include "checkpoint/node_event.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/driver_removals.h"
 #include "plugins/placement/admission_options.h"
@@ -26,7 +27,10 @@ class StateLoop;
 class Releaser {
  public:
   /// `state` and `plugins` outlive the releaser, which outlives what it has posted to `state`.
-  Releaser(StateLoop& state, Plugins& plugins, placement::AdmissionOptions options);
+  /// `note` gets each removed pod.
+  Releaser(
+      StateLoop& state, Plugins& plugins, placement::AdmissionOptions options,
+      checkpoint::NoteEvent note = [](const checkpoint::NodeEvent&) {});
 
   /// Undoes a failed admission. `resources` are those whose plugins were asked to allocate, by
   /// container. A container's recorded allocation is restored in its plugin. The rest is released:
@@ -96,6 +100,7 @@ class Releaser {
   StateLoop& state_;
   Plugins& plugins_;
   const placement::AdmissionOptions options_;
+  const checkpoint::NoteEvent note_;
   std::map<std::string, std::string> replaying_;  ///< resource -> the pod whose removal is sent
   std::vector<Untold> untold_;                    ///< the first one is being sent, if any
   std::vector<std::function<void()>> when_told_;

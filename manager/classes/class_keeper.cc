@@ -80,6 +80,7 @@ struct ClassKeeper::Impl {
   void Round(Type& type);
   void Commit(const ClassChange& change, const Changed& done);
   void Give(const ClassChange& change, const PlannedClassChange& planned, const Changed& done);
+  void Note(const ClassChange& change, const PlannedClassChange& planned) const;
   void TakeBack(const ClassChange& change, const std::string& former);
   Type* Find(const std::string& name);
 
@@ -152,8 +153,18 @@ void ClassKeeper::Impl::Commit(const ClassChange& change, const Changed& done) {
                               {"type", change.type},
                               {"from", planned->former},
                               {"to", change.name}});
+  Note(change, *planned);
   Type* type = Find(change.type);
   type->thread.Post([this, change, planned = *planned, done] { Give(change, planned, done); });
+}
+
+void ClassKeeper::Impl::Note(const ClassChange& change, const PlannedClassChange& planned) const {
+  const auto text = [](const std::string& name) { return name.empty() ? "none" : name; };
+  parts.note({.type = "class",
+              .message = fmt::format("{} class: {} -> {}", change.type, text(planned.former),
+                                     text(change.name)),
+              .by = change.by,
+              .key = planned.key});
 }
 
 // On the type's thread. A container that does not run gets its class when it starts.
@@ -179,6 +190,7 @@ void ClassKeeper::Impl::TakeBack(const ClassChange& change, const std::string& f
   Status saved = planned.status();
   if (saved.ok() && planned->former == change.name) {
     saved = parts.state.Remember(planned->change);
+    Note(back, *planned);
   }
   if (!saved.ok()) {
     log::Warning("cannot record the former class",

@@ -10,6 +10,7 @@
 #include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "checkpoint/node_event.h"
 #include "manager/classes/class_book.h"
 #include "manager/classes/class_status.h"
 #include "manager/runtime/live_containers.h"
@@ -32,6 +33,7 @@ class ClassKeeper {
     ClassBook& book;
     /// True while kubelet pins the containers itself: no container is changed then.
     std::function<bool()> stands_aside = [] { return false; };
+    checkpoint::NoteEvent note = [](const checkpoint::NodeEvent&) {};
   };
   ClassKeeper(Parts parts, std::chrono::milliseconds period);
   ~ClassKeeper();

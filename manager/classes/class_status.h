@@ -17,6 +17,7 @@ struct ClassChange {
   std::string container;  ///< empty for a pod-level type
   std::string type;
   std::string name;  ///< empty: none
+  std::string by;    ///< who asked for it: "uid 0, pid 4711"
 };
 
 /// The results of one type's provider.

@@ -13,6 +13,7 @@ struct ProgramFlag {
 
 inline constexpr ProgramFlag kProgramFlags[] = {
     {"--config FILE", "YAML file with the keys below"},
+    {"--simulate", "allow another machine than this one (key machine), to try it"},
     {"--check-config", "report errors in the configuration, and exit"},
     {"--print-config-reference", "print all keys as a page in Markdown, and exit"},
     {"--print-man-page", "print the manual page, qrmd(8), and exit"},

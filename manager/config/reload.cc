@@ -40,6 +40,7 @@ Daemon::Following Reload::ReadAgain() {
     if (!taken.ok()) {
       log::Error("configuration rejected; the previous one stays in force",
                  {{"error", MessageOf(taken)}});
+      takers.note("configuration rejected; the previous one stays in force: " + MessageOf(taken));
     }
     return taken;
   };
@@ -91,11 +92,14 @@ void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon:
   if (taken.ok()) {
     log::Info("configuration changed",
               {{"key", changed.key}, {"from", changed.from}, {"to", changed.to}});
+    takers.note(fmt::format("{}: {} -> {}", changed.key, changed.from, changed.to));
   } else {
     log::Warning("configuration key not applied", {{"key", changed.key},
                                                    {"in_force", changed.from},
                                                    {"read", changed.to},
                                                    {"error", MessageOf(taken)}});
+    takers.note(fmt::format("{} stays {} instead of {}: {}", changed.key, changed.from, changed.to,
+                            MessageOf(taken)));
   }
 }
 

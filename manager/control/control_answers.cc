@@ -23,7 +23,6 @@ namespace {
 
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
-using checkpoint::PodRecord;
 
 double SecondsSince(std::optional<SteadyTime> then, SteadyTime now) {
   return then.has_value() ? std::chrono::duration<double>(now - *then).count() : -1;
@@ -60,93 +59,6 @@ v1::ReconcileStatus ReconcileMessage(const ReconcileStatus& reconcile, SteadyTim
   message.set_drift_repairs(reconcile.drift_repairs);
   message.set_deferred_updates(reconcile.deferred);
   return message;
-}
-
-void FillAllocation(const std::string& resource, const ResourceAllocation& allocation,
-                    v1::Allocation& message) {
-  message.set_resource_name(resource);
-  message.set_oci_property(allocation.oci_property);
-  message.set_value(allocation.value);
-  message.set_quantity(allocation.quantity);
-  message.set_exclusive(allocation.exclusive);
-  message.set_may_share(allocation.may_share);
-  message.set_shares(allocation.shares);
-  message.set_shares_of(allocation.shares_of);
-  message.mutable_envs()->insert(allocation.envs.begin(), allocation.envs.end());
-  message.mutable_annotations()->insert(allocation.annotations.begin(),
-                                        allocation.annotations.end());
-  message.mutable_amount_by_node()->insert(allocation.amount_by_node.begin(),
-                                           allocation.amount_by_node.end());
-  for (const Mount& mount : allocation.mounts) {
-    v1::Mount& mount_message = *message.add_mounts();
-    mount_message.set_container_path(mount.container_path);
-    mount_message.set_host_path(mount.host_path);
-    mount_message.set_read_only(mount.read_only);
-  }
-  for (const DeviceSpec& device : allocation.devices) {
-    v1::Device& device_message = *message.add_devices();
-    device_message.set_container_path(device.container_path);
-    device_message.set_host_path(device.host_path);
-    device_message.set_permissions(device.permissions);
-  }
-  for (const TopologyHint& hint : allocation.hints.value_or(std::vector<TopologyHint>{})) {
-    v1::Hint& hint_message = *message.add_hints();
-    hint_message.set_preferred(hint.preferred);
-    for (const int node : hint.nodes) {
-      hint_message.add_nodes(static_cast<uint64_t>(node));
-    }
-  }
-}
-
-void FillContainer(const std::string& name, const ContainerRecord& record, v1::Container& message) {
-  message.set_name(name);
-  message.set_type(std::string(ToString(record.type)));
-  message.mutable_requests()->insert(record.requests.begin(), record.requests.end());
-  message.set_request_source(record.request_source);
-  message.mutable_classes()->insert(record.classes.begin(), record.classes.end());
-  message.mutable_applied()->insert(record.applied.begin(), record.applied.end());
-  for (const auto& [resource, allocation] : record.allocations) {
-    FillAllocation(resource, allocation, *message.add_allocations());
-  }
-}
-
-/// Init containers first, then app containers, then ephemeral ones, each in the order of the spec.
-std::vector<std::string> ContainerNames(const PodRecord& pod) {
-  const auto key = [&pod](const std::string& name) {
-    const ContainerRecord& record = *pod.containers.at(name);
-    const bool is_init = record.type == ContainerType::kInit || record.restartable_init;
-    return std::make_tuple(!is_init, record.type == ContainerType::kEphemeral, record.index);
-  };
-  std::vector<std::string> names;
-  names.reserve(pod.containers.size());
-  for (const auto& [name, record] : pod.containers) {
-    names.push_back(name);
-  }
-  std::stable_sort(names.begin(), names.end(),
-                   [&key](const auto& a, const auto& b) { return key(a) < key(b); });
-  return names;
-}
-
-void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of,
-             const RemarksSource& remarks_of, v1::Pod& message) {
-  message.set_uid(pod.meta.uid);
-  message.set_namespace_(pod.meta.pod_namespace);
-  message.set_name(pod.meta.name);
-  message.set_role(pod.meta.role);
-  message.set_type(pod.meta.type);
-  message.set_qos_class(pod.meta.qos_class);
-  message.mutable_labels()->insert(pod.meta.labels.begin(), pod.meta.labels.end());
-  for (const std::string& name : ContainerNames(pod)) {
-    v1::Container& container = *message.add_containers();
-    FillContainer(name, *pod.containers.at(name), container);
-    container.set_runtime_id(runtime_id_of({.pod_uid = pod.meta.uid, .container = name}));
-    const ContainerRemarks remarks = remarks_of ? remarks_of(pod, name) : ContainerRemarks();
-    for (const std::string& resource : remarks.implicit_requests) {
-      (*container.mutable_request_sources())[resource] = "configuration";
-    }
-    container.set_pending(remarks.pending);
-    *container.mutable_runs_without() = {remarks.runs_without.begin(), remarks.runs_without.end()};
-  }
 }
 
 int64_t UnixMillis(std::chrono::system_clock::time_point time) {
@@ -258,46 +170,6 @@ v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins,
   }
   if (std::string problem = requests.problem(); !problem.empty()) {
     response.add_notes(std::move(problem));
-  }
-  return response;
-}
-
-v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records) {
-  v1::ForgetPluginResponse response;
-  for (const checkpoint::PluginRecords::Given& given : records.allocations) {
-    v1::RecordedAllocation& message = *response.add_allocations();
-    message.set_pod_uid(given.key.pod_uid);
-    message.set_pod_namespace(given.pod_namespace);
-    message.set_pod_name(given.pod_name);
-    message.set_container(given.key.container);
-    FillAllocation(given.resource, given.allocation, *message.mutable_allocation());
-  }
-  *response.mutable_pending_removals() = {records.pending_removals.begin(),
-                                          records.pending_removals.end()};
-  return response;
-}
-
-StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::string& selector,
-                                          const RuntimeIdSource& runtime_id_of,
-                                          const RemarksSource& remarks_of) {
-  std::vector<const PodRecord*> pods;
-  state.ForEachPod([&](const PodRecord& pod) {
-    if (IsMeant(selector, pod.meta.uid, pod.meta.pod_namespace, pod.meta.name)) {
-      pods.push_back(&pod);
-    }
-  });
-  if (pods.empty() && !selector.empty()) {
-    return Errorf(StatusCode::kNotFound,
-                  "cannot show pod {}: no admitted pod has that name or UID; qrmctl pods lists all",
-                  selector);
-  }
-  std::sort(pods.begin(), pods.end(), [](const PodRecord* a, const PodRecord* b) {
-    return std::tie(a->meta.pod_namespace, a->meta.name) <
-           std::tie(b->meta.pod_namespace, b->meta.name);
-  });
-  v1::ListPodsResponse response;
-  for (const PodRecord* pod : pods) {
-    FillPod(*pod, runtime_id_of, remarks_of, *response.add_pods());
   }
   return response;
 }

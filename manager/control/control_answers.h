@@ -55,15 +55,22 @@ using RuntimeIdSource = std::function<std::string(const ContainerKey&)>;
 using RemarksSource =
     std::function<ContainerRemarks(const checkpoint::PodRecord& pod, const std::string& container)>;
 
+/// Decisions, oldest first.
+using Decisions = std::vector<checkpoint::DecisionTrace>;
+
+/// What a list of pods has beside the recorded ones.
+struct MoreOfPods {
+  std::vector<UnplacedContainer> unplaced;  ///< listed too, unless they are recorded
+  Decisions decisions;  ///< show since when each container is as it is; empty: that is not shown
+};
+
 /// The pods that `selector` selects: a name, "namespace/name", a UID, or all when empty; in the
 /// order of namespace and name. Errors: kNotFound when no pod is selected.
 StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
                                           const std::string& selector,
                                           const RuntimeIdSource& runtime_id_of,
-                                          const RemarksSource& remarks_of = {});
-
-/// Decisions, oldest first.
-using Decisions = std::vector<checkpoint::DecisionTrace>;
+                                          const RemarksSource& remarks_of = {},
+                                          const MoreOfPods& more = {});
 
 /// The time of a container's latest update; absent if unknown.
 using UpdateTimeSource =

@@ -215,8 +215,8 @@ class PolicyService final : public v1::Policy::CallbackService {
 
 class ClassesService final : public v1::Classes::CallbackService {
  public:
-  /// `node` outlives the service.
-  explicit ClassesService(NodeServices& node) : node_(node) {}
+  /// Both outlive the service.
+  ClassesService(NodeServices& node, const UnixServer& server) : node_(node), server_(server) {}
 
   Reactor* ListClasses(Context* context, const v1::ListClassesRequest*,
                        v1::ListClassesResponse* response) override {
@@ -230,7 +230,8 @@ class ClassesService final : public v1::Classes::CallbackService {
         {.pod = request->pod(),
          .container = request->container(),
          .type = request->type(),
-         .name = request->class_()},
+         .name = request->class_(),
+         .by = WhoIs(server_.FindPeer(context->peer()))},
         [reply](const StatusOr<std::string>& former) {
           v1::SetClassResponse answer;
           answer.set_former_class(former.value_or(""));
@@ -241,6 +242,7 @@ class ClassesService final : public v1::Classes::CallbackService {
 
  private:
   NodeServices& node_;
+  const UnixServer& server_;
 };
 
 }  // namespace
@@ -254,7 +256,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         node(node_services),
         permissions(node.GetPermissions()),
         policy(node, server),
-        classes(node),
+        classes(node, server),
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
 
@@ -285,11 +287,19 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
+    MoreOfPods more;
+    if (request->unpinned()) {
+      more.unplaced = node.Unplaced();
+    }
+    if (request->since()) {
+      more.decisions = node.Decisions();
+    }
     return Reply(context, response).WhenRoom([this, request] {
       return PodsAnswer(
           *snapshots.Load(), request->pod(),
           [this](const ContainerKey& key) { return node.RuntimeIdOf(key); },
-          [this](const auto& pod, const std::string& name) { return node.RemarksOf(pod, name); });
+          [this](const auto& pod, const std::string& name) { return node.RemarksOf(pod, name); },
+        more);
     });
   }
 
@@ -322,7 +332,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
     return Reply(context, response).WhenRoom([this, since] {
-      return EventsAnswer(node.Decisions(), since);
+      return EventsAnswer(node.Events(), since);
     });
   }
 

@@ -37,10 +37,17 @@ void FillEvent(const checkpoint::DecisionTrace& trace, v1::Event& event) {
   event.set_pod_namespace(trace.pod_namespace);
   event.set_pod_name(trace.pod_name);
   event.set_container(trace.key.container);
-  event.set_result(trace.admitted ? "admitted" : "rejected");
+  event.set_type(trace.IsDecision() ? checkpoint::kAdmissionEvent : trace.type);
+  if (trace.IsDecision()) {
+    event.set_result(trace.admitted ? "admitted" : "rejected");
+  }
   if (!document.is_object()) {
     return;
   }
+  if (trace.IsDecision() && TextOf(document, "moment") == checkpoint::kResizeEvent) {
+    event.set_type(checkpoint::kResizeEvent);
+  }
+  event.set_by(TextOf(document, "by"));
   if (const std::string result = TextOf(document, "result"); !result.empty()) {
     event.set_result(result);
   }
@@ -53,10 +60,10 @@ void FillEvent(const checkpoint::DecisionTrace& trace, v1::Event& event) {
 
 }  // namespace
 
-v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>& decisions,
+v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>& traces,
                                     std::chrono::system_clock::time_point since) {
   v1::ListEventsResponse response;
-  for (const checkpoint::DecisionTrace& trace : decisions) {
+  for (const checkpoint::DecisionTrace& trace : traces) {
     if (trace.time < since) {
       continue;
     }

@@ -1,4 +1,4 @@
-// The answer for `qrmctl events`: decisions, one line each.
+// The answer for `qrmctl events`: decisions and other events, one line each.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ class ListEventsResponse;
 
 namespace qrm::manager {
 
-/// The decisions at `since` and later, oldest first.
-v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>& decisions,
+/// The decisions and other events at `since` and later, oldest first.
+v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>& traces,
                                     std::chrono::system_clock::time_point since);
 
 }  // namespace qrm::manager

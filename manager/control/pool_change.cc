@@ -1,4 +1,4 @@
-// Reads the pools, sets and saves them, and restores them if that fails.
+// Tries the disk, reads the pools, sets and saves them, and restores them if that fails.
 #include "manager/control/pool_change.h"
 
 #include <optional>
@@ -25,6 +25,10 @@ Set::Request Inverse(const Set::Request& change, const std::vector<sdk::Pool>& b
   return inverse;
 }
 
+Status CannotSave(const Status& cause, const std::string& resource) {
+  return Annotate(cause, "cannot save the pools of " + resource);
+}
+
 void SetBack(Plugins& plugins, const Set::Request& inverse, const Status& cause,
              const PoolsDone& done) {
   plugins.Ask<Set>(inverse.resource, inverse, DeadlineAfter(std::chrono::seconds(2)),
@@ -33,7 +37,7 @@ void SetBack(Plugins& plugins, const Set::Request& inverse, const Status& cause,
                        log::Error("pools in use differ from the saved pools",
                                   {{"resource", resource}, {"error", MessageOf(pools.status())}});
                      }
-                     done(Annotate(cause, "cannot save the pools of " + resource));
+                     done(CannotSave(cause, resource));
                    });
 }
 
@@ -42,7 +46,7 @@ bool IsBuiltIn(const Plugins& plugins, const std::string& resource) {
   return plugin.has_value() && plugin->registered_by == RegisteredBy::kBuiltIn;
 }
 
-void LogChange(const PoolChange& change, const Set::Request& before) {
+void TellChange(const PoolChange& change, const Set::Request& before, NodeServices& node) {
   std::string pools;
   for (const auto& [name, cpus] : change.to.cpus_by_pool) {
     const auto former = before.cpus_by_pool.find(name);
@@ -52,21 +56,25 @@ void LogChange(const PoolChange& change, const Set::Request& before) {
   }
   log::Info("pools changed",
             {{"resource", change.to.resource}, {"pools", pools}, {"by", change.by}});
+  node.NoteEvent({.type = "pool",
+                  .message = fmt::format("pools of {} set: {}", change.to.resource, pools),
+                  .by = change.by});
 }
 
 }  // namespace
 
 void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
                  const PoolsDone& done) {
-  const auto keep = [&plugins, &node, change, done](const Set::Request& inverse,
-                                                    const Pools& pools) {
-    const auto end = [change, inverse, done, pools] {
-      LogChange(change, inverse);
+  const bool is_built_in = IsBuiltIn(plugins, change.to.resource);
+  const auto keep = [&plugins, &node, change, done, is_built_in](const Set::Request& inverse,
+                                                                 const Pools& pools) {
+    const auto end = [&node, change, inverse, done, pools] {
+      TellChange(change, inverse, node);
       done(pools);
     };
     if (!pools.ok()) {
       done(pools);
-    } else if (!IsBuiltIn(plugins, change.to.resource)) {
+    } else if (!is_built_in) {
       end();
     } else {
       node.KeepPluginValues([&plugins, done, inverse, end](const Status& kept) {
@@ -74,18 +82,28 @@ void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
       });
     }
   };
-  plugins.Ask<calls::GetPools>(
-      change.to.resource, change.to.resource, change.deadline,
-      [&plugins, change, done, keep](const Pools& before) {
-        if (!before.ok()) {
-          done(before);
-          return;
-        }
-        plugins.Ask<Set>(change.to.resource, change.to, change.deadline,
-                         [keep, inverse = Inverse(change.to, *before)](const Pools& pools) {
-                           keep(inverse, pools);
-                         });
-      });
+  const auto set = [&plugins, change, done, keep] {
+    plugins.Ask<calls::GetPools>(
+        change.to.resource, change.to.resource, change.deadline,
+        [&plugins, change, done, keep](const Pools& before) {
+          if (!before.ok()) {
+            done(before);
+            return;
+          }
+          plugins.Ask<Set>(change.to.resource, change.to, change.deadline,
+                           [keep, inverse = Inverse(change.to, *before)](const Pools& pools) {
+                             keep(inverse, pools);
+                           });
+        });
+  };
+  if (!is_built_in) {
+    set();
+    return;
+  }
+  // Once a plugin has other pools, containers follow.
+  node.TryDisk([change, done, set](const Status& accepted) {
+    accepted.ok() ? set() : done(CannotSave(accepted, change.to.resource));
+  });
 }
 
 }  // namespace qrm::manager

@@ -23,8 +23,9 @@ struct PoolChange {
 using PoolsDone = std::function<void(const StatusOr<std::vector<sdk::Pool>>& pools)>;
 
 /// Makes `change` and logs it. `done` runs once, with all pools after they are saved: by the
-/// plugin, or for a built-in plugin in the checkpoint. Errors: the plugin's; the disk's, and the
-/// former pools are then restored. `plugins` and `node` outlive the calls. Threads: any; `done`
+/// plugin, or for a built-in plugin in the checkpoint. Errors: the plugin's; the disk's, which is
+/// tried first: nothing has changed then. Where it fails only afterwards, the former pools are
+/// restored. `plugins` and `node` outlive the calls. Threads: any; `done`
 /// must not block.
 void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
                  const PoolsDone& done);

@@ -49,6 +49,7 @@ struct Daemon::Impl : DaemonParts {
   Status StartOnLoop();
   Status StartEdges();
   void StartPlugins();
+  void NoteStart();
   void RaisePriority();
   void FollowConfiguration(Reading given);
   void ReadAgain();
@@ -115,7 +116,11 @@ void Daemon::Impl::ReadAgain() {
 void Daemon::Impl::Follow(const Following& following) {
   const Status taken = following(
       {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
-       .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); }});
+       .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); },
+       .note =
+           [this](const std::string& change) {
+             NoteEvent({.type = "reload", .message = change});
+           }});
   in_force->NoteReading(taken);
   (taken.ok() ? metrics.reloads.accepted_total : metrics.reloads.refused_total).Increment();
   boost::asio::post(io, [this] { class_keeper->RefreshAll(); });
@@ -155,10 +160,20 @@ Status Daemon::Impl::Start() {
     log::Warning("started with a warning", {{"warning", warning}});
   }
   running = true;
+  NoteStart();
   Status started;
   loop.Run([&] { started = StartOnLoop(); });
   QRM_RETURN_IF_ERROR(started);
   return StartEdges();
+}
+
+void Daemon::Impl::NoteStart() {
+  NoteEvent({.type = "restart",
+             .message = fmt::format("qrmd {} starts; pods on record: {}", QRM_VERSION,
+                                    state.Load()->pod_count())});
+  if (const std::string problem = state.disk_problem(); !problem.empty()) {
+    NoteEvent({.type = "disk", .message = "the disk rejects changes: " + problem});
+  }
 }
 
 Status Daemon::Impl::StartOnLoop() {
@@ -198,6 +213,7 @@ void Daemon::Impl::Stop() {
     return;
   }
   running = false;
+  NoteEvent({.type = "restart", .message = "qrmd stops"});
   for (const auto& [resource, plugin] : local_plugins) {
     plugin->OnChanged({});
   }

@@ -29,6 +29,8 @@ class Daemon {
   struct Takers {
     std::function<Status(const ClassesOptions& options)> classes;
     std::function<Status(const BuiltinOptions& options)> plugins;  ///< applies their sections
+    /// Gets a sentence for each changed key, and for a rejection.
+    std::function<void(const std::string& change)> note = [](const std::string&) {};
   };
   /// Applies a new configuration, on the state loop. Errors: why it was rejected; nothing changed.
   using Following = std::function<Status(const Takers& takers)>;

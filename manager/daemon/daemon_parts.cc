@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admission_event.h"
@@ -74,6 +76,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                            }}},
           config.kubelet, config.pod_keys)),
       cgroups(config.runtime.cgroup_root),
+      writes([this](const ForeignWrite& write) { OnDrift(write); }),
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
              .live = live,
              .writes = writes}),
@@ -82,9 +85,11 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                                     .state = state,
                                     .live = live,
                                     .book = class_book,
-                                    .stands_aside = [this] { return kubelet.stands_aside(); }},
+                                    .stands_aside = [this] { return kubelet.stands_aside(); },
+                                    .note = [this](const auto& event) { NoteEvent(event); }},
                                    config.reconcile.period)),
-      releaser(new Releaser(state, registry->plugins(), config.admission)),
+      releaser(new Releaser(state, registry->plugins(), config.admission,
+                            [this](const auto& event) { NoteEvent(event); })),
       admitter(
           new Admitter({.state = state,
                         .decisions = *decisions,
@@ -210,7 +215,15 @@ ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers
 }
 
 StateListeners DaemonParts::ListenersOfState() {
-  return {.on_disk_returned = [this] { follower->OnDiskReturned(); },
+  return {.on_disk_refused =
+              [this](const std::string& problem) {
+                NoteEvent({.type = "disk", .message = "the disk rejects changes: " + problem});
+              },
+          .on_disk_returned =
+              [this] {
+                NoteEvent({.type = "disk", .message = "the disk accepts changes again"});
+                follower->OnDiskReturned();
+              },
           .on_recalled =
               [this](const checkpoint::NodeState& known) {
                 TeachBuiltins(registry->plugins(), known, config.admission);
@@ -231,6 +244,9 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
                  .options = config.admission},
                 std::move(ready));
   };
+  options.endpoints.probe.on_change = [this](const std::string& resource, const std::string& what) {
+    OnPluginChanged(resource, what);
+  };
   options.endpoints.on_registered = [this](const std::string& resource) {
     state.Post([this, resource] { OnPluginRegistered(resource); });
   };
@@ -248,6 +264,28 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
                           .pod_uid = event.rejected->pod_uid,
                           .message = event.rejected->message});
   }
+}
+
+void DaemonParts::NoteEvent(checkpoint::NodeEvent event) {
+  const auto known = state.Load();
+  const checkpoint::PodRecord* const pod =
+      event.pod_name.empty() ? known->FindPod(event.key.pod_uid) : nullptr;
+  if (pod != nullptr) {
+    event.pod_namespace = pod->meta.pod_namespace;
+    event.pod_name = pod->meta.name;
+  }
+  decisions->Note(event);
+}
+
+void DaemonParts::OnDrift(const ForeignWrite& write) {
+  NoteEvent({.type = "drift",
+             .message = fmt::format("another process set {}={}; qrmd sets {} again", write.property,
+                                    write.theirs, write.ours),
+             .key = write.key});
+}
+
+void DaemonParts::OnPluginChanged(const std::string& resource, const std::string& what) {
+  NoteEvent({.type = sdk::IsDriverResource(resource) ? "driver" : "plugin", .message = what});
 }
 
 // Before the runtime has listed its pods, any pod may exist.

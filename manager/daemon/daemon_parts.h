@@ -8,6 +8,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/io_context.h"
+#include "checkpoint/node_event.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_book.h"
@@ -108,11 +109,16 @@ struct DaemonParts {
   HttpServer http;
   PageServer page;
 
+  /// Keeps `event`, with the name of its pod as far as the pod is on record. Threads: any.
+  void NoteEvent(checkpoint::NodeEvent event);
+
  private:
   ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);
   bool IsOnNode(const std::string& pod_uid) const;
   void OnPluginRegistered(const std::string& resource);
   void OnAdmission(const AdmissionEvent& event);
+  void OnDrift(const ForeignWrite& write);
+  void OnPluginChanged(const std::string& resource, const std::string& what);
   RegistryOptions RegistryOptionsOf();
   StateListeners ListenersOfState();
 };

@@ -27,6 +27,7 @@ class MeteredStore final : public checkpoint::Store {
     return Measure([&] { return store_->Remember(change); });
   }
 
+  Status Try() override { return store_->Try(); }
   Status Recall() override { return store_->Recall(); }
 
   const checkpoint::NodeState& state() const override { return store_->state(); }

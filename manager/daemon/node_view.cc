@@ -56,6 +56,17 @@ bool HasKubelet(const KubeletOptions& options) {
          std::filesystem::exists(socket.parent_path(), ignored);
 }
 
+/// `containers`, as far as there is room in a sentence.
+std::string Named(const std::vector<std::string>& containers) {
+  constexpr std::size_t kMost = 20;
+  const auto end =
+      containers.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, containers.size()));
+  const std::string named = fmt::format("{}", fmt::join(containers.begin(), end, "; "));
+  return containers.size() <= kMost ? named
+                                    : fmt::format("{}; and {} more (qrmctl pods --unpinned)", named,
+                                                  containers.size() - kMost);
+}
+
 /// Why qrmd rejects new containers: the required plugins that are not running.
 void AddMissingPlugins(const Plugins& plugins, const std::vector<std::string>& required,
                        NodeStatus& status) {
@@ -212,11 +223,25 @@ NodeView::NodeView(const Parts& parts)
 NodeView::~NodeView() = default;
 
 std::vector<checkpoint::DecisionTrace> NodeView::Decisions() const {
+  std::vector<checkpoint::DecisionTrace> decisions = parts_.decisions.Read();
+  std::erase_if(decisions, [](const auto& trace) { return !trace.IsDecision(); });
+  return decisions;
+}
+
+std::vector<checkpoint::DecisionTrace> NodeView::Events() const {
   return parts_.decisions.Read();
+}
+
+void NodeView::NoteEvent(const checkpoint::NodeEvent& event) {
+  parts_.decisions.Note(event);
 }
 
 uint64_t NodeView::DecisionCount() const {
   return parts_.decisions.added();
+}
+
+void NodeView::TryDisk(std::function<void(const qrm::Status& accepted)> done) {
+  parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Try()); });
 }
 
 void NodeView::KeepPluginValues(std::function<void(const qrm::Status& kept)> done) {
@@ -328,13 +353,18 @@ void NodeView::AddSubsystems(NodeStatus& status) const {
 }
 
 void NodeView::AddUnserved(NodeStatus& status) const {
-  const UnplacedStatus unplaced = parts_.follower.unplaced();
-  status.unplaced_containers = unplaced.containers;
-  if (unplaced.containers > 0) {
+  std::vector<std::string> unpinned;
+  for (const UnplacedContainer& container : parts_.follower.unplaced().List()) {
+    if (container.state == UnplacedState::kRejected) {
+      unpinned.push_back(fmt::format("{}/{}/{}: {}", container.pod_namespace, container.pod_name,
+                                     container.key.container, container.why));
+    }
+  }
+  status.unplaced_containers = unpinned.size();
+  if (!unpinned.empty()) {
     status.Degrade(Subsystem::kState,
-                   fmt::format("running containers without an allocation: {}; the reason for one: "
-                               "{}",
-                               unplaced.containers, unplaced.why));
+                   fmt::format("running containers without an allocation: {}; {}", unpinned.size(),
+                               Named(unpinned)));
   }
   AddIncomplete(status);
   const PendingStatus pending = parts_.follower.resizes().GetStatus();
@@ -379,24 +409,24 @@ std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(
 
 void NodeView::AddIncomplete(NodeStatus& status) const {
   const std::vector<PluginInfo> plugins = parts_.plugins.List();
-  std::string one;
+  std::vector<std::string> incomplete;
   parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
       const auto lacked = LackedBy(*record, plugins, parts_.config.admission);
       if (lacked.empty() || !parts_.live.Find({pod.meta.uid, name}).has_value()) {
         continue;
       }
-      ++status.incomplete_containers;
-      one = fmt::format("container {} of pod {}/{} without {}", name, pod.meta.pod_namespace,
-                        pod.meta.name, fmt::join(lacked, ", "));
+      incomplete.push_back(fmt::format("{}/{}/{} without {}", pod.meta.pod_namespace, pod.meta.name,
+                                       name, fmt::join(lacked, ", ")));
     }
   });
-  if (status.incomplete_containers > 0) {
+  status.incomplete_containers = incomplete.size();
+  if (!incomplete.empty()) {
     status.Degrade(
         Subsystem::kState,
-        fmt::format("running containers that lack requested resources: {}, such as {}; delete "
-                    "their pods to recreate them (qrmctl pods marks them)",
-                    status.incomplete_containers, one));
+        fmt::format("running containers that lack requested resources: {}; delete their pods to "
+                    "recreate them: {}",
+                    incomplete.size(), Named(incomplete)));
   }
 }
 
@@ -412,9 +442,14 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
   if (parts_.live.Find({pod.meta.uid, name}).has_value()) {
     remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
+    remarks.rejected = parts_.follower.unplaced().WhyRejected({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
   }
   return remarks;
+}
+
+std::vector<UnplacedContainer> NodeView::Unplaced() const {
+  return parts_.follower.unplaced().List();
 }
 
 std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(

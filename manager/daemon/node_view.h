@@ -80,12 +80,16 @@ class NodeView final : public NodeServices {
   std::string RuntimeIdOf(const ContainerKey& key) const override;
   ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
                              const std::string& name) const override;
+  std::vector<UnplacedContainer> Unplaced() const override;
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override;
   std::vector<checkpoint::DecisionTrace> Decisions() const override;
+  std::vector<checkpoint::DecisionTrace> Events() const override;
+  void NoteEvent(const checkpoint::NodeEvent& event) override;
   uint64_t DecisionCount() const override;
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
+  void TryDisk(std::function<void(const qrm::Status& accepted)> done) override;
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override;
   const placement::Permissions& GetPermissions() const override;
   std::vector<ClassTypeStatus> Classes() const override;

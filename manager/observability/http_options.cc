@@ -54,7 +54,7 @@ Status CheckPage(const HttpOptions& options) {
   }
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot serve the page at {}: it would show this node's pods to other machines; "
-                "set page-address to a loopback address such as 127.0.0.1:9755, or set "
+                "set page-address to a loopback address such as 127.0.0.1:9757, or set "
                 "metrics-certificate-file, metrics-key-file and metrics-review-url, so that "
                 "clients need a token",
                 options.page_address);
@@ -86,7 +86,7 @@ std::vector<config::ConfigKey> HttpKeys(HttpOptions& options) {
       HttpAddressKey("probe-address", options.probe_address,
                      "The address of /healthz and /readyz, for kubelet's probes on the same node."),
       HttpAddressKey("page-address", options.page_address,
-                     "The address of the live page about this node, such as 127.0.0.1:9755. The "
+                     "The address of the live page about this node, such as 127.0.0.1:9757. The "
                      "page names pods: an address that is not loopback also requires "
                      "metrics-certificate-file, metrics-key-file and metrics-review-url. Clients "
                      "then need a token whose owner may get the path /node.json."),

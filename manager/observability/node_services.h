@@ -10,11 +10,13 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "checkpoint/node_event.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/classes/class_status.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_status.h"
+#include "manager/pods/unplaced_container.h"
 #include "plugins/placement/permissions.h"
 
 namespace qrm::manager {
@@ -33,7 +35,8 @@ struct ContainerRemarks {
   std::vector<std::string> implicit_requests;  ///< requests that the configuration adds
   /// Resources that the container requests, or that all containers get, and that it runs without.
   std::vector<std::string> runs_without;
-  std::string pending;  ///< why it runs with less than it requests now; empty: it has enough
+  std::string pending;   ///< why it runs with less than it requests now; empty: it has enough
+  std::string rejected;  ///< why a plugin that came later rejected the container; empty: none did
 };
 
 /// The daemon as control, metrics and health see it. Threads: any.
@@ -55,6 +58,9 @@ class NodeServices {
   virtual ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
                                      const std::string& name) const = 0;
 
+  /// The running containers that have no allocation, or not all of it because of a rejection.
+  virtual std::vector<UnplacedContainer> Unplaced() const = 0;
+
   /// When the runtime last accepted an update of a container; absent when there was none since the
   /// start of qrmd.
   virtual std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
@@ -63,7 +69,13 @@ class NodeServices {
   /// The latest decisions, oldest first. Cost: reads them from the disk.
   virtual std::vector<checkpoint::DecisionTrace> Decisions() const = 0;
 
-  /// The number of decisions since the start; Decisions() changes only with it. Cheap.
+  /// The latest decisions and other events, oldest first. Cost: reads them from the disk.
+  virtual std::vector<checkpoint::DecisionTrace> Events() const = 0;
+
+  /// Keeps `event`, which is now.
+  virtual void NoteEvent(const checkpoint::NodeEvent& event) = 0;
+
+  /// The number of events since the start; Events() changes only with it. Cheap.
   virtual uint64_t DecisionCount() const = 0;
 
   /// Starts a reconcile as soon as no other runs; returns at once. `resource` is the plugin that
@@ -74,6 +86,10 @@ class NodeServices {
   /// `done` runs once with the records, on a thread that must not wait. Errors: as in
   /// manager/admission/forget_plugin.h.
   virtual void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) = 0;
+
+  /// Finds out whether the disk accepts writes now. `done` runs once, on a thread that must not
+  /// wait. Errors: the disk's.
+  virtual void TryDisk(std::function<void(const qrm::Status& accepted)> done) = 0;
 
   /// Makes the values durable that built-in plugins keep beside their allocations. `done` runs
   /// once, on a thread that must not wait. Errors: the disk's.

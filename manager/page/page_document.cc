@@ -133,8 +133,14 @@ void AddContainers(const PodRecord& pod, const RemarksSource& remarks_of, Json& 
                       {"container", Quoted(name)},
                       {"role", Quoted(pod.meta.role)}};
     FillAllocations(*record, container);
-    if (const ContainerRemarks remarks = remarks_of(pod, name); !remarks.runs_without.empty()) {
+    const ContainerRemarks remarks = remarks_of(pod, name);
+    if (!remarks.runs_without.empty()) {
       container["without"] = Sentences(remarks.runs_without);
+    }
+    if (!record->skipped.empty() || !remarks.rejected.empty()) {
+      container["state"] = record->skipped.empty() ? "incomplete" : "skipped";
+      container["why"] =
+          Sentence(record->skipped.empty() ? remarks.rejected : record->skipped.str());
     }
     list.push_back(std::move(container));
   }
@@ -155,6 +161,31 @@ Json ContainersJson(const checkpoint::NodeState& state, const RemarksSource& rem
     AddContainers(*pod, remarks_of, list);
   }
   return list;
+}
+
+/// Adds the containers that have no record to `list`.
+std::size_t AddUnplaced(const PageSources& sources, Json& list) {
+  std::size_t left_out = 0;
+  for (const UnplacedContainer& unplaced : sources.unplaced) {
+    if (sources.state.Find(unplaced.key) != nullptr) {
+      continue;
+    }
+    if (list.size() >= kMostPageContainers) {
+      ++left_out;
+      continue;
+    }
+    list.push_back({{"id", PageIdOf(unplaced.key)},
+                    {"namespace", Quoted(unplaced.pod_namespace)},
+                    {"pod", Quoted(unplaced.pod_name)},
+                    {"container", Quoted(unplaced.key.container)},
+                    {"role", ""},
+                    {"cpus", ""},
+                    {"own", false},
+                    {"holds", Json::object()},
+                    {"state", unplaced.state == UnplacedState::kSkipped ? "skipped" : "unpinned"},
+                    {"why", Sentence(unplaced.why)}});
+  }
+  return left_out;
 }
 
 std::string RuntimeText(const NodeStatus& status) {
@@ -180,7 +211,8 @@ std::string PageDocument(const PageSources& sources) {
                    {"pools", PoolsJson(status)},
                    {"plugins", PluginsJson(sources.plugins)},
                    {"containers", ContainersJson(sources.state, sources.remarks_of)}};
-  document["containers_left_out"] = sources.state.container_count() - document["containers"].size();
+  const std::size_t left_out = sources.state.container_count() - document["containers"].size();
+  document["containers_left_out"] = left_out + AddUnplaced(sources, document["containers"]);
   std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();
   return text + ",\"decisions\":" + sources.latest_decisions + "}";

@@ -25,6 +25,7 @@ struct PageSources {
   std::vector<PluginInfo> plugins;
   const std::string& latest_decisions;  ///< a JSON list
   RemarksSource remarks_of;
+  std::vector<UnplacedContainer> unplaced;
 };
 
 /// A JSON object that is the same as long as nothing changes: no ages, no counts of runs. Text of

@@ -138,16 +138,18 @@ struct PageServer::Impl {
       decision_count = count;
     }
     const auto state = sources.snapshots.Load();
-    std::string fresh = PageDocument(
-        {.node_name = sources.node_name,
-         .state = *state,
-         .machine = sources.machine,
-         .status = sources.node.Status(),
-         .plugins = sources.plugins.List(),
-         .latest_decisions = decisions.latest,
-         .remarks_of = [this](const checkpoint::PodRecord& pod, const std::string& name) {
-           return sources.node.RemarksOf(pod, name);
-         }});
+    std::string fresh =
+        PageDocument({.node_name = sources.node_name,
+                      .state = *state,
+                      .machine = sources.machine,
+                      .status = sources.node.Status(),
+                      .plugins = sources.plugins.List(),
+                      .latest_decisions = decisions.latest,
+                      .remarks_of =
+                          [this](const checkpoint::PodRecord& pod, const std::string& name) {
+                            return sources.node.RemarksOf(pod, name);
+                          },
+                      .unplaced = sources.node.Unplaced()});
     if (fresh != document) {
       document = std::move(fresh);
       ++version;

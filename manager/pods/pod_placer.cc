@@ -70,7 +70,8 @@ void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
       std::move(pod), std::move(container), DeadlineAfter(admission_deadline_), std::move(reply)});
   if (parts_.stands_aside()) {
     parts_.state.Post([this, creation] {
-      unplaced_.Add(creation->pod, creation->container);
+      unplaced_.Add(creation->pod, creation->container,
+                    "qrmd stands aside for kubelet (qrmctl status)");
       creation->reply(ContainerAdjustment{});
     });
     return;
@@ -213,7 +214,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
         cpus != options.properties.end()) {
       made.resources.cpuset_cpus = cpus->second;
     }
-    unplaced_.Add(pod, made);
+    unplaced_.Add(pod, made, parts_.admitter.WhySkipped(demand));
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.TriggerChanges();  // other containers have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
@@ -293,7 +294,7 @@ StatusOr<RunOptions> PodPlacer::Admit(const placement::ContainerDemand& demand,
 // A retry does not wait for plugins that have not received removals: another retry follows these.
 Status PodPlacer::PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
-  constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
+  constexpr auto kMoment = Admitter::Moment::kForResize;
   QRM_RETURN_IF_ERROR(attempt == Resizes::Attempt::kFirst
                           ? Admit(demand, kMoment, deadline).status()
                           : parts_.admitter.Admit(demand, kMoment, deadline).status());

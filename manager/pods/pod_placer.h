@@ -70,7 +70,7 @@ class PodPlacer {
   /// Repeats removals and admissions that failed while the disk rejected writes. Threads: the state
   /// loop.
   void OnDiskReturned();
-  UnplacedStatus unplaced() const { return unplaced_.GetStatus(); }
+  const Unplaced& unplaced() const { return unplaced_; }
   const Resizes& resizes() const { return resizes_; }
 
  private:

@@ -170,7 +170,7 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
   return status;
 }
 
-UnplacedStatus RuntimeFollower::unplaced() const {
+const Unplaced& RuntimeFollower::unplaced() const {
   return impl_->placer.unplaced();
 }
 

@@ -44,7 +44,7 @@ class RuntimeFollower {
 
   /// Threads: any.
   [[nodiscard]] RuntimeStatus GetStatus() const;
-  [[nodiscard]] UnplacedStatus unplaced() const;
+  [[nodiscard]] const Unplaced& unplaced() const;
   [[nodiscard]] const Resizes& resizes() const;
   /// Tries again to admit running containers without an admission, as when kubelet's managers have
   /// been switched off. Threads: any.

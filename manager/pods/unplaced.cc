@@ -22,6 +22,8 @@ using checkpoint::NodeState;
 
 namespace {
 
+constexpr char kNotTried[] = "qrmd has not placed it yet";
+
 /// Whether the reconciler sets the CPUs of the container, even if another plugin rejected it.
 bool HasCpus(const NodeState& state, const ContainerKey& key) {
   const ContainerRecord* const record = state.Find(key);
@@ -50,10 +52,25 @@ placement::ContainerDemand WithoutPlaced(placement::ContainerDemand demand,
   return demand;
 }
 
-void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container) {
+void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container, std::string skipped) {
   const ContainerKey key = KeyOf(pod, container);
   containers_.insert_or_assign(key, std::pair(pod, container));
   moved_to_.erase(key);  // it may have any CPUs again
+  UnplacedContainer shown{.key = key,
+                          .pod_namespace = pod.pod_namespace,
+                          .pod_name = pod.name,
+                          .runtime_id = container.id,
+                          .state = UnplacedState::kWaiting,
+                          .why = kNotTried};
+  const MutexLock lock(mutex_);
+  if (!skipped.empty()) {
+    shown.state = UnplacedState::kSkipped;
+    shown.why = std::move(skipped);
+  } else if (const auto known = shown_.find(key);
+             known != shown_.end() && known->second.runtime_id == shown.runtime_id) {
+    return;  // listed again
+  }
+  shown_.insert_or_assign(key, std::move(shown));
 }
 
 void Unplaced::Erase(const ContainerKey& key) {
@@ -61,18 +78,25 @@ void Unplaced::Erase(const ContainerKey& key) {
   incomplete_.erase(key);
   refused_.erase(key);
   moved_to_.erase(key);
-  NoteRefusals();
+  const MutexLock lock(mutex_);
+  shown_.erase(key);
 }
 
-void Unplaced::NoteRefusals() {
+std::vector<UnplacedContainer> Unplaced::List() const {
   const MutexLock lock(mutex_);
-  status_.containers = refused_.size();
-  status_.why = refused_.empty() ? std::string() : refused_.begin()->second;
+  std::vector<UnplacedContainer> list;
+  list.reserve(shown_.size());
+  for (const auto& [key, container] : shown_) {
+    list.push_back(container);
+  }
+  return list;
 }
 
-UnplacedStatus Unplaced::GetStatus() const {
+std::string Unplaced::WhyRejected(const ContainerKey& key) const {
   const MutexLock lock(mutex_);
-  return status_;
+  const auto found = shown_.find(key);
+  const bool is_rejected = found != shown_.end() && found->second.state == UnplacedState::kRejected;
+  return is_rejected ? found->second.why : std::string();
 }
 
 void Unplaced::EraseEnded() {
@@ -80,12 +104,13 @@ void Unplaced::EraseEnded() {
                 [this](const auto& entry) { return !IsLive(entry.first, entry.second.second); });
   std::erase_if(incomplete_,
                 [this](const auto& key) { return !parts_.live.Find(key).has_value(); });
-  const auto has_ended = [this](const auto& entry) {
-    return !containers_.contains(entry.first) && !incomplete_.contains(entry.first);
+  const auto has_ended = [this](const ContainerKey& key) {
+    return !containers_.contains(key) && !incomplete_.contains(key);
   };
   std::erase_if(refused_, has_ended);
-  std::erase_if(moved_to_, has_ended);
-  NoteRefusals();
+  std::erase_if(moved_to_, [&](const auto& entry) { return has_ended(entry.first); });
+  const MutexLock lock(mutex_);
+  std::erase_if(shown_, [&](const auto& entry) { return has_ended(entry.first); });
 }
 
 void Unplaced::AddIncomplete(const std::string& resource) {
@@ -189,19 +214,36 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<placement::Containe
         times.has_value()) {
       log::Warning("running container rejected", {{"error", why}, {"equal_ones_before", *times}});
     }
-    refused_[key] = why;
-    NoteRefusals();
+    refused_.insert(key);
+    ShowTried(key, UnplacedState::kRejected, why);
     return;
   }
   const ContainerRecord* const record = parts_.state.Load()->Find(key);
   if (record == nullptr) {
-    return;  // no plugin serves it yet: a daemon that lost its checkpoint does not know them all
+    // No plugin serves it yet: a daemon that lost its checkpoint does not know them all.
+    refused_.erase(key);
+    ShowTried(key, UnplacedState::kSkipped, parts_.admitter.WhySkipped(*demand));
+    return;
   }
   const bool is_news = record != before->Find(key);
   Erase(key);
   if (is_news) {
     parts_.reconciler.Trigger();
   }
+}
+
+void Unplaced::ShowTried(const ContainerKey& key, UnplacedState state, std::string why) {
+  UnplacedContainer shown{.key = key, .state = state, .why = std::move(why)};
+  if (const auto found = containers_.find(key); found != containers_.end()) {
+    shown.pod_namespace = found->second.first.pod_namespace;
+    shown.pod_name = found->second.first.name;
+    shown.runtime_id = found->second.second.id;
+  } else if (const auto* pod = parts_.state.Load()->FindPod(key.pod_uid); pod != nullptr) {
+    shown.pod_namespace = pod->meta.pod_namespace;
+    shown.pod_name = pod->meta.name;
+  }
+  const MutexLock lock(mutex_);
+  shown_.insert_or_assign(key, std::move(shown));
 }
 
 std::vector<ContainerKey> Unplaced::Keys() const {
@@ -215,7 +257,7 @@ std::vector<ContainerKey> Unplaced::Keys() const {
 
 void Unplaced::LeaveOwnedCpus() {
   std::vector<ContainerKey> keys = Keys();
-  for (const auto& [key, why] : refused_) {
+  for (const ContainerKey& key : refused_) {
     if (!containers_.contains(key)) {
       keys.push_back(key);
     }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <set>
@@ -16,17 +15,12 @@
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
 #include "manager/pods/node_parts.h"
+#include "manager/pods/unplaced_container.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {
 
 using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
-
-/// The containers that run although their admission was rejected.
-struct UnplacedStatus {
-  std::size_t containers = 0;
-  std::string why;  ///< of one such container; empty when there is none
-};
 
 /// `demand` without containers of its pod that must not be placed with it: existing containers,
 /// each of which is placed separately so that its values are applied too; and earlier init
@@ -42,7 +36,7 @@ placement::ContainerDemand WithoutPlaced(placement::ContainerDemand demand,
 /// After a start it waits until all plugins of the checkpoint have registered, or until the grace
 /// ends: the first plugin's allocations would bind the other plugins to its NUMA nodes.
 ///
-/// Threads: the state loop only, except for GetStatus.
+/// Threads: the state loop only, except for List and WhyRejected.
 class Unplaced {
  public:
   using Admit = std::function<Status(const placement::ContainerDemand&)>;
@@ -55,7 +49,8 @@ class Unplaced {
         spec_deadline_(spec_deadline),
         grace_end_(DeadlineAfter(grace)) {}
 
-  void Add(const RuntimePod& pod, const RuntimeContainer& container);
+  /// `skipped` is why it has no allocation; empty while it has not been tried.
+  void Add(const RuntimePod& pod, const RuntimeContainer& container, std::string skipped = {});
   void Erase(const ContainerKey& key);
   /// Forgets containers that are no longer live, or are live under another id.
   void EraseEnded();
@@ -76,14 +71,17 @@ class Unplaced {
   /// Whether plugins of the checkpoint have not registered yet, within the grace.
   bool AwaitsPlugins() const;
 
+  /// The containers without an allocation, and those of which a later plugin rejected the rest.
   /// Threads: any.
-  UnplacedStatus GetStatus() const;
+  std::vector<UnplacedContainer> List() const;
+  /// Why the latest try to place the container failed; empty: it did not. Threads: any.
+  std::string WhyRejected(const ContainerKey& key) const;
 
  private:
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<placement::ContainerDemand>& demand);
-  void NoteRefusals();
+  void ShowTried(const ContainerKey& key, UnplacedState state, std::string why);
   void FindDemand(const ContainerKey& key, DemandSource::Found found);
   bool MayUse(const ContainerKey& key, const CpuSet& owned) const;
   void MoveOff(const ContainerKey& key, const std::string& cpus);
@@ -95,11 +93,12 @@ class Unplaced {
   std::map<ContainerKey, PodAndContainer> containers_;  // without a record
   std::set<ContainerKey> incomplete_;                   // with a record
   RepeatedLines refused_lines_;
-  std::map<ContainerKey, std::string> refused_;   // why
+  std::set<ContainerKey> refused_;
   std::map<ContainerKey, std::string> moved_to_;  // CPUs
 
   mutable Mutex mutex_;
-  UnplacedStatus status_ QRM_GUARDED_BY(mutex_);
+  /// Those of `containers_` and `refused_`.
+  std::map<ContainerKey, UnplacedContainer> shown_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

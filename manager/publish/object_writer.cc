@@ -31,6 +31,13 @@ void ObjectWriter::Write(cluster::ApiClient& client, cluster::ApiRequest request
               });
 }
 
+void ObjectWriter::RetryNow() {
+  if (!problem_.ok()) {
+    backoff_ = std::chrono::milliseconds(0);
+    next_ = std::min(next_, std::chrono::steady_clock::now());
+  }
+}
+
 void ObjectWriter::Fail(const Status& why) {
   ++failures_;
   if (problem_.ok()) {

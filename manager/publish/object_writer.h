@@ -34,6 +34,8 @@ class ObjectWriter {
   Time next() const { return next_; }
   /// Call only if MayWrite.
   void Write(cluster::ApiClient& client, cluster::ApiRequest request, Taken taken);
+  /// Ends the wait after failures, because the API server is reachable again.
+  void RetryNow();
   /// Clears the problem, because there is nothing left to write.
   void Forget() { problem_ = OkStatus(); }
 

@@ -1,8 +1,10 @@
 // Compares the state with the objects at each tick, and at once when a watch reports a change.
 #include "manager/publish/publisher.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -28,7 +30,14 @@ namespace qrm::manager {
 namespace {
 
 using nlohmann::json;
+using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+/// The number of events that wait for the API server; the oldest are dropped first.
+constexpr std::size_t kMostUntold = 100;
+/// Between two tries of an event, doubled after each failure.
+constexpr milliseconds kFirstEventBackoff{1000};
+constexpr milliseconds kMostEventBackoff{10'000};
 
 constexpr char kNodesPath[] = "/api/v1/nodes";
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -81,7 +90,11 @@ struct Publisher::Impl {
   void SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
                   steady_clock::time_point now);
   void SettleTopology(cluster::ApiClient& client, const json& wanted, steady_clock::time_point now);
+  Status WatchTrouble() const;
+  void RetryIfFollowedAgain();
   void Tell(const Refusal& refusal);
+  void TellNext();
+  void TakeAnswer(const Status& answer);
   void NoteStatus();
 
   const Parts parts;
@@ -97,6 +110,11 @@ struct Publisher::Impl {
   Status access_problem;
   Status config_problem;
   Status event_problem;
+  std::deque<cluster::ApiRequest> untold;  // events, oldest first; the first one may be under way
+  bool telling = false;
+  milliseconds event_backoff{0};
+  steady_clock::time_point next_event;
+  bool followed = true;  // no watch was in trouble at the latest look
   uint64_t events_told = 0;
   uint64_t event_failures = 0;
   bool recalled = false;  // `known` has qrmd's resources on the Node from before this process
@@ -123,8 +141,10 @@ struct Publisher::Impl {
 
 void Publisher::Impl::Tick() {
   Connect();
+  RetryIfFollowedAgain();
   Refresh(steady_clock::now());
   Settle();
+  TellNext();
   NoteStatus();
   timer.expires_after(options.interval);
   timer.async_wait([this](const boost::system::error_code& error) {
@@ -295,31 +315,76 @@ void Publisher::Impl::SettleTopology(cluster::ApiClient& client, const json& wan
   }
 }
 
-void Publisher::Impl::Tell(const Refusal& refusal) {
-  if (!connection.has_value()) {
-    return;
+Status Publisher::Impl::WatchTrouble() const {
+  Status trouble;
+  if (connection.has_value()) {
+    for (const auto* watch : {&connection->node_watch, &connection->topology_watch}) {
+      trouble.Update(watch->has_value() ? (*watch)->status().trouble : OkStatus());
+    }
   }
+  return trouble;
+}
+
+// What failed while the API server did not answer is tried at once, not after the wait of its own.
+void Publisher::Impl::RetryIfFollowedAgain() {
+  const bool follows = WatchTrouble().ok();
+  if (follows && !followed) {
+    node_writer.RetryNow();
+    topology_writer.RetryNow();
+    next_event = {};
+  }
+  followed = follows;
+}
+
+void Publisher::Impl::Tell(const Refusal& refusal) {
   auto request = events.Take(
       refusal, {.steady = steady_clock::now(), .wall = std::chrono::system_clock::now()});
   if (!request.has_value()) {
     return;
   }
-  connection->client.Call(*std::move(request), [this](const StatusOr<std::string>& body) {
-    if (!body.ok() && event_problem.ok()) {
-      log::Warning("cannot publish events of rejected pods", {{"error", MessageOf(body.status())}});
-    }
-    ++(body.ok() ? events_told : event_failures);
-    event_problem = body.status();
+  untold.push_back(*std::move(request));
+  if (untold.size() > kMostUntold) {
+    untold.erase(untold.begin() + (telling ? 1 : 0));
+    ++event_failures;
+  }
+  TellNext();
+}
+
+void Publisher::Impl::TellNext() {
+  if (telling || untold.empty() || !connection.has_value() || steady_clock::now() < next_event) {
+    return;
+  }
+  telling = true;
+  connection->client.Call(untold.front(), [this](const StatusOr<std::string>& body) {
+    telling = false;
+    TakeAnswer(body.status());
+    TellNext();
   });
+}
+
+// Another try helps neither an event that is wrong, nor one in a namespace that is gone.
+void Publisher::Impl::TakeAnswer(const Status& answer) {
+  const bool is_final = answer.ok() || answer.code() == StatusCode::kInvalidArgument ||
+                        answer.code() == StatusCode::kNotFound;
+  if (!answer.ok() && event_problem.ok()) {
+    log::Warning("cannot publish events of rejected pods", {{"error", MessageOf(answer)}});
+  } else if (answer.ok() && !event_problem.ok()) {
+    log::Info("events of rejected pods are published again");
+  }
+  ++(answer.ok() ? events_told : event_failures);
+  event_problem = is_final ? OkStatus() : answer;
+  event_backoff =
+      is_final ? milliseconds(0)
+               : std::clamp<milliseconds>(2 * event_backoff, kFirstEventBackoff, kMostEventBackoff);
+  next_event = steady_clock::now() + event_backoff;
+  if (is_final) {
+    untold.pop_front();
+  }
 }
 
 void Publisher::Impl::NoteStatus() {
   Status problem = access_problem;
-  if (connection.has_value()) {
-    for (const auto* watch : {&connection->node_watch, &connection->topology_watch}) {
-      problem.Update(watch->has_value() ? (*watch)->status().trouble : OkStatus());
-    }
-  }
+  problem.Update(WatchTrouble());
   const bool reached = problem.ok();
   problem.Update(node_writer.problem());
   problem.Update(topology_writer.problem());

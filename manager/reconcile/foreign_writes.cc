@@ -26,6 +26,7 @@ void ForeignWrites::Note(const ForeignWrite& write) {
                                             {"property", write.property},
                                             {"theirs", write.theirs},
                                             {"ours", write.ours}});
+    on_news_(write);
   }
 }
 

@@ -151,6 +151,7 @@ void Endpoint::TakeAnswer(const OptionsResult& result) {
   }
   if (on_back) {
     log::Info("plugin is running again", {{"resource", resource_}, {"endpoint", address_}});
+    settings_.on_change(resource_, Name() + " is running again");
     on_back(resource_);
   }
 }
@@ -172,6 +173,7 @@ void Endpoint::TakeFailure(const Status& cause) {
   if (was_live) {
     log::Warning("plugin is not running",
                  {{"resource", resource_}, {"endpoint", address_}, {"error", problem}});
+    settings_.on_change(resource_, fmt::format("{} is not running: {}", Name(), problem));
   }
   if (followed) {
     RetryLater();

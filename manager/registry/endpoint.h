@@ -31,6 +31,10 @@ struct ProbeSettings {
                          std::function<void()> ready)>;
   Prepare prepare = [](const PluginInfo&, const std::shared_ptr<PluginClient>&,
                        const std::function<void()>& ready) { ready(); };
+  /// Runs on a gRPC thread, or the caller's, when a plugin was registered, stops running, or runs
+  /// again, with what happened; must only post.
+  std::function<void(const std::string& resource, const std::string& what)> on_change =
+      [](const std::string&, const std::string&) {};
 };
 
 /// Where a plugin's options come from: its registration, or its answer to the probe.

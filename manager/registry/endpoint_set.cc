@@ -139,6 +139,10 @@ Status EndpointSet::Install(const EndpointPtr& endpoint) {
   log::Info("plugin registered", {{"resource", info.resource},
                                   {"endpoint", info.endpoint},
                                   {"by", ToString(info.registered_by)}});
+  if (info.registered_by != RegisteredBy::kBuiltIn) {
+    options_.probe.on_change(
+        info.resource, fmt::format("plugin {} at {} has registered", info.resource, info.endpoint));
+  }
   options_.on_registered(info.resource);
   return OkStatus();
 }
@@ -151,6 +155,8 @@ void EndpointSet::Withdraw(const std::string& resource, const std::string& socke
   }
   endpoint->Close(why);
   log::Warning("plugin withdrawn", {{"resource", resource}, {"endpoint", socket}, {"error", why}});
+  options_.probe.on_change(resource,
+                           fmt::format("plugin {} at {} is withdrawn: {}", resource, socket, why));
 }
 
 // --- queries

@@ -20,7 +20,7 @@ struct StateLoop::Impl {
         known(store->Recall().ok()),
         state(std::make_shared<const checkpoint::NodeState>(store->state())) {
     if (known) {
-      NoteDisk(store->Remember({}));  // it may be full or read-only from the start
+      SetDisk(store->Remember({}));  // it may be full or read-only from the start
     }
   }
 
@@ -29,6 +29,7 @@ struct StateLoop::Impl {
   StringMap UnrecordedValues();
   Status Write(const checkpoint::Change& change,
                Status (checkpoint::Store::*write)(const checkpoint::Change&));
+  bool SetDisk(const Status& written);
   void NoteDisk(const Status& written);
   bool disk_refuses() const {
     const MutexLock lock(disk_mutex);
@@ -104,7 +105,8 @@ Status StateLoop::Impl::Write(const checkpoint::Change& change,
   return (*store.*write)(with);
 }
 
-void StateLoop::Impl::NoteDisk(const Status& written) {
+// Returns whether the disk rejected changes before.
+bool StateLoop::Impl::SetDisk(const Status& written) {
   const std::string problem = MessageOf(written);
   bool refused = false;
   {
@@ -113,6 +115,14 @@ void StateLoop::Impl::NoteDisk(const Status& written) {
   }
   if (!written.ok() && !refused) {
     log::Warning("the disk rejects changes", {{"error", problem}});
+  }
+  return refused;
+}
+
+void StateLoop::Impl::NoteDisk(const Status& written) {
+  const bool refused = SetDisk(written);
+  if (!written.ok() && !refused) {
+    listeners.on_disk_refused(MessageOf(written));
   } else if (refused && written.ok()) {
     log::Info("the disk accepts changes again", {});
     listeners.on_disk_returned();
@@ -186,6 +196,15 @@ std::string StateLoop::disk_problem() const {
 void StateLoop::KeepValue(const std::string& plugin, std::string value) {
   const MutexLock lock(impl_->values_mutex);
   impl_->values.insert_or_assign(plugin, std::move(value));
+}
+
+Status StateLoop::Try() {
+  QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
+  Status tried = impl_->store->Try();
+  if (!tried.ok()) {
+    impl_->NoteDisk(tried);
+  }
+  return tried;
 }
 
 Status StateLoop::Commit(const checkpoint::Change& change) {

@@ -21,6 +21,8 @@ class Snapshots {
 
 /// Callbacks about the disk, on the loop.
 struct StateListeners {
+  /// The disk began to reject changes, while qrmd ran.
+  std::function<void(const std::string& problem)> on_disk_refused = [](const std::string&) {};
   /// The disk accepts changes again after it rejected some.
   std::function<void()> on_disk_returned = [] {};
   /// The state that could not be read at the start is known now; no decision was made without it.
@@ -58,6 +60,9 @@ class StateLoop final : public Snapshots {
   /// Keeps `value` beside the allocations of the built-in `plugin`. It is written to the checkpoint
   /// with the next change, even an empty one. Threads: any.
   void KeepValue(const std::string& plugin, std::string value);
+
+  /// Whether the disk accepts writes now. Threads: on the loop only. Errors: the store's.
+  Status Try();
 
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.

@@ -102,7 +102,8 @@ StatusOr<MachineConfig> ParseMachineConfig(const Section& section) {
 std::vector<ConfigKey> MachineKeys(MachineConfig& config) {
   ConfigKey machine = TextKey("machine", config.source,
                               "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR, described:TEXT",
-                              "Where the machine's CPUs and NUMA nodes are read from.");
+                              "Where the machine's CPUs and NUMA nodes are read from. qrmd takes "
+                              "another one than live only with its flag --simulate.");
   machine.read = [&config](const Section& section, const std::string& /*key*/) -> Status {
     QRM_ASSIGN_OR_RETURN(config.source, ReadSource(section, config.source));
     return OkStatus();

@@ -70,6 +70,46 @@ TEST(DecisionLogTest, GivesBackWhatItWasGivenAlsoToTheNextProcess) {
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
+std::vector<std::string> Types(DecisionLog& log) {
+  std::vector<std::string> types;
+  for (const DecisionTrace& trace : log.Read()) {
+    types.push_back(trace.type);
+  }
+  return types;
+}
+
+TEST(DecisionLogTest, KeepsOtherEventsBesideDecisionsForTheNextProcess) {
+  const TempDir dir = TempDir::InMemory();
+  {
+    DecisionLog log(dir.path());
+    Add(log, Sample("web"));
+    log.Note({.type = "pool", .message = "online: 0-3 -> 0-1", .by = "uid 0, pid 7"});
+    log.Note({.type = "drift", .message = std::string(5000, 'x'), .key = {"uid-web", "main"}});
+  }
+  DecisionLog again(dir.path());
+  EXPECT_THAT(Types(again), ElementsAre("", "pool", "drift"));
+  const std::vector<DecisionTrace> traces = again.Read();
+  EXPECT_EQ(traces[1].json, R"({"by":"uid 0, pid 7","message":"online: 0-3 -> 0-1"})");
+  EXPECT_EQ(traces[2].key.container, "main");
+  EXPECT_LT(traces[2].json.size(), 1100u);
+}
+
+TEST(DecisionLogTest, EventsPushOutNoDecisionsAndNoneOfThemIsFolded) {
+  const TempDir dir = TempDir::InMemory();
+  DecisionLog log(dir.path());
+  Add(log, Sample("web"));
+  for (std::size_t i = 0; i < 3 * DecisionLog::kKept; ++i) {
+    log.Note({.type = "drift", .message = "the same again"});
+    if (i % 100 == 0) {
+      log.Read();  // waits for the disk
+    }
+  }
+  const std::vector<std::string> types = Types(log);
+  ASSERT_THAT(types, SizeIs(DecisionLog::kKept + 1));
+  EXPECT_EQ(types.front(), "");
+  EXPECT_EQ(types.back(), "drift");
+}
+
 TEST(DecisionLogTest, KeepsTheLatestOnlyAndTwoFilesOfThem) {
   const TempDir dir = TempDir::InMemory();
   DecisionLog log(dir.path());

@@ -186,6 +186,7 @@ class RandomChanges {
                   .restartable_init = Flip(),
                   .request_source = Text(),
                   .runtime_class = Text(),
+                  .skipped = Text(),
                   .applied = Map(),
                   .applied_to = Text()};
     for (int i = Draw(3); i > 0; --i) {

@@ -64,6 +64,21 @@ TEST_P(FailingDiskTest, FailsTheCommitKeepsTheStateAndRecovers) {
             NodeState().With(PutSample("a")).With(PutSample("c")));
 }
 
+TEST(StoreTryTest, SaysWhetherTheDiskAcceptsWritesAndLeavesNothing) {
+  const TempDir dir = TempDir::InMemory();
+  const OpenedStore opened = test::OpenStore(dir.path());
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  const auto files = [&] { return std::distance(fs::directory_iterator(dir.path()), {}); };
+  const auto before = files();
+  EXPECT_TRUE(opened.store->Try().ok());
+  EXPECT_EQ(files(), before);
+  fs::create_directories(dir / "checkpoint.db.probe/in the way");
+  EXPECT_THAT(MessageOf(opened.store->Try()), HasSubstr("checkpoint.db.probe"));
+  EXPECT_EQ(opened.store->state(), NodeState().With(PutSample("a")));
+  fs::remove_all(dir / "checkpoint.db.probe");
+  EXPECT_TRUE(opened.store->Try().ok());
+}
+
 TEST_P(FailingDiskTest, RemembersAChangeAndWritesItWhenTheDiskAllows) {
   const TempDir dir = TempDir::InMemory();
   LossyDisk disk;

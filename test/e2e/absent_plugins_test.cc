@@ -161,11 +161,11 @@ TEST_F(AbsentPluginsTest, ContainerThatRanBeforeItsPluginIsMarkedAndClaimsNothin
   EXPECT_THAT(*node_->Qrmctl({"pods", "early", "-o", "json"}), Not(HasSubstr(kHolds)));
   EXPECT_THAT(*node_->Qrmctl({"pods"}), HasSubstr("example.com/widget!"));
   EXPECT_THAT(*node_->Qrmctl({"explain", "early"}), HasSubstr("Too late for"));
-  EXPECT_THAT(
-      *node_->Qrmctl({"status"}),
-      AllOf(HasSubstr("yes, degraded"),
-            HasSubstr("running containers that lack requested resources: 1, such as "
-                      "container container0 of pod default/early without example.com/widget")));
+  EXPECT_THAT(*node_->Qrmctl({"status"}),
+              AllOf(HasSubstr("yes, degraded"),
+                    HasSubstr("running containers that lack requested resources: 1; delete "
+                              "their pods to recreate them: default/early/container0 without "
+                              "example.com/widget")));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("next", "widget"))));
   EXPECT_EQ(runtime_.RunOptions("next")["envs"]["WIDGET"], "1");
   EXPECT_THAT(*node_->Qrmctl({"pods", "next"}),

@@ -57,7 +57,7 @@ keep() {
 }
 start_qrmd() {
   : >"$work/log"
-  "$build/bin/qrmd" --config="$work/qrmd.yaml" 2>"$work/log" &
+  "$build/bin/qrmd" --simulate --config="$work/qrmd.yaml" 2>"$work/log" &
   qrmd=$!
   started+=("$qrmd")
   await "cat $work/log" metrics_port=

@@ -66,6 +66,7 @@ Node::~Node() = default;
 
 Status Node::Launch() {
   std::vector<std::string> command = {options_.bin_dir + "/" + options_.daemon,
+                                      "--simulate",
                                       "--config=" + options_.config,
                                       "--state-dir=" + Path("state/qrmd"),
                                       "--registration-dir=" + Path("registration"),

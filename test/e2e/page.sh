@@ -41,7 +41,7 @@ plugins-registry-dir: $work/node/plugins
 state-dir: $work/node/state
 END
 await "ls $work/node" cri.sock
-"$build/bin/qrmd" --config="$work/qrmd.yaml" 2>"$work/qrmd.log" &
+"$build/bin/qrmd" --simulate --config="$work/qrmd.yaml" 2>"$work/qrmd.log" &
 qrmd=$!
 started+=("$qrmd")
 await "$build/bin/qrmctl status" "connected, 1 connect"

@@ -79,7 +79,7 @@ TEST_F(PlayTest, FailsWithTheRejectionOfAPodAndLeavesNothingOfIt) {
   EXPECT_TRUE(Await([this] { return node_->ListPods()->pods().empty(); }));
 }
 
-TEST_F(PlayTest, RunsUntilItIsInterruptedAndRemovesThePodThen) {
+TEST_F(PlayTest, RunsUntilItIsInterruptedTellsOfEndsAndRemovesThePodThen) {
   Write("{requests: {cpu: 20, memory: 40Gi}}");
   std::vector<std::string> command = Command();
   command.insert(command.begin(), BinDir() + "/qrmctl");
@@ -90,6 +90,11 @@ TEST_F(PlayTest, RunsUntilItIsInterruptedAndRemovesThePodThen) {
     return (*played)->LastOutput().find("runs until this is interrupted") != std::string::npos;
   })) << (*played)->LastOutput();
   EXPECT_EQ(node_->ListPods()->pods_size(), 1);
+  ASSERT_TRUE(IsOk(runtime_->EndContainer("tried", "main")));
+  EXPECT_TRUE(Await([&] {
+    return (*played)->LastOutput().find("container main has ended with exit code 0") !=
+           std::string::npos;
+  })) << (*played)->LastOutput();
   EXPECT_TRUE(IsOk((*played)->Terminate()));  // by SIGTERM
   EXPECT_TRUE(Await([this] { return node_->ListPods()->pods().empty(); }));
 }

@@ -59,7 +59,7 @@ follow_page() {
     echo "state-dir: $work/node/state"
     echo "builtin-plugins: [cpu, memory]"
   } >"$work/whole.yaml"
-  qrmd --config="$work/whole.yaml" 2>"$work/qrmd.log" &
+  qrmd --simulate --config="$work/whole.yaml" 2>"$work/qrmd.log" &
   started+=($!)
   export QRM_CONTROL_SOCKET=$work/node/control.sock CONTAINER_RUNTIME_ENDPOINT=unix://$work/node/cri.sock
   await "qrmctl status; cat $work/qrmd.log" "Ready:       yes"

@@ -20,6 +20,7 @@
 
 #include "api/proto/qrm/v1/policy.grpc.pb.h"
 #include "test/e2e/node.h"
+#include "test/e2e/process.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
@@ -73,6 +74,19 @@ class ReloadTest : public testing::Test {
   SimulatedRuntime runtime_{dir_.path()};
   std::unique_ptr<Node> node_;
 };
+
+TEST(SimulateTest, AnotherMachineThanThisOneNeedsTheFlag) {
+  const std::string bin = std::filesystem::canonical("/proc/self/exe").parent_path();
+  const TempDir dir;
+  std::ofstream(dir / "qrmd.yaml") << kMachine;
+  const std::string file = "--config=" + dir / "qrmd.yaml";
+  EXPECT_THAT(MessageOf(RunCommand({bin + "/qrmd", file, "--check-config"}).status()),
+              AllOf(HasSubstr("cannot use machine synthetic:package:1"), HasSubstr("--simulate")));
+  EXPECT_TRUE(IsOk(RunCommand({bin + "/qrmd", "--simulate", file, "--check-config"}).status()));
+  const std::string flag = "--machine=synthetic:package:1 [numa] core:4 pu:1";
+  EXPECT_FALSE(RunCommand({bin + "/qrmd", flag, "--check-config"}).ok());
+  EXPECT_TRUE(IsOk(RunCommand({bin + "/qrmd", "--check-config"}).status())) << "this machine";
+}
 
 class JsonLogTest : public ReloadTest {
  protected:

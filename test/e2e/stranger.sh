@@ -73,7 +73,7 @@ block yaml implicit-resources >qrmd.yaml
 echo 'machine: "synthetic:package:2 [numa] core:4 pu:2"' >>qrmd.yaml
 played_config "$work" >>qrmd.yaml
 await "ls $work" nri.sock
-qrmd --config qrmd.yaml 2>qrmd.log &
+qrmd --simulate --config qrmd.yaml 2>qrmd.log &
 started+=($!)
 await "qrmctl status || tail -3 qrmd.log" "connected, 1 connect"
 eval "$(command_of lanes/build/lane_plugin)" 2>plugin.log &

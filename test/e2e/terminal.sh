@@ -42,7 +42,7 @@ sed -i "s|\$work|$work|" "$work/qrmd.yaml"
 echo "Classes: {slow: [{Devices: [/dev/qrm-no-such-disk*], ThrottleWriteBps: 4Mi}]}" >"$work/blockio.yaml"
 echo "{nics: [{interface: eth0, numa-node: 0, ipv4: 10.0.0.1}], follow: none}" >"$work/nic.yaml"
 echo io >"$work/node/cgroup.controllers"
-"$build/bin/qrmd" --config="$work/qrmd.yaml" 2>"$work/qrmd.log" &
+"$build/bin/qrmd" --simulate --config="$work/qrmd.yaml" 2>"$work/qrmd.log" &
 started+=($!)
 export QRM_CONTROL_SOCKET=$work/node/control.sock
 for _ in $(seq 600); do

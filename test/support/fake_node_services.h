@@ -21,11 +21,15 @@ class FakeNodeServices final : public manager::NodeServices {
   std::map<ContainerKey, std::string> runtime_ids;
   std::map<ContainerKey, std::chrono::system_clock::time_point> updated;
   std::map<ContainerKey, manager::ContainerRemarks> remarks;
+  std::vector<manager::UnplacedContainer> unplaced;
   std::vector<checkpoint::DecisionTrace> decisions;
+  std::vector<checkpoint::DecisionTrace> events;  ///< later than the decisions
+  std::vector<checkpoint::NodeEvent> noted;       ///< read it when the answer has come
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
   /// The plugin to forget; read it when the answer has come.
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
+  qrm::Status disk;  ///< the result of trying the disk
   qrm::Status kept;  ///< the result of keeping plugins' values
   std::vector<std::string> stalled_loops;
   placement::Permissions permissions;
@@ -53,12 +57,19 @@ class FakeNodeServices final : public manager::NodeServices {
     const auto found = remarks.find({pod.meta.uid, name});
     return found == remarks.end() ? manager::ContainerRemarks() : found->second;
   }
+  std::vector<manager::UnplacedContainer> Unplaced() const override { return unplaced; }
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override {
     const auto found = updated.find(key);
     return found == updated.end() ? std::nullopt : std::optional(found->second);
   }
   std::vector<checkpoint::DecisionTrace> Decisions() const override { return decisions; }
+  std::vector<checkpoint::DecisionTrace> Events() const override {
+    std::vector<checkpoint::DecisionTrace> all = decisions;
+    all.insert(all.end(), events.begin(), events.end());
+    return all;
+  }
+  void NoteEvent(const checkpoint::NodeEvent& event) override { noted.push_back(event); }
   uint64_t DecisionCount() const override { return decisions.size(); }
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);
@@ -69,6 +80,7 @@ class FakeNodeServices final : public manager::NodeServices {
     forgotten.emplace_back(resource, how);
     done(records);
   }
+  void TryDisk(std::function<void(const qrm::Status& accepted)> done) override { done(disk); }
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
   const placement::Permissions& GetPermissions() const override { return permissions; }
   std::vector<manager::ClassTypeStatus> Classes() const override { return classes; }

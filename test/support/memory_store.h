@@ -44,7 +44,7 @@ class Journal {
   Status Take(const checkpoint::Change& change) {
     on_commit(change);
     const MutexLock lock(mutex_);
-    if (answer_.ok()) {
+    if (answer_.ok() && !change.Empty()) {
       changes_.push_back(change);
     }
     return answer_;
@@ -75,6 +75,7 @@ class MemoryStore final : public checkpoint::Store {
     }
     return taken;
   }
+  Status Try() override { return journal_.Take({}); }
   Status Recall() override { return journal_.Recall(); }
   const checkpoint::NodeState& state() const override { return state_; }
 

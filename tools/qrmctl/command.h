@@ -75,7 +75,7 @@ inline constexpr std::array kCommands = {
     Command{"topology", "the NUMA map and its users", RunTopology},
     Command{"cpus", "the containers on each CPU", RunCpus},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
-    Command{"events", "recent decisions", RunEvents},
+    Command{"events", "what changed on the node recently", RunEvents},
     Command{"refusals", "recently rejected containers, and why", RunRefusals},
     Command{"admit", "whether this node would admit a pod now", RunAdmit},
     Command{"play", "create a pod, show its allocations, and delete it", RunPlay},

@@ -197,6 +197,8 @@ void PrintDecision(const Document& decision, std::ostream& out) {
   }
   if (const Document& moment = PartOf(decision, "moment"); moment == "after the fact") {
     out << "  Decided after the container was there\n";
+  } else if (moment == "resize") {
+    out << "  Decided for a resize of the running container\n";
   }
   PrintLines("Placed together with", PartOf(decision, "together_with"), out);
   PrintByName("Asked", PartOf(decision, "requests"), out, RequestText);

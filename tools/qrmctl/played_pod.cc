@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <utility>
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/errorf.h"
@@ -101,7 +103,8 @@ struct PlayedPod::Impl {
   const PlaceOfPlay place;
   const std::unique_ptr<cri::RuntimeService::Stub> stub;
   const std::unique_ptr<cri::ImageService::Stub> images;
-  std::string sandbox_id;  // empty until there is one
+  std::string sandbox_id;                      // empty until there is one
+  std::map<std::string, std::string> running;  // the containers' names, by the runtime's id
 };
 
 Status PlayedPod::Impl::CheckRuntime() const {
@@ -169,6 +172,7 @@ Status PlayedPod::Impl::RunContainer(int container) {
   QRM_ASSIGN_OR_RETURN(const cri::CreateContainerResponse created,
                        Call(*stub, &cri::RuntimeService::Stub::CreateContainer, create,
                             "create " + NameOf(container)));
+  running.emplace(created.container_id(), NameOf(container));
   cri::StartContainerRequest start;
   start.set_container_id(created.container_id());
   return Call(*stub, &cri::RuntimeService::Stub::StartContainer, start,
@@ -196,6 +200,27 @@ Status PlayedPod::Run() {
     QRM_RETURN_IF_ERROR(impl_->RunContainer(i));
   }
   return OkStatus();
+}
+
+StatusOr<std::vector<std::string>> PlayedPod::NewlyEnded() {
+  std::vector<std::string> ended;
+  for (auto each = impl_->running.begin(); each != impl_->running.end();) {
+    cri::ContainerStatusRequest request;
+    request.set_container_id(each->first);
+    QRM_ASSIGN_OR_RETURN(const cri::ContainerStatusResponse answer,
+                         impl_->Call(*impl_->stub, &cri::RuntimeService::Stub::ContainerStatus,
+                                     request, "read the status of " + each->second));
+    const cri::ContainerStatus& status = answer.status();
+    if (status.state() != cri::CONTAINER_EXITED) {
+      ++each;
+      continue;
+    }
+    ended.push_back(fmt::format("{} has ended with exit code {}{}; it is not restarted",
+                                each->second, status.exit_code(),
+                                status.message().empty() ? "" : " (" + status.message() + ")"));
+    each = impl_->running.erase(each);
+  }
+  return ended;
 }
 
 // To stop and to remove a sandbox ends and removes its containers.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/base/status.h"
 #include "tools/qrmctl/pod_file.h"
@@ -30,6 +31,8 @@ class PlayedPod {
   /// runtime, kNotFound with a sentence on how to get an image that is not there, else the
   /// runtime's own, which quotes qrmd's rejection; what was created stays until Remove.
   Status Run();
+  /// A sentence for each container that has ended, once each. Errors: the runtime's.
+  StatusOr<std::vector<std::string>> NewlyEnded();
   /// Stops and removes what was made. Errors: the runtime's.
   Status Remove();
 

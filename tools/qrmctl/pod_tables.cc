@@ -1,6 +1,8 @@
 // Prints pods as a table or as sheets.
 #include "tools/qrmctl/pod_tables.h"
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -62,6 +64,9 @@ std::string OthersText(const v1::Container& container) {
   if (!container.pending().empty()) {
     text += text.empty() ? "pending" : ",pending";
   }
+  if (container.state() == "skipped" || container.state() == "unpinned") {
+    text += (text.empty() ? "" : ",") + container.state();
+  }
   const std::map<std::string, std::string> classes(container.classes().begin(),
                                                    container.classes().end());
   for (const auto& [type, name] : classes) {
@@ -70,13 +75,25 @@ std::string OthersText(const v1::Container& container) {
   return text;
 }
 
+/// How long the container has been so; empty when that is not known.
+std::string AgeOf(const v1::Container& container) {
+  constexpr double kMillis = 1000;
+  if (container.since_unix_millis() == 0) {
+    return "";
+  }
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  return AgeText(
+      std::max(0.0, static_cast<double>(now.count() - container.since_unix_millis()) / kMillis));
+}
+
 Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& format,
                   const Listing& listing, std::ostream& out) {
   const bool wide = format.kind == OutputFormat::kWide;
   std::vector<std::string> headers = {"NAMESPACE", "POD",  "ROLE", "CONTAINER",
                                       "TYPE",      "CPUS", "MEMS", "OTHER"};
   if (wide) {
-    headers.insert(headers.end(), {"QOS", "UID", "RUNTIME ID"});
+    headers.insert(headers.end(), {"AGE", "STATE", "WHY", "QOS", "UID", "RUNTIME ID"});
   }
   Table table(headers);
   for (const v1::Pod& pod : response.pods()) {
@@ -90,7 +107,8 @@ Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& form
                                       ValueOf(container, kCpusetMems),
                                       OthersText(container)};
       if (wide) {
-        row.insert(row.end(), {pod.qos_class(), pod.uid(), container.runtime_id()});
+        row.insert(row.end(), {AgeOf(container), container.state(), container.why(),
+                               pod.qos_class(), pod.uid(), container.runtime_id()});
       }
       table.Add(std::move(row));
     }
@@ -98,6 +116,24 @@ Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& form
   QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
   if (table.empty()) {
     out << "No pod is admitted.\n";
+  } else {
+    table.Print(out);
+  }
+  return OkStatus();
+}
+
+Status PrintReasons(const v1::ListPodsResponse& response, const Listing& listing,
+                    std::ostream& out) {
+  Table table({"NAMESPACE", "POD", "CONTAINER", "STATE", "AGE", "WHY"});
+  for (const v1::Pod& pod : response.pods()) {
+    for (const v1::Container& container : pod.containers()) {
+      table.Add({pod.namespace_(), pod.name(), container.name(), container.state(),
+                 AgeOf(container), container.why()});
+    }
+  }
+  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
+  if (table.empty()) {
+    out << "All running containers have their allocations.\n";
   } else {
     table.Print(out);
   }
@@ -194,6 +230,17 @@ void PrintAllocation(const v1::Allocation& allocation, std::ostream& out) {
   sheet.Print(out, 6);
 }
 
+/// "skipped for 5m12s: namespace kube-system is in skip-namespaces"; nothing for an admitted one.
+std::string StateText(const v1::Container& container) {
+  if (container.state().empty() || container.state() == "admitted" ||
+      container.state() == "pending") {
+    return "";
+  }
+  const std::string age = AgeOf(container);
+  return fmt::format("{}{}{}{}{}", container.state(), age.empty() ? "" : " for ", age,
+                     container.why().empty() ? "" : ": ", container.why());
+}
+
 void PrintPod(const v1::Pod& pod, std::ostream& out) {
   Sheet sheet;
   sheet.Add("Name", pod.name());
@@ -207,9 +254,12 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
   for (const v1::Container& container : pod.containers()) {
     out << "  " << Escaped(container.name()) << '\n';
     Sheet about;
-    about.Add("Type", container.type());
+    AddIfAny("State", StateText(container), about);
+    AddIfAny("Type", container.type(), about);
     AddIfAny("Runtime id", container.runtime_id(), about);
-    about.Add("Requests", RequestsText(container));
+    if (!container.type().empty()) {
+      about.Add("Requests", RequestsText(container));
+    }
     AddIfAny("Without", Joined(container.runs_without()), about);
     AddIfAny("Pending", container.pending(), about);
     AddIfAny("Classes", JoinMap(container.classes()), about);
@@ -236,6 +286,8 @@ Status PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, const Outpu
     PrintMessage(pods, format, out);
   } else if (detail == PodDetail::kRows) {
     return PrintTable(pods, format, listing, out);
+  } else if (detail == PodDetail::kReasons) {
+    return PrintReasons(pods, listing, out);
   } else {
     PrintSheets(pods, out);
   }

@@ -11,8 +11,8 @@ class ListPodsResponse;
 
 namespace qrm::manager::cli {
 
-/// A row per container, or everything about each pod.
-enum class PodDetail { kRows, kSheets };
+/// A row per container, everything about each pod, or a row per unpinned container with the reason.
+enum class PodDetail { kRows, kSheets, kReasons };
 
 /// `detail` and `listing` matter for people only. Errors: kInvalidArgument for a column that is
 /// not there.

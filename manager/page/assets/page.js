@@ -127,9 +127,11 @@ function drawContainers(node) {
     link.addEventListener('click', () => showWhy(c));
     const holds = Object.entries(c.holds).map(([resource, value]) => `${resource} ${amount(resource, value)}`).join(', ');
     const lacks = c.without ? make('span', {class: 'chip bad'}, `without ${c.without.join(', ')}`) : '';
+    const state = c.state ? make('span', {class: `chip ${c.state === 'skipped' ? 'warn' : 'bad'}`, title: c.why}, c.state) : '';
     return make('tr', {'data-id': c.id}, make('td', {}, mark(c)), make('td', {}, link), make('td', {}, c.role || '–'),
       make('td', {class: 'number'}, c.cpus ? c.cpus + (c.own ? ' (exclusive)' : '') : '–'),
-      make('td', {class: 'number'}, c.mems || '–'), make('td', {}, holds || (lacks ? '' : '–'), lacks));
+      make('td', {class: 'number'}, c.mems || '–'),
+      make('td', {}, holds || (lacks || state ? '' : '–'), lacks, state, c.why ? make('div', {class: 'quiet'}, c.why) : ''));
   });
   $('containers').replaceChildren(make('thead', {}, head), make('tbody', {}, ...rows));
   $('left-out').textContent = node.containers_left_out ? `and ${node.containers_left_out} more: qrmctl pods lists them` :

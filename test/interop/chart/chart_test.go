@@ -497,7 +497,7 @@ func TestPageIsShownToTheNodeOnlyAndWhereAsked(t *testing.T) {
 		}
 	}
 	container := render(t, at("page.enabled", true)).container()
-	if !slices.Contains(container.Args, "--page-address=127.0.0.1:9755") ||
+	if !slices.Contains(container.Args, "--page-address=127.0.0.1:9757") ||
 		!slices.Contains(container.Args, "--node-name=$(QRM_NODE_NAME)") {
 		t.Errorf("got %v", container.Args)
 	}

@@ -164,7 +164,7 @@ func (n *publishedNode) startDaemon() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.qrmd = exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), "qrmd"), "--config="+filepath.Join(n.dir, "qrmd.yaml"))
+	n.qrmd = exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), "qrmd"), "--simulate", "--config="+filepath.Join(n.dir, "qrmd.yaml"))
 	n.qrmd.Stdout, n.qrmd.Stderr = log, log
 	if err := n.qrmd.Start(); err != nil {
 		n.t.Fatal(err)

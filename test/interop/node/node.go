@@ -161,7 +161,7 @@ func (n *Node) StartDaemon() {
 		n.t.Fatal(err)
 	}
 	defer log.Close()
-	n.daemon = exec.Command(filepath.Join(n.bin, "qrmd"), "--config="+n.Path("qrmd.yaml"),
+	n.daemon = exec.Command(filepath.Join(n.bin, "qrmd"), "--simulate", "--config="+n.Path("qrmd.yaml"),
 		"--state-dir="+n.Path("state"), "--registration-dir="+n.RegistrationDir(),
 		"--plugins-registry-dir="+n.PluginsDir(), "--pod-resources-socket="+n.Socket(),
 		"--control-socket="+n.Path("control.sock"), "--nri-socket="+n.Path("nri.sock"),

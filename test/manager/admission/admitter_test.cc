@@ -429,6 +429,32 @@ TEST_F(AdmitterTest, ExplainsTheOtherPluginsHintsAndTheFailedStepsTimeWhenOneGiv
   EXPECT_EQ(trace["steps"][0]["step"], "hints");
 }
 
+TEST_F(AdmitterTest, ARoleThatThePluginDoesNotKnowIsAnEvent) {
+  const auto roles = [this] {
+    std::vector<std::string> told;
+    for (const checkpoint::DecisionTrace& trace : decisions_.log.Read()) {
+      if (trace.type == "role") {
+        told.push_back(trace.pod_name + ": " + trace.json);
+      }
+    }
+    return told;
+  };
+  ResourceAllocation cpus = Pin(kCpusetCpus, "0-1");
+  cpus.decided_by = "pools.web.roles";
+  plugins_.Set("cpu", Gives("cpu", cpus));
+  placement::ContainerDemand demand = Demand("web");
+  demand.pod.role = "web";
+  ASSERT_TRUE(Admit(demand).ok());
+  EXPECT_THAT(roles(), IsEmpty());
+  cpus.decided_by = "default-pool";
+  plugins_.Set("cpu", Gives("cpu", cpus));
+  placement::ContainerDemand mistyped = Demand("db");
+  mistyped.pod.role = "databse";
+  ASSERT_TRUE(Admit(mistyped).ok());
+  ASSERT_TRUE(Admit(Demand("none")).ok());
+  EXPECT_THAT(roles(), ElementsAre(AllOf(HasSubstr("db: "), HasSubstr("databse"))));
+}
+
 TEST_F(AdmitterTest, CountsDecisions) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_TRUE(Admit(Demand()).ok());

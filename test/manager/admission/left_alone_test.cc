@@ -91,7 +91,8 @@ TEST_F(SkippedContainersTest, SkippedContainerStaysOffExclusiveCpusOfOthers) {
   EXPECT_THAT(*asked.requests, ElementsAre(Pair("cpu", 0)));
   EXPECT_THAT(LastTrace()["message"].get<std::string>(),
               HasSubstr("it only stays off reserved and exclusive resources"));
-  EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
+  ASSERT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
+  EXPECT_EQ(Record(demand)->skipped, "annotation katalyst.kubewharf.io/skip_qrm_admit is set");
 }
 
 TEST_F(SkippedContainersTest, StartsWhereAPluginRejectsEvenThat) {

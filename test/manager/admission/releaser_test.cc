@@ -47,7 +47,8 @@ class ReleaserTest : public testing::Test {
   test::Journal journal_;
   test::AnsweringPlugins plugins_;
   StateLoop state_{test::OpenMemoryStore(journal_)};
-  Releaser releaser_{state_, plugins_, {}};
+  std::vector<checkpoint::NodeEvent> noted_;
+  Releaser releaser_{state_, plugins_, {}, [this](const auto& event) { noted_.push_back(event); }};
   int replayed_ = 0;
 };
 
@@ -56,6 +57,9 @@ TEST_F(ReleaserTest, NotifiesThePluginsAndForgetsThePod) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
   EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
   EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
+  ASSERT_EQ(noted_.size(), 1U);
+  EXPECT_EQ(noted_[0].type, "removal");
+  EXPECT_EQ(noted_[0].pod_name, "a");
 }
 
 TEST_F(ReleaserTest, NotifiesAPluginProcessOfOnePodAfterAnotherWithoutWaiting) {

@@ -108,7 +108,11 @@ class ClassKeeperTest : public testing::Test {
     providers.push_back(std::move(provider));
     book_ = std::make_unique<ClassBook>(ClassesOptions(), std::move(providers));
     keeper_ = std::make_unique<ClassKeeper>(
-        ClassKeeper::Parts{.io = io_, .state = state_, .live = live_, .book = *book_},
+        ClassKeeper::Parts{.io = io_,
+                           .state = state_,
+                           .live = live_,
+                           .book = *book_,
+                           .note = [this](const auto& event) { noted_.push_back(event); }},
         std::chrono::hours(1));
     Put("web", "slow");
     live_.Add({"uid-web", "main"}, {.id = "1", .pod_id = "p", .cgroups_path = "/kubepods/p/1"});
@@ -140,6 +144,7 @@ class ClassKeeperTest : public testing::Test {
   FakeClassProvider* provider_ = nullptr;
   StateLoop state_{test::OpenMemoryStore(journal_)};
   std::unique_ptr<ClassBook> book_;
+  std::vector<checkpoint::NodeEvent> noted_;
   std::unique_ptr<ClassKeeper> keeper_;
 };
 
@@ -166,9 +171,13 @@ TEST_F(ClassKeeperTest, AChangeIsOnRecordBeforeTheKernelHasIt) {
     at_apply = RecordedClass();
     return OkStatus();
   };
-  EXPECT_EQ(Set({"web", "main", "blockio", "fast"}).value_or("?"), "slow");
+  EXPECT_EQ(Set({"web", "main", "blockio", "fast", "uid 0, pid 7"}).value_or("?"), "slow");
   EXPECT_EQ(at_apply, "fast");
   EXPECT_EQ(provider_->ClassOf("1"), "fast");
+  ASSERT_EQ(noted_.size(), 1U);
+  EXPECT_EQ(noted_[0].message, "blockio class: slow -> fast");
+  EXPECT_EQ(noted_[0].by, "uid 0, pid 7");
+  EXPECT_EQ(noted_[0].key.pod_uid, "uid-web");
 }
 
 TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsIsTakenBack) {
@@ -178,6 +187,8 @@ TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsIsTakenBack) {
   EXPECT_THAT(MessageOf(Set({"web", "main", "blockio", "fast"}).status()),
               HasSubstr("the disk is busy"));
   EXPECT_EQ(RecordedClass(), "slow");
+  ASSERT_EQ(noted_.size(), 2U);
+  EXPECT_EQ(noted_[1].message, "blockio class: fast -> slow");
 }
 
 TEST_F(ClassKeeperTest, AChangeToAFullClassIsRejectedAndChangesNothing) {

@@ -45,7 +45,8 @@ class ReloadTest : public testing::Test {
                asked_.push_back(cpu == options.sections.end() ? "" : cpu->second.OneLine());
                plugins_ = options.plugins;
                return takes_;
-             }});
+             },
+         .note = [this](const std::string& change) { noted_.push_back(change); }});
   }
 
   const test::TempDir dir_;
@@ -55,6 +56,7 @@ class ReloadTest : public testing::Test {
   Status takes_;
   std::vector<std::string> asked_;    // the cpu keys of each call that passes keys to plugins
   std::vector<std::string> plugins_;  // of the call
+  std::vector<std::string> noted_;    // changes
 };
 
 TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {
@@ -62,6 +64,17 @@ TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {
   EXPECT_TRUE(
       Reread("# no other\nbuiltin-plugins: [cpu]\nplugins: {cpu: {roles: {web: {}}}}\n").ok());
   EXPECT_THAT(asked_, ElementsAre("{roles: {web: {}}}"));
+}
+
+TEST_F(ReloadTest, EachChangeIsNotedAlsoOneThatIsNotApplied) {
+  const std::string roles = "builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n";
+  EXPECT_TRUE(Reread(roles + "log-level: warning\nreconcile-period: 9s\n").ok());
+  EXPECT_FALSE(Reread("log-level: loud\n").ok());
+  log::SetLevel(log::Level::kInfo);
+  EXPECT_THAT(noted_, testing::UnorderedElementsAre(
+                          "log-level: info -> warning",
+                          HasSubstr("reconcile-period stays 3s instead of 9s: restart qrmd"),
+                          HasSubstr("configuration rejected; the previous one stays in force: ")));
 }
 
 TEST_F(ReloadTest, PluginsThatComeOrGoWaitForAStart) {

@@ -148,6 +148,77 @@ TEST(ControlAnswersTest, PodsShowMissingResourcesAndRequestsFromTheConfiguration
   EXPECT_EQ(listed.request_sources().at("nic"), "configuration");
 }
 
+/// The states of the containers of `answer`, by pod, as "state: why".
+std::map<std::string, std::string> StatesIn(const v1::ListPodsResponse& answer) {
+  std::map<std::string, std::string> states;
+  for (const v1::Pod& pod : answer.pods()) {
+    states[pod.name()] = pod.containers(0).state() + ": " + pod.containers(0).why();
+  }
+  return states;
+}
+
+TEST(ControlAnswersTest, EveryContainerHasAStateAndTheReason) {
+  checkpoint::Change agent = Admit(SamplePod("agent"), "main", {});
+  agent.put_containers[0].record.skipped = "an annotation is set";
+  const NodeState state = NodeState()
+                              .With(Admit(SamplePod("web"), "main", {}))
+                              .With(Admit(SamplePod("lane"), "main", {}))
+                              .With(Admit(SamplePod("late"), "main", {}))
+                              .With(Admit(SamplePod("ended"), "main", {}))
+                              .With(agent);
+  const std::vector<UnplacedContainer> unplaced = {{.key = {"uid-job", "main"},
+                                                    .pod_name = "job",
+                                                    .state = UnplacedState::kRejected,
+                                                    .why = "no CPU"},
+                                                   {.key = {"uid-log", "main"},
+                                                    .pod_name = "log",
+                                                    .state = UnplacedState::kSkipped,
+                                                    .why = "a rule"}};
+  const auto answer = PodsAnswer(
+      state, "", [](const ContainerKey& key) { return key.pod_uid == "uid-ended" ? "" : "id"; },
+      [](const auto& pod, const std::string&) {
+        ContainerRemarks remarks;
+        if (pod.meta.name == "lane") {
+          remarks.runs_without = {"nic"};
+        } else if (pod.meta.name == "late") {
+          remarks.rejected = "no NIC";
+        }
+        return remarks;
+      },
+      {.unplaced = unplaced, .decisions = {}});
+  EXPECT_EQ(
+      StatesIn(*answer),
+      (std::map<std::string, std::string>{
+          {"web", "admitted: "},
+          {"lane", "incomplete: it was created without nic; delete the pod to have it recreated"},
+          {"late", "incomplete: no NIC"},
+          {"ended", "not running: "},
+          {"agent", "skipped: an annotation is set"},
+          {"job", "unpinned: no CPU"},
+          {"log", "skipped: a rule"}}));
+  EXPECT_EQ(PodsAnswer(state, "job", NoRuntimeId, {}, {unplaced, {}})->pods_size(), 1);
+}
+
+TEST(ControlAnswersTest, DecisionsTellSinceWhenAContainerIsSoAndWhatPlacedIt) {
+  const NodeState state = NodeState().With(Admit(SamplePod("web"), "main", {}));
+  const Decisions decisions = {
+      {.key = {"uid-web", "main"},
+       .time = std::chrono::system_clock::from_time_t(7),
+       .admitted = true,
+       .json = R"({"allocations": {"cpu": {"decided_by": "static"}, "memory": {}}})"},
+      {.key = {"uid-job", "main"},
+       .time = std::chrono::system_clock::from_time_t(9),
+       .json = R"({"result": "rejected", "message": "no CPU", "first_unix_millis": 8000})"}};
+  const auto answer = PodsAnswer(
+      state, "", NoRuntimeId, {},
+      {.unplaced = {{.key = {"uid-job", "main"}, .pod_name = "job"}}, .decisions = decisions});
+  const v1::Container& job = answer->pods(0).containers(0);
+  const v1::Container& web = answer->pods(1).containers(0);
+  EXPECT_EQ(job.since_unix_millis(), 8000);
+  EXPECT_EQ(web.since_unix_millis(), 7000);
+  EXPECT_EQ(web.why(), "cpu by static");
+}
+
 TEST(ControlAnswersTest, PoolsThatWereResizedByHandShowTheConfiguredSize) {
   const std::vector<sdk::Pool> pools = {{.name = "a", .cpus = {0, 1}}, {.name = "b", .cpus = {2}}};
   const auto answer = PoolsAnswer<v1::GetPoolsResponse>(

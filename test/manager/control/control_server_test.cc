@@ -226,7 +226,7 @@ TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
   EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
 }
 
-TEST_F(ControlServerTest, LogShowsWhichUserChangedWhichPoolToWhichCpus) {
+TEST_F(ControlServerTest, LogAndEventsShowWhichUserChangedWhichPoolToWhichCpus) {
   std::string logged;
   log::SetSink([&](log::Level, const std::string& line) { logged += line + "\n"; });
   const bool set = SetPools({{"online", "0-1"}}).ok();
@@ -235,6 +235,10 @@ TEST_F(ControlServerTest, LogShowsWhichUserChangedWhichPoolToWhichCpus) {
   EXPECT_THAT(logged, HasSubstr(fmt::format("\"pools changed\" resource=cpu pools=\"online: 0-3 -> "
                                             "0-1\" by=\"uid {}, pid {}\"",
                                             ::getuid(), ::getpid())));
+  ASSERT_THAT(node_.noted, SizeIs(1));
+  EXPECT_EQ(node_.noted[0].type, "pool");
+  EXPECT_EQ(node_.noted[0].message, "pools of cpu set: online: 0-3 -> 0-1");
+  EXPECT_EQ(node_.noted[0].by, fmt::format("uid {}, pid {}", ::getuid(), ::getpid()));
 }
 
 TEST_F(ControlServerTest, LogLevelChangeIsLoggedWithTheUser) {
@@ -268,6 +272,16 @@ TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRejectsAreSetBack) {
   node_.kept = OkStatus();
   EXPECT_TRUE(SetPools({{"online", "0-1"}}).ok());
   EXPECT_EQ(ToString(plugins_.pools.at("cpu")->front().cpus), "0-1");
+}
+
+TEST_F(ControlServerTest, PoolsOfABuiltInPluginAreNotTouchedWhileTheDiskRejects) {
+  plugins_.infos = {{.resource = "cpu", .registered_by = RegisteredBy::kBuiltIn, .live = true}};
+  node_.disk = Errorf(StatusCode::kResourceExhausted, "the disk is full");
+  plugins_.HangPools();  // a call to the plugin would not be answered
+  const grpc::Status status = SetPools({{"online", "0-1"}});
+  EXPECT_THAT(status.error_message(), HasSubstr("cannot save the pools of cpu: the disk is full"));
+  EXPECT_EQ(plugins_.waiting_pools(), 0U);
+  EXPECT_THAT(node_.noted, IsEmpty());
 }
 
 TEST_F(ControlServerTest, PoolsOfAPluginThatHangsAreAnsweredWhenItDoes) {

@@ -35,14 +35,14 @@ TEST(HttpOptionsTest, TokensAreNotAskedForWithoutTls) {
 }
 
 TEST(HttpOptionsTest, ThePageIsShownToOtherMachinesByTokenOnly) {
-  HttpOptions options{.page_address = ":9755"};
-  EXPECT_THAT(MessageOf(CheckHttp(options)), testing::HasSubstr("such as 127.0.0.1:9755"));
+  HttpOptions options{.page_address = ":9757"};
+  EXPECT_THAT(MessageOf(CheckHttp(options)), testing::HasSubstr("such as 127.0.0.1:9757"));
   options.certificate_file = "/tls.crt";
   options.key_file = "/tls.key";
   EXPECT_FALSE(CheckHttp(options).ok()) << "TLS alone authenticates no client";
   options.review_url = "https://10.96.0.1:443";
   EXPECT_TRUE(test::IsOk(CheckHttp(options)));
-  for (const char* loopback : {"127.0.0.1:9755", "[::1]:9755", ""}) {
+  for (const char* loopback : {"127.0.0.1:9757", "[::1]:9757", ""}) {
     EXPECT_TRUE(test::IsOk(CheckHttp({.page_address = loopback}))) << loopback;
   }
   EXPECT_THAT(MessageOf(CheckHttp({.page_address = "127.0.0.1:9754"})),

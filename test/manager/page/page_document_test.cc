@@ -27,7 +27,8 @@ class PageDocumentTest : public testing::Test {
                          .status = status_,
                          .plugins = plugins_,
                          .latest_decisions = decisions_.latest,
-                         .remarks_of = [this](const auto&, const auto&) { return remarks_; }});
+                         .remarks_of = [this](const auto&, const auto&) { return remarks_; },
+                         .unplaced = unplaced_});
   }
   json Document() const { return json::parse(Text()); }
   void Admit(const checkpoint::PodMeta& pod, AllocationByResource allocations) {
@@ -41,7 +42,33 @@ class PageDocumentTest : public testing::Test {
   std::vector<PluginInfo> plugins_;
   PageDecisions decisions_;
   ContainerRemarks remarks_;
+  std::vector<UnplacedContainer> unplaced_;
 };
+
+TEST_F(PageDocumentTest, SkippedUnpinnedAndIncompleteContainersHaveTheirStateAndTheReason) {
+  remarks_.rejected = "no NIC is free";
+  Admit(test::SamplePod("web"), {{"cpu", test::OwnCpus("0-1")}});
+  checkpoint::Change skipped = test::Admit(test::SamplePod("agent"), "main", {});
+  skipped.put_containers[0].record.skipped = "namespace x is in skip-namespaces";
+  state_ = state_.With(skipped);
+  unplaced_ = {{.key = {"uid-job", "main"},
+                .pod_namespace = "shop",
+                .pod_name = "job",
+                .state = UnplacedState::kRejected,
+                .why = "no CPU is free"},
+               {.key = {"uid-web", "main"},  // it has a record
+                .state = UnplacedState::kRejected,
+                .why = "no NIC is free"}};
+  const json containers = Document()["containers"];
+  ASSERT_EQ(containers.size(), 3);
+  EXPECT_EQ(containers[0]["state"], "skipped");
+  EXPECT_EQ(containers[0]["why"], "namespace x is in skip-namespaces");
+  EXPECT_EQ(containers[1]["state"], "incomplete");
+  EXPECT_EQ(containers[1]["why"], "no NIC is free");
+  EXPECT_EQ(containers[2]["pod"], "job");
+  EXPECT_EQ(containers[2]["state"], "unpinned");
+  EXPECT_EQ(containers[2]["why"], "no CPU is free");
+}
 
 TEST_F(PageDocumentTest, AContainerIsShownWithItsCpusAndMissingResources) {
   remarks_.runs_without = {"nic"};

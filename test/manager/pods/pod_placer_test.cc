@@ -149,16 +149,38 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
-TEST_F(PodPlacerTest, UnpinnedContainersAreCountedUntilTheyHaveAllocations) {
+TEST_F(PodPlacerTest, UnpinnedContainersAreListedUntilTheyHaveAllocations) {
   Refuse(StatusCode::kResourceExhausted);
-  Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
-  EXPECT_EQ(placer_.unplaced().containers, 1U);
-  EXPECT_THAT(placer_.unplaced().why, HasSubstr("cannot admit container main of pod default/web"));
+  Synchronize({Pod("job"), Pod("web"), Pod("etl")},
+              {Container("web", "id2"), Container("etl", "id3")});
+  const std::vector<UnplacedContainer> unplaced = placer_.unplaced().List();
+  ASSERT_EQ(unplaced.size(), 2U);
+  EXPECT_EQ(unplaced[0].pod_name, "etl");
+  EXPECT_EQ(unplaced[1].pod_name, "web");
+  EXPECT_EQ(unplaced[1].runtime_id, "id2");
+  EXPECT_EQ(unplaced[1].state, UnplacedState::kRejected);
+  EXPECT_THAT(unplaced[1].why, HasSubstr("cannot admit container main of pod default/web"));
+  EXPECT_EQ(placer_.unplaced().WhyRejected(Key("web")), unplaced[1].why);
   Serve(true);
   placer_.RetryUnplaced();
+  for (int i = 0; i < 3; ++i) {
+    test::Settle(state_);  // each try is a job that posts the next one
+  }
+  EXPECT_THAT(placer_.unplaced().List(), IsEmpty());
+  EXPECT_EQ(placer_.unplaced().WhyRejected(Key("web")), "");
+}
+
+TEST_F(PodPlacerTest, SkippedContainersAreListedWithTheReason) {
+  plugins_.Drop("cpu");
+  events_.OnPodStarted(Pod("web"));
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id2")).ok());
+  const std::vector<UnplacedContainer> unplaced = placer_.unplaced().List();
+  ASSERT_EQ(unplaced.size(), 1U);
+  EXPECT_EQ(unplaced[0].state, UnplacedState::kSkipped);
+  EXPECT_THAT(unplaced[0].why, HasSubstr("no running plugin serves"));
+  events_.OnContainerStopped(Pod("web"), Container("web", "id2"));
   test::Settle(state_);
-  EXPECT_EQ(placer_.unplaced().containers, 0U);
-  EXPECT_EQ(placer_.unplaced().why, "");
+  EXPECT_THAT(placer_.unplaced().List(), IsEmpty());
 }
 
 TEST_F(PodPlacerTest, ContainersThatRunWaitForThePluginsOfBeforeTheStart) {

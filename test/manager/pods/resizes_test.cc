@@ -147,6 +147,14 @@ TEST_F(ResizesTest, AContainerThatCrashesIsRecreatedWithWhatItHasWhereMoreIsReje
   EXPECT_EQ(Pending().containers, 1U) << "the missing resource is reported";
 }
 
+TEST_F(ResizesTest, TheDecisionIsKeptAsOneForAResize) {
+  Resize(With(Container("web", "id1"), 4).resources);
+  test::Settle(state_);
+  const auto traces = decisions_.log.Read();
+  ASSERT_FALSE(traces.empty());
+  EXPECT_THAT(traces.back().json, testing::HasSubstr(R"("moment":"resize")"));
+}
+
 TEST_F(ResizesTest, PluginsAreNotifiedOfSmallerRequests) {
   Resize({.cpu_shares = 1024});
   EXPECT_EQ(plugins_.allocated("cpu").quantity(), 1);

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/mutex.h"
 #include "manager/publish/node_topology.h"
+#include "manager/publish/object_writer.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/fake_snapshots.h"
@@ -222,6 +224,49 @@ TEST_F(PublisherTest, ARejectedPodGetsAnEvent) {
   EXPECT_TRUE(Await([&] { return publisher_->GetStatus().events == 1; }));
   const std::vector<std::string> requests = server_.requests();
   EXPECT_THAT(requests, testing::Contains(HasSubstr("PATCH /api/v1/namespaces/ns/events/p.")));
+}
+
+TEST_F(PublisherTest, AnEventThatTheServerDidNotAcceptIsSentWhenItIsBack) {
+  server_.Refuse(1000, 503);
+  Start({kPublishEvents});
+  publisher_->OnRefused(
+      {.pod_namespace = "ns", .pod_name = "first", .pod_uid = "u", .message = "no room"});
+  publisher_->OnRefused(
+      {.pod_namespace = "ns", .pod_name = "second", .pod_uid = "v", .message = "no room"});
+  ASSERT_TRUE(Await([&] { return !publisher_->GetStatus().problem.empty(); }));
+  server_.Refuse(0, 503);
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().events == 2; }));
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
+  const std::vector<std::string> requests = server_.requests();
+  EXPECT_THAT(requests, testing::Contains(HasSubstr("/events/first.")));
+  EXPECT_THAT(requests.back(), HasSubstr("/events/second."));
+}
+
+TEST_F(PublisherTest, AnEventInANamespaceThatIsGoneHoldsUpNoOther) {
+  server_.Refuse(1, 404);
+  Start({kPublishEvents});
+  for (const char* pod : {"gone", "next"}) {
+    publisher_->OnRefused(
+        {.pod_namespace = "ns", .pod_name = pod, .pod_uid = pod, .message = "no room"});
+  }
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().events == 1; }));
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
+}
+
+TEST_F(PublisherTest, AWriterThatWaitsAfterFailuresWritesOnceTheServerIsBack) {
+  boost::asio::io_context io;
+  cluster::ApiClient client(io, server_.access(), {});
+  ObjectWriter writer("Node", milliseconds(0));
+  server_.Refuse(1, 503);
+  writer.Write(client, {.method = "GET", .path = "/api/v1/nodes/n1"}, [](const json&) {});
+  ASSERT_TRUE(Await([&] {
+    io.restart();
+    io.poll();
+    return !writer.busy();
+  }));
+  EXPECT_FALSE(writer.MayWrite(std::chrono::steady_clock::now()));
+  writer.RetryNow();
+  EXPECT_TRUE(writer.MayWrite(std::chrono::steady_clock::now()));
 }
 
 TEST_F(PublisherTest, FailuresAreCountedAndTriedAgain) {

@@ -75,7 +75,8 @@ class DriftCheckTest : public testing::Test {
 
   NodeState state_;
   LiveContainers live_;
-  ForeignWrites writes_;
+  std::vector<std::string> news_;
+  ForeignWrites writes_{[this](const ForeignWrite& write) { news_.push_back(write.theirs); }};
   std::vector<std::string> reads_;
   std::map<std::string, StatusOr<CgroupCpuset>> kernel_;
 };
@@ -105,6 +106,7 @@ TEST_F(DriftCheckTest, ForgetsWhatDriftedSoThatItIsAppliedAgain) {
   EXPECT_THAT(change.put_containers[0].record.applied, IsEmpty());
   EXPECT_THAT(change.put_containers[0].record.allocations, SizeIs(1));
   EXPECT_EQ(writes_.repairs(), 1u);
+  EXPECT_THAT(news_, ElementsAre("0,7"));
 }
 
 TEST_F(DriftCheckTest, ReportsNoDriftForCpusThatAContainerLeftToAnOwner) {

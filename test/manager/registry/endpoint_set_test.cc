@@ -213,6 +213,31 @@ TEST_F(EndpointSetTest, PluginThatIsBackOnItsSocketIsLiveWithinTwoSeconds) {
   EXPECT_TRUE(Hints("cpu").ok());
 }
 
+TEST_F(EndpointSetTest, RegistrationLossAndReturnAreReported) {
+  Mutex mutex;
+  std::vector<std::string> reported;
+  EndpointSetOptions options{.machine_nodes = {0, 1}};
+  options.probe.interval = std::chrono::milliseconds(50);
+  options.probe.on_change = [&](const std::string&, const std::string& what) {
+    const MutexLock lock(mutex);
+    reported.push_back(what);
+  };
+  const auto reports = [&](const char* what) {
+    return Await([&] {
+      const MutexLock lock(mutex);
+      return !reported.empty() && reported.back().find(what) != std::string::npos;
+    });
+  };
+  set_ = std::make_unique<EndpointSet>(std::move(options));
+  auto cpu = Add("cpu", HintsOn(0));
+  EXPECT_TRUE(reports("cpu.sock has registered"));
+  cpu.reset();
+  EXPECT_TRUE(reports("cpu.sock is not running: "));
+  cpu = std::make_unique<ScriptedPlugin>(SocketOf("cpu"), HintsOn(0));
+  EXPECT_TRUE(reports("cpu.sock is running again"));
+  set_.reset();
+}
+
 TEST_F(EndpointSetTest, RejectionIsPassedOnAndDoesNotMakeAPluginSuspect) {
   PluginScript script;
   script.allocate = [](const auto&, auto&) {

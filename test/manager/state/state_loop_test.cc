@@ -62,13 +62,17 @@ TEST(StateLoopTest, PublishesCommittedStates) {
 TEST(StateLoopTest, ReportsWhenTheStateCouldBeReadAtLast) {
   test::Journal journal;
   int returned = 0;
+  std::vector<std::string> refused;
   StateLoop state(test::OpenMemoryStore(journal),
-                  {.on_disk_returned = [&returned] { ++returned; }});
+                  {.on_disk_refused = [&](const std::string& why) { refused.push_back(why); },
+                   .on_disk_returned = [&returned] { ++returned; }});
   const auto recall = [&] { return test::RunOn(state, [&] { return state.Recall().code(); }); };
   EXPECT_EQ(recall(), StatusCode::kOk);
   EXPECT_EQ(returned, 0);
   journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
   EXPECT_EQ(recall(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(recall(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused, ElementsAre(HasSubstr("no permission"))) << "once";
   journal.Hide(OkStatus());
   const auto before = state.Load();
   EXPECT_EQ(recall(), StatusCode::kOk);

@@ -20,12 +20,12 @@ TEST_F(QrmctlTest, TopologyPrintsTheMapAndTheContainersOfEachCpu) {
   EXPECT_EQ(out(), DescribeMachine(machine_) +
                        "use\n"
                        "  node 0: exclusive 1-2, shared 3, free 0, memory 2Gi\n"
-                       "    CONTAINER       CPUS   MEMORY\n"
-                       "    shop/db/main    1-2*   2Gi\n"
-                       "    shop/web/main   3      -\n"
+                       "    CONTAINER       CPUS   MEMORY   STATE\n"
+                       "    shop/db/main    1-2*   2Gi      -\n"
+                       "    shop/web/main   3      -        -\n"
                        "  node 1: shared 4-7\n"
-                       "    CONTAINER       CPUS   MEMORY\n"
-                       "    shop/web/main   4-7    -\n");
+                       "    CONTAINER       CPUS   MEMORY   STATE\n"
+                       "    shop/web/main   4-7    -        -\n");
 }
 
 TEST_F(QrmctlTest, CpusNamesTheContainersOnEachCpu) {

@@ -268,21 +268,49 @@ void AddDecisions(test::FakeNodeServices& node) {
                             .admitted = true,
                             .json = R"({"result": "admitted", "allocations":
                    {"cpu": {"property": "CpusetCpus", "value": "1-2"}, "nic": {}}})"});
+  node.events.push_back({.time = std::chrono::system_clock::from_time_t(12),
+                         .json = R"({"message": "pools of cpu set: online: 0-3 -> 0-1",
+                                     "by": "uid 0, pid 4711"})",
+                         .type = "pool"});
 }
 
-TEST_F(QrmctlTest, EventsListsDecisionsAndTheirAllocations) {
+TEST_F(QrmctlTest, EventsListsDecisionsAndOtherChanges) {
   Serve();
   EXPECT_EQ(Run({"events"}), kDone) << err();
-  EXPECT_EQ(out(), "There are no recent decisions.\n");
+  EXPECT_EQ(out(), "There are no recent events.\n");
   AddDecisions(node_);
   EXPECT_EQ(Run({"events"}), kDone) << err();
   EXPECT_EQ(out(),
-            "TIME                   RESULT     NAMESPACE   POD   CONTAINER   WHAT\n"
-            "1970-01-01T00:00:07Z   rejected   shop        web   main        no CPU\n"
-            "1970-01-01T00:00:09Z   admitted   shop        db    main        cpu: CpusetCpus=1-2, "
-            "nic\n");
+            "TIME                   TYPE        RESULT     NAMESPACE   POD   CONTAINER   WHAT\n"
+            "1970-01-01T00:00:07Z   admission   rejected   shop        web   main        no CPU\n"
+            "1970-01-01T00:00:09Z   admission   admitted   shop        db    main        cpu: "
+            "CpusetCpus=1-2, nic\n"
+            "1970-01-01T00:00:12Z   pool        -          -           -     -           pools of "
+            "cpu set: "
+            "online: 0-3 -> 0-1 (by uid 0, pid 4711)\n");
   EXPECT_EQ(Run({"events", "--since", "1h"}), kDone);
-  EXPECT_EQ(out(), "There are no recent decisions.\n");
+  EXPECT_EQ(out(), "There are no recent events.\n");
+}
+
+TEST_F(QrmctlTest, EventsAreSelectedByPodAndType) {
+  Serve();
+  AddDecisions(node_);
+  node_.decisions.push_back({.key = {"uid-db", "main"},
+                             .pod_namespace = "shop",
+                             .pod_name = "db",
+                             .time = std::chrono::system_clock::from_time_t(11),
+                             .admitted = true,
+                             .json = R"({"moment": "resize", "result": "admitted"})"});
+  const std::string types = "jsonpath={.events[*].type}";
+  EXPECT_EQ(Run({"events", "shop/db", "-o", types}), kDone) << err();
+  EXPECT_EQ(out(), "admission resize\n");
+  EXPECT_EQ(Run({"events", "--type", "pool,resize", "-o", types}), kDone) << err();
+  EXPECT_EQ(out(), "resize pool\n");
+  EXPECT_EQ(Run({"events", "-o", "jsonpath={.events[3].by}"}), kDone) << err();
+  EXPECT_EQ(out(), "uid 0, pid 4711\n");
+  EXPECT_EQ(Run({"events", "--type", "pools"}), kMisuse);
+  EXPECT_THAT(err(),
+              HasSubstr("\"pools\" is not a type of events; choose from admission, resize, "));
 }
 
 TEST_F(QrmctlTest, LogLevelIsShownAndChanged) {
@@ -309,10 +337,10 @@ TEST_F(QrmctlTest, TopShowsNodesPoolsAndContainers) {
             "POOL     CPUS   COUNT   CONTAINERS\n"
             "online   3-7    5       0\n"
             "\n"
-            "CONTAINER       NODE   CPUS   MEMORY\n"
-            "shop/db/main    0      1-2*   2Gi\n"
-            "shop/web/main   0      3      -\n"
-            "shop/web/main   1      4-7    -\n");
+            "CONTAINER       NODE   CPUS   MEMORY   STATE\n"
+            "shop/db/main    0      1-2*   2Gi      -\n"
+            "shop/web/main   0      3      -        -\n"
+            "shop/web/main   1      4-7    -        -\n");
 }
 
 TEST(QrmctlPageTest, DescribesEveryCommandAndOption) {

@@ -284,6 +284,47 @@ TEST_F(QrmctlTest, PodsMarksMissingResourcesAndWhereTheRequestCameFrom) {
   EXPECT_THAT(out(), HasSubstr("cpu=2 (from estimate) memory=2Gi (from configuration)\n"));
 }
 
+TEST_F(QrmctlTest, PodsListsUnpinnedContainersWithStateAgeAndReason) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"pods", "--unpinned"}), kDone) << err();
+  EXPECT_EQ(out(), "All running containers have their allocations.\n");
+  node_.remarks[{"uid-db", "main"}] = {.runs_without = {"example.com/lane"}};
+  node_.unplaced = {{.key = {"uid-log", "main"},
+                     .pod_namespace = "kube-system",
+                     .pod_name = "log",
+                     .runtime_id = "77aa",
+                     .state = UnplacedState::kSkipped,
+                     .why = "namespace kube-system is in skip-namespaces"},
+                    {.key = {"uid-etl", "main"},
+                     .pod_namespace = "shop",
+                     .pod_name = "etl",
+                     .state = UnplacedState::kRejected,
+                     .why = "no CPU is free"}};
+  node_.decisions = {{.key = {"uid-etl", "main"},
+                      .time = std::chrono::system_clock::now() - std::chrono::seconds(3605)}};
+  EXPECT_EQ(Run({"pods", "--unpinned"}), kDone) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("kube-system   log   main        skipped      -     namespace "
+                                     "kube-system is in skip-namespaces\n"),
+                           HasSubstr("shop          db    main        incomplete   -     it was "
+                                     "created without example.com/lane; "),
+                           HasSubstr("shop          etl   main        unpinned     1h    no CPU")));
+  EXPECT_THAT(out(), testing::Not(HasSubstr("web")));
+  EXPECT_EQ(Run({"pods"}), kDone) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("-      -      skipped\n"), HasSubstr("unpinned\n")));
+  EXPECT_EQ(Run({"pods", "-o", "wide"}), kDone) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("AGE   STATE         WHY"), HasSubstr("1h    unpinned"),
+                           HasSubstr("not running")));
+  EXPECT_EQ(Run({"pods", "log"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("State:        skipped: namespace kube-system is in"));
+  for (const char* view : {"top", "topology"}) {
+    EXPECT_EQ(Run({view}), kDone) << err();
+    EXPECT_THAT(out(), AllOf(HasSubstr("incomplete\n"),
+                             HasSubstr("kube-system/log/main   skipped    namespace kube-system"),
+                             HasSubstr("shop/etl/main          unpinned   no CPU is free\n")));
+  }
+}
+
 TEST_F(QrmctlTest, PodsFailsForAPodThatIsNotThere) {
   Serve();
   EXPECT_EQ(Run({"pods", "shop/nobody"}), kFailed);

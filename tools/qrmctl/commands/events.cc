@@ -1,9 +1,18 @@
-// qrmctl events
+// qrmctl events [POD]
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/qrm/v1/control.pb.h"
+#include "checkpoint/node_event.h"
+#include "manager/state/pod_selector.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -20,8 +29,17 @@ namespace {
 struct Question {
   std::string socket;
   std::string pod_namespace;
-  int64_t since = 0;  ///< milliseconds since 1970
+  std::string pod;              ///< a name, "namespace/name" or a UID; empty: all events
+  std::set<std::string> types;  ///< empty: all
+  int64_t since = 0;            ///< milliseconds since 1970
 };
+
+bool IsMeant(const Question& question, const v1::Event& event) {
+  return (question.types.empty() || question.types.contains(event.type())) &&
+         (question.pod.empty() ||
+          manager::IsMeant(question.pod,
+                           {event.pod_uid(), event.pod_namespace(), event.pod_name()}));
+}
 
 StatusOr<v1::ListEventsResponse> Ask(const Question& question) {
   v1::ListEventsRequest request;
@@ -30,48 +48,77 @@ StatusOr<v1::ListEventsResponse> Ask(const Question& question) {
   if (events.ok()) {
     KeepNamespace(question.pod_namespace, *events->mutable_events(),
                   [](const v1::Event& event) { return event.pod_namespace(); });
+    KeepRows(*events->mutable_events(),
+             [&](const v1::Event& event) { return IsMeant(question, event); });
   }
   return events;
 }
 
+/// "pools of cpu set: online: 0-3 -> 0-1 (by uid 0, pid 4711)".
+std::string WhatText(const v1::Event& event) {
+  return event.by().empty() ? event.message()
+                            : fmt::format("{} (by {})", event.message(), event.by());
+}
+
 Status PrintTable(const v1::ListEventsResponse& response, const Listing& listing,
                   std::ostream& out) {
-  Table table({"TIME", "RESULT", "NAMESPACE", "POD", "CONTAINER", "WHAT"});
+  Table table({"TIME", "TYPE", "RESULT", "NAMESPACE", "POD", "CONTAINER", "WHAT"});
   for (const v1::Event& event : response.events()) {
-    table.Add({TimeText(event.unix_millis()), event.result(), event.pod_namespace(),
-               event.pod_name(), event.container(), event.message()});
+    table.Add({TimeText(event.unix_millis()), event.type(), event.result(), event.pod_namespace(),
+               event.pod_name(), event.container(), WhatText(event)});
   }
   QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
   if (table.empty()) {
-    out << "There are no recent decisions.\n";
+    out << "There are no recent events.\n";
   } else {
     table.Print(out);
   }
   return OkStatus();
 }
 
+void PrintLine(const v1::Event& event, std::ostream& out) {
+  const std::string pod = event.pod_name().empty()
+                              ? std::string()
+                              : fmt::format("{}/{}", event.pod_namespace(), event.pod_name());
+  Table line({TimeText(event.unix_millis()), event.type(), event.result(), pod, event.container(),
+              WhatText(event)});
+  line.Print(out);
+}
+
 /// A line for each event, as they come.
 Status Follow(Question question, std::ostream& out, const Wait& wait) {
-  int64_t latest = question.since;
-  int shown_of_latest = 0;  // events of one millisecond may come in two answers
+  constexpr int64_t kLateMillis = 10'000;  // an event may come after a later one
+  const int64_t begin = question.since;
+  std::map<std::string, int> shown;  // how often, by the event's bytes
   do {
     QRM_ASSIGN_OR_RETURN(const v1::ListEventsResponse events, Ask(question));
-    int of_latest = 0;
+    std::map<std::string, int> listed;
     for (const v1::Event& event : events.events()) {
-      if (event.unix_millis() == question.since && ++of_latest <= shown_of_latest) {
-        continue;
+      const std::string bytes = event.SerializeAsString();
+      if (++listed[bytes] > shown[bytes]) {
+        PrintLine(event, out);
       }
-      shown_of_latest = event.unix_millis() == latest ? shown_of_latest + 1 : 1;
-      latest = event.unix_millis();
-      Table line({TimeText(latest), event.result(),
-                  fmt::format("{}/{}", event.pod_namespace(), event.pod_name()), event.container(),
-                  event.message()});
-      line.Print(out);
+      question.since = std::max({begin, question.since, event.unix_millis() - kLateMillis});
     }
-    question.since = latest;
+    shown = std::move(listed);
     out << std::flush;
   } while (wait(out));
   return OkStatus();
+}
+
+/// The types in `list`, as "pool,reload". Errors: kInvalidArgument for another word.
+StatusOr<std::set<std::string>> TypesOf(const std::string& list) {
+  std::set<std::string> types;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (std::find(checkpoint::kEventTypes.begin(), checkpoint::kEventTypes.end(), word) ==
+        checkpoint::kEventTypes.end()) {
+      return Errorf(StatusCode::kInvalidArgument, "\"{}\" is not a type of events; choose from {}",
+                    word, fmt::join(checkpoint::kEventTypes, ", "));
+    }
+    types.insert(word);
+  }
+  return types;
 }
 
 }  // namespace
@@ -80,17 +127,22 @@ int RunEvents(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   Question question;
   std::string since = kEver;
+  std::string types;
   bool follow = false;
   Listing listing;
-  CommandLine line("events",
-                   "Lists the decisions of qrmd about containers, oldest first; -f continues with\n"
-                   "new decisions. qrmctl explain POD shows the reasons.",
-                   "qrmctl events -f --since 10m");
+  CommandLine line(
+      "events",
+      "Lists what changed on the node, oldest first: decisions about containers,\n"
+      "removals, pools, classes, the configuration, plugins, drivers, drift, the disk\n"
+      "and restarts; -f continues with new events. qrmctl explain POD shows reasons.",
+      "qrmctl events -f --since 10m");
   line.Output(format)
       .ControlSocket(question.socket)
       .Listed(listing)
-      .Flag("-f,--follow", follow, "continue with new decisions until interrupted")
-      .Option("--since", since, "only decisions of this last time (default: all)", "DURATION");
+      .Flag("-f,--follow", follow, "continue with new events until interrupted")
+      .Option("--since", since, "only events of this last time (default: all)", "DURATION")
+      .Option("--type", types, "only events of these types, such as pool,reload", "TYPES")
+      .Optional("POD", question.pod, "a name, NAMESPACE/NAME or a UID");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -99,6 +151,11 @@ int RunEvents(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Misuse(fmt::format("\"{}\" is not a duration; write one such as 10m or 2h", since),
                        err);
   }
+  auto chosen = TypesOf(types);
+  if (!chosen.ok()) {
+    return line.Misuse(MessageOf(chosen.status()), err);
+  }
+  question.types = *std::move(chosen);
   question.since = *from;
   question.pod_namespace = listing.pod_namespace;
   if (follow) {

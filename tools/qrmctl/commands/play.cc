@@ -29,6 +29,8 @@ namespace {
 /// Where the runtime does not ask qrmd before it makes a container, qrmd places it soon after.
 constexpr std::chrono::seconds kAdmissionTimeout{10};
 constexpr std::chrono::milliseconds kBetweenLooks{100};
+/// Between two looks at the containers of a pod that is kept running.
+constexpr std::chrono::seconds kBetweenStatuses{1};
 
 /// While it lives, a signal that ends programs waits, so that what was made is removed first.
 class HeldSignals {
@@ -44,9 +46,10 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  void Await() const {
-    int signal = 0;
-    sigwait(&held_, &signal);
+  /// Whether one has come within `time`.
+  bool ComeWithin(std::chrono::seconds time) const {
+    const timespec limit{.tv_sec = time.count(), .tv_nsec = 0};
+    return sigtimedwait(&held_, nullptr, &limit) > 0;
   }
 
  private:
@@ -145,8 +148,22 @@ Status Show(const Play& play, const PodFile& file, std::ostream& out) {
   return OkStatus();
 }
 
+/// Reports containers that end, until a signal comes.
+void AwaitInterrupt(const HeldSignals& signals, PlayedPod& pod, std::ostream& err) {
+  bool is_told = false;
+  while (!signals.ComeWithin(kBetweenStatuses)) {
+    const auto ended = pod.NewlyEnded();
+    for (const std::string& sentence : ended.value_or(std::vector<std::string>())) {
+      err << "qrmctl play: " << Escaped(sentence) << '\n' << std::flush;
+    }
+    if (!ended.ok() && !std::exchange(is_told, true)) {
+      err << "qrmctl play: " << Escaped(MessageOf(ended.status())) << '\n' << std::flush;
+    }
+  }
+}
+
 /// Runs the pod, shows its allocations, and removes it in any case.
-Status PlayPod(const Play& play, const PodFile& file, std::ostream& out) {
+Status PlayPod(const Play& play, const PodFile& file, std::ostream& out, std::ostream& err) {
   const HeldSignals signals;  // before the first call makes threads, which then hold them, too
   v1::AnnouncePodRequest announced;
   announced.set_pod(file.pod->SerializeAsString());
@@ -162,7 +179,7 @@ Status PlayPod(const Play& play, const PodFile& file, std::ostream& out) {
   }
   if (played.ok() && play.wait) {
     out << (play.format.IsText() ? "\nIt runs until this is interrupted.\n" : "") << std::flush;
-    signals.Await();
+    AwaitInterrupt(signals, pod, err);
   }
   const Status removed = pod.Remove();
   if (removed.ok()) {
@@ -208,7 +225,7 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Misuse(MessageOf(playable), err);
   }
   file->pod->mutable_metadata()->set_uid(NewUid());
-  const Status played = PlayPod(play, *file, out);
+  const Status played = PlayPod(play, *file, out, err);
   return played.ok() ? kDone : line.Fail(played, err);
 }
 

@@ -2,6 +2,7 @@
 #include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/container_states.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/keep_rows.h"
 #include "tools/qrmctl/label_selector.h"
@@ -15,15 +16,18 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   std::string pod;
   Listing listing;
   std::string labels;
+  bool unpinned = false;
   CommandLine line(
       "pods",
-      "Lists the admitted pods and their containers' allocations, or all details of a pod.\n"
-      "* marks exclusive CPUs; ! marks a resource that is missing in the container.",
+      "Lists the pods and their containers' allocations, or all details of a pod. * marks\n"
+      "exclusive CPUs; ! marks a resource that is missing in the container.",
       "qrmctl pods default/web");
   line.Output(format)
       .ControlSocket(socket)
       .Listed(listing)
       .Option("-l,--selector", labels, "only pods with such labels: app=web,tier!=db", "LABELS")
+      .Flag("--unpinned", unpinned,
+            "only running containers that lack an allocation or a part of it, and why")
       .Watch()
       .Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -35,6 +39,8 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   }
   v1::ListPodsRequest request;
   request.set_pod(pod);
+  request.set_unpinned(true);
+  request.set_since(format.kind != OutputFormat::kTable || unpinned || !pod.empty());
   auto pods = ControlClient(socket).Ask<v1::ListPodsResponse>(request);
   if (!pods.ok()) {
     return line.Fail(pods.status(), err);
@@ -44,8 +50,13 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   KeepRows(*pods->mutable_pods(), [&](const v1::Pod& each) {
     return selector->Matches({each.labels().begin(), each.labels().end()});
   });
-  const Status printed =
-      PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out, listing);
+  if (unpinned) {
+    KeepUnpinned(*pods);
+  }
+  const PodDetail detail = unpinned      ? PodDetail::kReasons
+                           : pod.empty() ? PodDetail::kRows
+                                         : PodDetail::kSheets;
+  const Status printed = PrintPods(*pods, detail, format, out, listing);
   return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
 }
 

@@ -6,6 +6,7 @@
 #include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/container_states.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/table.h"
@@ -41,13 +42,16 @@ void PrintPools(const v1::GetPoolsResponse& pools, std::ostream& out) {
 }
 
 /// The containers with CPUs or memory of a node.
-void PrintContainers(const v1::GetTopologyResponse& topology, std::ostream& out) {
-  Table table({"CONTAINER", "NODE", "CPUS", "MEMORY"});
+void PrintContainers(const v1::GetTopologyResponse& topology, const v1::ListPodsResponse& unpinned,
+                     std::ostream& out) {
+  std::map<std::string, std::string> states = StatesOf(unpinned);
+  Table table({"CONTAINER", "NODE", "CPUS", "MEMORY", "STATE"});
   for (const v1::NodeUse& use : topology.use()) {
     for (const v1::ContainerUse& container : use.containers()) {
       table.Add({container.container(), std::to_string(use.node()),
                  container.cpus() + (container.exclusive() ? "*" : ""),
-                 container.memory_bytes() == 0 ? "" : BytesText(container.memory_bytes())});
+                 container.memory_bytes() == 0 ? "" : BytesText(container.memory_bytes()),
+                 states[container.container()]});
     }
   }
   if (!table.empty()) {
@@ -61,10 +65,11 @@ void PrintContainers(const v1::GetTopologyResponse& topology, std::ostream& out)
 int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
-  CommandLine line("top",
-                   "Shows the allocated CPUs and memory of each NUMA node, pool and container; -w\n"
-                   "follows changes. * marks exclusive CPUs.",
-                   "qrmctl top -w");
+  CommandLine line(
+      "top",
+      "Shows the allocated CPUs and memory of each NUMA node, pool and container; -w\n"
+      "follows changes. * marks exclusive CPUs. Then the containers without an allocation.",
+      "qrmctl top -w");
   line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -77,14 +82,18 @@ int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
   // Without a cpu plugin, there are no pools.
   const v1::GetPoolsResponse pools =
       client.Ask<v1::GetPoolsResponse>(v1::GetPoolsRequest()).value_or(v1::GetPoolsResponse());
+  const v1::ListPodsResponse unpinned = AskUnpinned(client);
   if (!format.IsText()) {
-    Print({{"use", ToDocument(*topology)["use"]}, {"pools", ToDocument(pools)["pools"]}}, format,
-          out);
+    Print({{"use", ToDocument(*topology)["use"]},
+           {"pools", ToDocument(pools)["pools"]},
+           {"unpinned", ToDocument(unpinned)["pods"]}},
+          format, out);
     return kDone;
   }
   PrintNodes(*topology, out);
   PrintPools(pools, out);
-  PrintContainers(*topology, out);
+  PrintContainers(*topology, unpinned, out);
+  PrintWithoutAllocation(unpinned, out);
   return kDone;
 }
 

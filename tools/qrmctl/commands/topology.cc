@@ -6,6 +6,7 @@
 #include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/container_states.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/table.h"
@@ -34,31 +35,35 @@ std::string SharesText(const v1::NodeUse& use) {
   return text;
 }
 
-void PrintUse(const v1::NodeUse& use, std::ostream& out) {
+void PrintUse(const v1::NodeUse& use, std::map<std::string, std::string>& states,
+              std::ostream& out) {
   out << "  node " << use.node() << ": " << SharesText(use) << '\n';
-  Table table({"CONTAINER", "CPUS", "MEMORY"});
+  Table table({"CONTAINER", "CPUS", "MEMORY", "STATE"});
   for (const v1::ContainerUse& container : use.containers()) {
     table.Add({container.container(), container.cpus() + (container.exclusive() ? "*" : ""),
-               container.memory_bytes() == 0 ? "" : BytesText(container.memory_bytes())});
+               container.memory_bytes() == 0 ? "" : BytesText(container.memory_bytes()),
+               states[container.container()]});
   }
   if (!table.empty()) {
     table.Print(out, kIndent);
   }
 }
 
-void PrintTopology(const v1::GetTopologyResponse& topology, std::ostream& out) {
+void PrintTopology(const v1::GetTopologyResponse& topology, const v1::ListPodsResponse& unpinned,
+                   std::ostream& out) {
   out << topology.text();
   bool is_used = false;
   for (const v1::NodeUse& use : topology.use()) {
     is_used = is_used || !use.containers().empty();
   }
-  if (!is_used) {
-    return;
+  if (is_used) {
+    std::map<std::string, std::string> states = StatesOf(unpinned);
+    out << "use\n";
+    for (const v1::NodeUse& use : topology.use()) {
+      PrintUse(use, states, out);
+    }
   }
-  out << "use\n";
-  for (const v1::NodeUse& use : topology.use()) {
-    PrintUse(use, out);
-  }
+  PrintWithoutAllocation(unpinned, out);
 }
 
 Document TopologyDocument(const v1::GetTopologyResponse& topology) {
@@ -99,13 +104,13 @@ std::vector<MachineSource> NamedSources(bool local, const std::string& fsroot,
 
 int ShowLive(const CommandLine& line, const std::string& socket, const OutputFormat& format,
              std::ostream& out, std::ostream& err) {
-  const auto topology =
-      ControlClient(socket).Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
+  const ControlClient client(socket);
+  const auto topology = client.Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
   }
   if (format.IsText()) {
-    PrintTopology(*topology, out);
+    PrintTopology(*topology, AskUnpinned(client), out);
     return kDone;
   }
   PrintDocument(TopologyDocument(*topology), format, out);
