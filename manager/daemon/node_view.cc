@@ -21,15 +21,18 @@
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/config_trials.h"
+#include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/priority.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
+#include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
@@ -240,6 +243,11 @@ NodeStatus NodeView::Status() const {
   AddPoolsAndNodes(status);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
+  Append(parts_.checks.problems(), status.degraded_reasons);
+  if (!status.reconcile.last_problem.empty()) {
+    status.degraded_reasons.push_back(fmt::format(
+        "some containers may lack their recorded values: {}", status.reconcile.last_problem));
+  }
   if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
     status.degraded_reasons.push_back(
         fmt::format("decisions are not saved, so explain loses them at a restart: {}", problem));
@@ -337,11 +345,31 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
   const checkpoint::ContainerRecord& record = *pod.containers.at(name);
   ContainerRemarks remarks{.implicit_requests =
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
-  if (parts_.live.Find({pod.meta.uid, name}).has_value()) {
+  if (const auto container = parts_.live.Find({pod.meta.uid, name}); container.has_value()) {
     remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
+    remarks.unapplied = UnappliedOf(record, *container);
   }
   return remarks;
+}
+
+// The kernel has no cgroups for the containers of another machine.
+std::string NodeView::UnappliedOf(const checkpoint::ContainerRecord& record,
+                                  const LiveContainer& container) const {
+  if (!container.started || parts_.config.machine.source != config::MachineConfig().source) {
+    return {};
+  }
+  if (container.cgroups_path.empty()) {
+    return "not read from the kernel: the runtime does not report its cgroup";
+  }
+  const StatusOr<CgroupCpuset> actual = parts_.cgroups.ReadByPath(container.cgroups_path);
+  if (!actual.ok()) {
+    return "not read from the kernel: " + MessageOf(actual.status());
+  }
+  return HasItsCpus(record, actual->cpus, parts_.machine.OfflineNow())
+             ? std::string()
+             : fmt::format("the kernel has CPUs {}; qrmctl status shows what is in the way",
+                           ToString(actual->cpus));
 }
 
 std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(

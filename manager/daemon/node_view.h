@@ -28,6 +28,7 @@ struct CpuUsage;
 
 namespace qrm::manager {
 
+class CgroupReader;
 class ClassKeeper;
 struct Config;
 class ConfigInForce;
@@ -36,7 +37,9 @@ class DryRuns;
 class ForeignWrites;
 class KubeletSpecs;
 class KubeletWatch;
+struct LiveContainer;
 class LiveContainers;
+class NodeChecks;
 class Plugins;
 class PodResourcesServer;
 class Publisher;
@@ -60,6 +63,8 @@ class NodeView final : public NodeServices {
     const Publisher& publisher;
     const LiveContainers& live;
     const ForeignWrites& writes;
+    const NodeChecks& checks;
+    const CgroupReader& cgroups;
     ClassKeeper& classes;
     KubeletSpecs& specs;
     const KubeletWatch& kubelet;
@@ -97,6 +102,8 @@ class NodeView final : public NodeServices {
  private:
   void AddUnserved(NodeStatus& status) const;
   void AddIncomplete(NodeStatus& status) const;
+  std::string UnappliedOf(const checkpoint::ContainerRecord& record,
+                          const LiveContainer& container) const;
   void AddPoolsAndNodes(NodeStatus& status) const;
   /// Absent if the cpu plugin is a process or has no section.
   std::optional<cpu::CpuUsage> CpuUsageOf(

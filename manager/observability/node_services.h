@@ -34,6 +34,9 @@ struct ContainerRemarks {
   /// Resources that the container requests, or that all containers get, and that it runs without.
   std::vector<std::string> runs_without;
   std::string pending;  ///< why it runs with less than it requests now; empty: it has enough
+  /// How the kernel's CPUs differ from the allocation, or why they are not known; empty: they were
+  /// read, and agree.
+  std::string unapplied;
 };
 
 /// The daemon as control, metrics and health see it. Threads: any.

@@ -62,6 +62,9 @@ std::string OthersText(const v1::Container& container) {
   if (!container.pending().empty()) {
     text += text.empty() ? "pending" : ",pending";
   }
+  if (!container.unapplied().empty()) {
+    text += text.empty() ? "unapplied" : ",unapplied";
+  }
   const std::map<std::string, std::string> classes(container.classes().begin(),
                                                    container.classes().end());
   for (const auto& [type, name] : classes) {
@@ -212,6 +215,7 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
     about.Add("Requests", RequestsText(container));
     AddIfAny("Without", Joined(container.runs_without()), about);
     AddIfAny("Pending", container.pending(), about);
+    AddIfAny("Unapplied", container.unapplied(), about);
     AddIfAny("Classes", JoinMap(container.classes()), about);
     AddIfAny("Applied", JoinMap(container.applied()), about);
     about.Print(out, 4);

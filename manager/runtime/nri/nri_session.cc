@@ -17,6 +17,7 @@
 #include "api/base/log.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "manager/runtime/nri/nri_version.h"
+#include "manager/runtime/socket_cure.h"
 
 namespace qrm::manager {
 namespace {
@@ -112,9 +113,9 @@ void NriSession::Start(Synchronized synchronized, Ended ended) {
   socket->async_connect({options_.socket}, [self = shared_from_this(),
                                             socket](const boost::system::error_code& error) {
     if (error) {
-      self->Finish(Errorf(StatusCode::kUnavailable,
-                          "cannot connect to {}: {}; enable NRI in the runtime's configuration",
-                          self->options_.socket, error.message()));
+      self->Finish(Errorf(StatusCode::kUnavailable, "cannot connect to {}: {}; {}",
+                          self->options_.socket, error.message(),
+                          SocketCure(RuntimeSocket::kNri, error.value())));
     } else if (self->ended_) {
       self->OnConnect(std::move(*socket));
     }
