@@ -115,7 +115,9 @@ void Daemon::Impl::ReadAgain() {
 void Daemon::Impl::Follow(const Following& following) {
   const Status taken = following(
       {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
-       .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); }});
+       .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); },
+       .waiting =
+           [this](std::vector<ChangedKey> keys) { in_force->NoteWaiting(std::move(keys)); }});
   in_force->NoteReading(taken);
   (taken.ok() ? metrics.reloads.accepted_total : metrics.reloads.refused_total).Increment();
   boost::asio::post(io, [this] { class_keeper->RefreshAll(); });

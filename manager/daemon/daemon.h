@@ -29,6 +29,8 @@ class Daemon {
   struct Takers {
     std::function<Status(const ClassesOptions& options)> classes;
     std::function<Status(const BuiltinOptions& options)> plugins;  ///< applies their sections
+    /// Takes all keys of the file that wait for a restart.
+    std::function<void(std::vector<ChangedKey> keys)> waiting = [](const auto&) {};
   };
   /// Applies a new configuration, on the state loop. Errors: why it was rejected; nothing changed.
   using Following = std::function<Status(const Takers& takers)>;

@@ -25,7 +25,7 @@ class Housekeeping {
     KubeletWatch& kubelet;
     RuntimeFollower& follower;
     Reconciler& reconciler;
-    /// Looks for what makes the node degraded, and tells when it begins and ends.
+    /// Looks for what makes the node degraded, and logs when it begins and ends.
     std::function<void()> look_for_faults;
   };
   explicit Housekeeping(Parts parts);

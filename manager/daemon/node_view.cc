@@ -74,8 +74,8 @@ std::vector<std::string> PluginProblems(const Plugins& plugins,
       reasons.push_back(
           fmt::format("the plugin of {} is not running: {}", plugin.resource, plugin.problem));
     } else if (plugin.live && !plugin.problem.empty()) {
-      reasons.push_back(
-          fmt::format("the plugin of {} gave a wrong answer: {}", plugin.resource, plugin.problem));
+      reasons.push_back(fmt::format("the plugin of {} does not respond correctly: {}",
+                                    plugin.resource, plugin.problem));
     }
   }
   return reasons;
@@ -239,6 +239,13 @@ NodeStatus NodeView::Status() const {
   if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
         "the configuration file is rejected; the previous one stays in force: {}", refusal));
+  }
+  for (const ChangedKey& key : parts_.in_force.waiting()) {
+    status.warnings.push_back(
+        fmt::format("the key {} of the configuration file waits for a restart of qrmd: {} is in "
+                    "force, the file "
+                    "has {}",
+                    key.key, key.from, key.to));
   }
   AddPoolsAndNodes(status);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);

@@ -45,7 +45,8 @@ class ReloadTest : public testing::Test {
                asked_.push_back(cpu == options.sections.end() ? "" : cpu->second.OneLine());
                plugins_ = options.plugins;
                return takes_;
-             }});
+             },
+         .waiting = [this](std::vector<ChangedKey> keys) { waiting_ = std::move(keys); }});
   }
 
   const test::TempDir dir_;
@@ -55,6 +56,7 @@ class ReloadTest : public testing::Test {
   Status takes_;
   std::vector<std::string> asked_;    // the cpu keys of each call that passes keys to plugins
   std::vector<std::string> plugins_;  // of the call
+  std::vector<ChangedKey> waiting_;
 };
 
 TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {
@@ -79,6 +81,17 @@ TEST_F(ReloadTest, WhatAPluginRejectsChangesNothingAtAllAndIsTriedAgain) {
   EXPECT_TRUE(Reread(wrong).ok());
   EXPECT_FALSE(InfoIsLogged());
   EXPECT_EQ(asked_.size(), 2U);
+  log::SetLevel(log::Level::kInfo);
+}
+
+TEST_F(ReloadTest, KeysThatWaitForAStartAreNamedUntilTheFileHasThemAsInForce) {
+  const std::string plugins = "builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n";
+  EXPECT_TRUE(Reread(plugins + "reconcile-period: 7s\nlog-level: error\n").ok());
+  ASSERT_EQ(waiting_.size(), 1U);
+  EXPECT_EQ(waiting_[0].key, "reconcile-period");
+  EXPECT_EQ(waiting_[0].to, "7s");
+  EXPECT_TRUE(Reread(plugins).ok());
+  EXPECT_THAT(waiting_, IsEmpty());
   log::SetLevel(log::Level::kInfo);
 }
 
