@@ -43,6 +43,9 @@
 namespace qrm::manager {
 namespace {
 
+/// A healthy disk takes some milliseconds. The runtime waits 2 s for all plugins together.
+constexpr std::chrono::milliseconds kSlowWrite{500};
+
 void Append(std::vector<std::string> more, std::vector<std::string>& reasons) {
   reasons.insert(reasons.end(), std::make_move_iterator(more.begin()),
                  std::make_move_iterator(more.end()));
@@ -77,6 +80,25 @@ std::vector<std::string> PluginProblems(const Plugins& plugins,
       reasons.push_back(fmt::format("the plugin of {} does not respond correctly: {}",
                                     plugin.resource, plugin.problem));
     }
+  }
+  return reasons;
+}
+
+/// The containers whose cpusets other processes overwrite again and again.
+std::vector<std::string> LastingWriters(const ForeignWrites& writes,
+                                        const checkpoint::NodeState& state) {
+  std::vector<std::string> reasons;
+  for (const LastingWriter& writer : writes.Lasting()) {
+    const auto& [key, property, theirs, ours] = writer.latest;
+    const checkpoint::PodRecord* const pod = state.FindPod(key.pod_uid);
+    reasons.push_back(fmt::format(
+        "another process keeps overwriting the cpuset of container {} of pod {}: qrmd corrected it "
+        "{} times, the latest from {} to {}; find it, such as another NRI plugin, kubelet's "
+        "managers or a script, and stop it",
+        key.container,
+        pod == nullptr ? key.pod_uid.str()
+                       : fmt::format("{}/{}", pod->meta.pod_namespace, pod->meta.name),
+        writer.times, theirs, ours));
   }
   return reasons;
 }
@@ -233,6 +255,14 @@ NodeStatus NodeView::Status() const {
     status.not_ready_reasons.push_back(fmt::format(
         "new containers are rejected while the disk accepts no writes: {}", status.disk_problem));
   }
+  if (const auto took = parts_.state.write_time(); took >= kSlowWrite) {
+    status.degraded_reasons.push_back(fmt::format(
+        "the disk is slow: a change took {:.1f} s to save in state-dir {}, and the creation of a "
+        "container waits for that at most {:.1f} s (admission-deadline); find what keeps the disk "
+        "busy (iostat -x), or move state-dir to another disk",
+        std::chrono::duration<double>(took).count(), status.state_path,
+        std::chrono::duration<double>(parts_.config.admission.deadline).count()));
+  }
   Append(PluginProblems(parts_.plugins, parts_.config.admission.required_plugins),
          status.degraded_reasons);
   AddUnserved(status);
@@ -251,6 +281,11 @@ NodeStatus NodeView::Status() const {
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
   Append(parts_.checks.problems(), status.degraded_reasons);
+  Append(LastingWriters(parts_.writes, *parts_.state.Load()), status.degraded_reasons);
+  status.specs_from_kubelet = parts_.specs.specs_from() == SpecsFrom::kKubelet;
+  if (std::string problem = parts_.specs.problem(); !problem.empty()) {
+    status.degraded_reasons.push_back(std::move(problem));
+  }
   if (!status.reconcile.last_problem.empty()) {
     status.degraded_reasons.push_back(fmt::format(
         "some containers may lack their recorded values: {}", status.reconcile.last_problem));

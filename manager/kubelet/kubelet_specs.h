@@ -44,6 +44,9 @@ class KubeletSpecs {
   StatusOr<std::string> Announce(const std::string& pod);
   /// The source of a new pod's requests now. Threads: any.
   SpecsFrom specs_from() const;
+  /// Why requests are estimated although kubelet should report them, or did before: one sentence;
+  /// empty: they are not, or kubelet was never asked. Threads: any.
+  std::string problem() const;
 
  private:
   const std::unique_ptr<PodsApiClient> pods_api_;    // null: not used

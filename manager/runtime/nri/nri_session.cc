@@ -276,10 +276,10 @@ void NriSession::CreateContainer(const TtrpcCall& call, const TtrpcReply& reply)
   }
   RuntimePod pod = FromWire(request.pod());
   RuntimeContainer container = FromWire(request.container());
-  Status late = Errorf(
-      StatusCode::kDeadlineExceeded,
-      "cannot admit container {} of pod {}/{}: no decision within {} ms; kubelet tries again",
-      container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
+  Status late = Errorf(StatusCode::kDeadlineExceeded,
+                       "cannot admit container {} of pod {}/{}: no decision within {} ms (qrmctl "
+                       "status names a slow disk or plugin); kubelet tries again",
+                       container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
   const AnyThreadReply answer = Awaited(call, reply, std::move(late));
   events_.OnCreateContainer(std::move(pod), std::move(container),
                             [answer](const StatusOr<ContainerAdjustment>& adjustment) {

@@ -7,15 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "manager/runtime/live_containers.h"
 #include "test/support/temp_dir.h"
+#include "test/support/used_up_handles.h"
 
 namespace qrm::manager::node_checks_test {
 namespace {
@@ -90,14 +87,10 @@ TEST_F(NodeChecksTest, FindThatTheClockJumpedAndForgetItAfterAMinute) {
 
 TEST_F(NodeChecksTest, FindThatFileHandlesAreUsedUp) {
   NodeChecks checks({}, live_);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::close(next);
-  const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  checks.Look(now_);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  {
+    const test::UsedUpHandles used_up;
+    checks.Look(now_);
+  }
   EXPECT_THAT(checks.problems(), ElementsAre(HasSubstr("raise LimitNOFILE")));
 }
 
