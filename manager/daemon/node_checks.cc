@@ -31,16 +31,18 @@ std::string Words(int error) {
   return std::generic_category().message(error);
 }
 
-std::string HandlesProblem() {
+/// EMFILE or ENFILE when there is no free handle, else 0.
+int HandlesError() {
   const FileDescriptor probe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (probe.get() >= 0 || (errno != EMFILE && errno != ENFILE)) {
-    return {};
-  }
+  return probe.get() < 0 && (errno == EMFILE || errno == ENFILE) ? errno : 0;
+}
+
+std::string HandlesText(int error) {
   return fmt::format(
       "file handles are used up ({}): qrmd answers probes and qrmctl with handles that it keeps "
       "back, and little else; {}, and restart qrmd",
-      Words(errno),
-      errno == EMFILE ? "raise LimitNOFILE of qrmd's unit, or the container's limit"
+      Words(error),
+      error == EMFILE ? "raise LimitNOFILE of qrmd's unit, or the container's limit"
                       : "raise fs.file-max");
 }
 
@@ -99,6 +101,15 @@ std::string NodeChecks::CgroupProblem() {
                                                   : std::string();
 }
 
+// A listener may just have given back the handles that it keeps: only the second look that finds a
+// free one counts.
+std::string NodeChecks::HandlesProblem() {
+  const int now = HandlesError();
+  const int before = std::exchange(handles_error_, now);
+  const int error = now != 0 ? now : before;
+  return error == 0 ? std::string() : HandlesText(error);
+}
+
 std::string NodeChecks::KubeletProblem() const {
   struct stat found{};
   if (paths_.kubelet_state_dir.empty() || ::stat(paths_.kubelet_state_dir.c_str(), &found) == 0) {
@@ -131,14 +142,14 @@ std::string NodeChecks::ClockProblem(const Clocks& now) {
   return now.steady - jumped_at_ < kJumpIsNews ? jump_ : std::string();
 }
 
+// Without handles, files cannot be read that are there.
 void NodeChecks::Look(const Clocks& now) {
-  std::vector<std::string> found;
-  for (std::string problem :
-       {CgroupProblem(), KubeletProblem(), HandlesProblem(), ClockProblem(now)}) {
-    if (!problem.empty()) {
-      found.push_back(std::move(problem));
-    }
+  std::vector<std::string> found = {ClockProblem(now), HandlesProblem()};
+  if (found.back().empty()) {
+    found.push_back(CgroupProblem());
+    found.push_back(KubeletProblem());
   }
+  std::erase(found, std::string());
   const MutexLock lock(mutex_);
   problems_ = std::move(found);
 }

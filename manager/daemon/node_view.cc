@@ -77,8 +77,10 @@ std::vector<std::string> PluginProblems(const Plugins& plugins,
       reasons.push_back(
           fmt::format("the plugin of {} is not running: {}", plugin.resource, plugin.problem));
     } else if (plugin.live && !plugin.problem.empty()) {
-      reasons.push_back(fmt::format("the plugin of {} does not respond correctly: {}",
-                                    plugin.resource, plugin.problem));
+      reasons.push_back(
+          fmt::format("the plugin of {} does not respond correctly: {} (qrm-plugin-check {} shows "
+                      "more)",
+                      plugin.resource, plugin.problem, plugin.endpoint));
     }
   }
   return reasons;
@@ -282,7 +284,6 @@ NodeStatus NodeView::Status() const {
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
   Append(parts_.checks.problems(), status.degraded_reasons);
   Append(LastingWriters(parts_.writes, *parts_.state.Load()), status.degraded_reasons);
-  status.specs_from_kubelet = parts_.specs.specs_from() == SpecsFrom::kKubelet;
   if (std::string problem = parts_.specs.problem(); !problem.empty()) {
     status.degraded_reasons.push_back(std::move(problem));
   }

@@ -69,9 +69,6 @@ void AddNode(const NodeStatus& status, Families& families) {
   AddGauge(families, "qrm_kubelet_conflicts",
            "kubelet managers with a static policy; while there is one, qrmd changes no container.",
            static_cast<double>(status.kubelet_conflicts.size()));
-  AddGauge(families, "qrm_kubelet_specs",
-           "1 while kubelet reports the requests of new pods; 0: they are estimated.",
-           OneIf(status.specs_from_kubelet));
 }
 
 void AddUnplaced(const NodeStatus& status, Families& families) {

@@ -71,8 +71,6 @@ struct NodeStatus {
   std::size_t pending_containers = 0;  ///< they run with less than they request now
   std::vector<PoolStatus> pools;
   std::vector<NumaStatus> numa_nodes;
-  /// Whether kubelet reports the requests of new pods; else they are estimated from cgroup values.
-  bool specs_from_kubelet = false;
   std::string disk_problem;  ///< why new containers are rejected; empty: the disk accepts changes
 
   bool ready() const { return not_ready_reasons.empty(); }

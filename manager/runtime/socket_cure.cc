@@ -12,7 +12,8 @@ std::string SocketCure(RuntimeSocket socket, int error) {
       return "the runtime hangs: see its log, and restart it";
     case ENOENT:
     case ENOTDIR:
-      return nri ? "enable NRI in the runtime's configuration, or set nri-socket to its NRI socket"
+      return nri ? "if the runtime is running, enable NRI in its configuration, or set nri-socket "
+                   "to its NRI socket"
                  : "start the runtime, or set cri-socket to the socket that kubelet uses";
     case ECONNREFUSED:
       return nri ? "start the runtime; if it is running, enable NRI in its configuration"

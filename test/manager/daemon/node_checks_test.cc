@@ -23,6 +23,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 class NodeChecksTest : public testing::Test {
  protected:
@@ -92,6 +93,10 @@ TEST_F(NodeChecksTest, FindThatFileHandlesAreUsedUp) {
     checks.Look(now_);
   }
   EXPECT_THAT(checks.problems(), ElementsAre(HasSubstr("raise LimitNOFILE")));
+  checks.Look(now_);
+  EXPECT_THAT(checks.problems(), SizeIs(1)) << "a listener may have freed its own";
+  checks.Look(now_);
+  EXPECT_THAT(checks.problems(), IsEmpty());
 }
 
 }  // namespace
