@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/spare_handles.h"
 
 namespace qrm {
 namespace {
@@ -18,12 +19,16 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kPauseAfterError{100};
+constexpr std::chrono::milliseconds kRefillPeriod{500};
 
 }  // namespace
 
 struct HttpListener::Impl {
   Impl(asio::io_context& io, HttpHandler answer, const HttpRules& rules)
-      : site(std::make_shared<HttpSite>(std::move(answer), rules)), acceptor(io), pause(io) {}
+      : site(std::make_shared<HttpSite>(std::move(answer), rules)),
+        acceptor(io),
+        pause(io),
+        refill(io) {}
 
   error_code Bind(const tcp::endpoint& endpoint) {
     error_code error;
@@ -61,12 +66,27 @@ struct HttpListener::Impl {
       if (error == asio::error::operation_aborted) {
         return;
       }
+      if (error && spares.Release()) {
+        RefillLater();
+        Accept();
+        return;
+      }
       if (error) {
         AcceptLater();
         return;
       }
       ServeHttp(std::move(socket), site);
       Accept();
+    });
+  }
+
+  /// The answer to the connection that is accepted next may read files.
+  void RefillLater() {
+    refill.expires_after(kRefillPeriod);
+    refill.async_wait([this](error_code error) {
+      if (!error && !spares.Refill()) {
+        RefillLater();
+      }
     });
   }
 
@@ -84,6 +104,8 @@ struct HttpListener::Impl {
   const std::shared_ptr<HttpSite> site;
   tcp::acceptor acceptor;
   asio::steady_timer pause;
+  asio::steady_timer refill;
+  SpareHandles spares;
 };
 
 HttpListener::HttpListener(asio::io_context& io, HttpHandler handler, const HttpRules& rules)

@@ -12,6 +12,7 @@
 namespace qrm {
 
 /// A port that silent, slow and wordy peers do not block: HttpConnections chooses which to close.
+/// It also answers when the process has no file handle left, except those that it keeps back.
 ///
 /// Threads: that of `io`; Listen before it runs, Close and the destructor after.
 class HttpListener {

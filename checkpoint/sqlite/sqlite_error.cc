@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
@@ -22,7 +23,13 @@ struct Diagnosis {
 constexpr Diagnosis kFullDisk = {StatusCode::kResourceExhausted, "the disk is full",
                                  "free space on its file system"};
 constexpr Diagnosis kReadOnly = {StatusCode::kFailedPrecondition, "",
-                                 "make its directory writable for this user, or try as root"};
+                                 "mount its file system writable (dmesg shows errors of the disk)"};
+constexpr Diagnosis kNoRight = {StatusCode::kFailedPrecondition, "",
+                                "make its directory writable for this user, or try as root"};
+constexpr Diagnosis kNoRightOfRoot = {
+    StatusCode::kFailedPrecondition, "",
+    "make its directory writable: look for attributes (lsattr) and for the rules of AppArmor or "
+    "SELinux"};
 constexpr Diagnosis kNoPlace = {StatusCode::kFailedPrecondition, "",
                                 "correct the path or make its directory"};
 constexpr Diagnosis kDamaged = {StatusCode::kDataLoss, "",
@@ -38,10 +45,11 @@ const Diagnosis* FromErrno(int error_number) {
     case ENOSPC:
     case EDQUOT:
       return &kFullDisk;
-    case EACCES:
-    case EPERM:
     case EROFS:
       return &kReadOnly;
+    case EACCES:
+    case EPERM:
+      return ::geteuid() == 0 ? &kNoRightOfRoot : &kNoRight;
     case ENOENT:
     case ENOTDIR:
       return &kNoPlace;
@@ -57,9 +65,9 @@ const Diagnosis& FromSqlite(int code, int error_number) {
   switch (code & 0xff) {
     case SQLITE_FULL:
       return kFullDisk;
-    case SQLITE_READONLY:
+    case SQLITE_READONLY:  // SQLite keeps no error number for these
     case SQLITE_PERM:
-      return kReadOnly;
+      return ::geteuid() == 0 ? kReadOnly : kNoRight;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
     case SQLITE_SCHEMA:

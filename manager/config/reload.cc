@@ -73,15 +73,19 @@ Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
   // The more verbose of both levels, so that these lines are in the log.
   log::SetLevel(std::min(level, in_force_.process.log_level));
   log::Info("configuration reloaded", {{"changed_keys", changed.size()}});
+  std::vector<ChangedKey> waiting;
   for (const ChangedKey& key : changed) {
-    Follow(key, next, takers);
+    if (!Follow(key, next, takers)) {
+      waiting.push_back(key);
+    }
   }
+  takers.waiting(std::move(waiting));
   in_force_.process.log_level = level;
   log::SetLevel(level);
   return OkStatus();
 }
 
-void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers) {
+bool Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers) {
   Status taken = CountsAtOnce(changed)
                      ? OkStatus()
                      : Errorf(StatusCode::kFailedPrecondition, "restart qrmd to apply the change");
@@ -101,6 +105,7 @@ void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon:
     takers.note(fmt::format("{} stays {} instead of {}: {}", changed.key, changed.from, changed.to,
                             MessageOf(taken)));
   }
+  return taken.ok();
 }
 
 }  // namespace qrm::manager

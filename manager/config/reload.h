@@ -35,7 +35,8 @@ class Reload {
  private:
   bool CountsAtOnce(const ChangedKey& changed) const;
   Status Follow(const Config& next, const Daemon::Takers& takers);
-  void Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers);
+  /// False when the key waits for a restart.
+  bool Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers);
 
   Config in_force_;
   const ConfigReader read_;

@@ -177,6 +177,7 @@ void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of,
       (*container.mutable_request_sources())[resource] = "configuration";
     }
     container.set_pending(remarks.pending);
+    container.set_unapplied(remarks.unapplied);
     *container.mutable_runs_without() = {remarks.runs_without.begin(), remarks.runs_without.end()};
     if (remarks_of) {
       const auto [state, why] = StateOf(record, remarks, !container.runtime_id().empty());

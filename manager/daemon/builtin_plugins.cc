@@ -48,7 +48,11 @@ template <auto Read, auto Make>
 StatusOr<BuiltinPlugin> ReadAndMake(const Section& section, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const auto config, Read(section));
   StatusOr<BuiltinPlugin> made = Make(config, machine);
-  return made.ok() ? std::move(made) : Annotate(made.status(), section.Place());
+  if (!made.ok()) {
+    return Annotate(made.status(), section.Place());
+  }
+  made->place = section.Place();
+  return made;
 }
 
 struct Builtin {
@@ -190,11 +194,13 @@ StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& fo
   QRM_ASSIGN_OR_RETURN(const auto annotations, NetnsAnnotations(former));
   QRM_ASSIGN_OR_RETURN(const auto next_annotations, NetnsAnnotations(same_plugins));
   if (annotations != next_annotations) {  // permissions know only the annotation of the start
+    const auto nic = next.sections.find("nic");
     return Errorf(
         StatusCode::kFailedPrecondition,
-        "cannot change plugins.nic.names.netns-annotation from {} to {} while qrmd runs; restore "
+        "{}cannot change plugins.nic.names.netns-annotation from {} to {} while qrmd runs; restore "
         "the key, or restart qrmd",
-        annotations.front(), next_annotations.front());
+        nic == next.sections.end() ? "" : nic->second.Place() + ": ", annotations.front(),
+        next_annotations.front());
   }
   BuiltinOptions changed{.plugins = {}, .sections = next.sections};
   for (const std::string& plugin : former.plugins) {
@@ -215,9 +221,11 @@ StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::Machi
     return CpuSet();
   }
   QRM_ASSIGN_OR_RETURN(cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section->second));
-  QRM_ASSIGN_OR_RETURN(const cpu::FittingConfig fitting,
-                       cpu::FitCpuConfig(machine, std::move(config)));
-  return fitting.config.reserved;
+  StatusOr<cpu::FittingConfig> fitting = cpu::FitCpuConfig(machine, std::move(config));
+  if (!fitting.ok()) {
+    return Annotate(fitting.status(), section->second.Place());
+  }
+  return std::move(fitting->config.reserved);
 }
 
 namespace {

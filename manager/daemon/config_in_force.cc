@@ -31,4 +31,14 @@ std::string ConfigInForce::refusal() const {
   return refusal_;
 }
 
+void ConfigInForce::NoteWaiting(std::vector<ChangedKey> keys) {
+  const MutexLock lock(mutex_);
+  waiting_ = std::move(keys);
+}
+
+std::vector<ChangedKey> ConfigInForce::waiting() const {
+  const MutexLock lock(mutex_);
+  return waiting_;
+}
+
 }  // namespace qrm::manager

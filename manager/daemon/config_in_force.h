@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/node_config.h"
+#include "manager/observability/config_trial.h"
 
 namespace qrm::manager {
 
@@ -31,12 +33,16 @@ class ConfigInForce {
   void NoteReading(const Status& taken);
   /// Why the latest reload was rejected; empty if it was accepted.
   std::string refusal() const;
+  /// Records the keys of the file that wait for a restart.
+  void NoteWaiting(std::vector<ChangedKey> keys);
+  std::vector<ChangedKey> waiting() const;
 
  private:
   const NodeConfig::Parts parts_;
   mutable Mutex mutex_;
   std::shared_ptr<const Keys> keys_ QRM_GUARDED_BY(mutex_);
   std::string refusal_ QRM_GUARDED_BY(mutex_);
+  std::vector<ChangedKey> waiting_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

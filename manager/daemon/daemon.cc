@@ -118,9 +118,9 @@ void Daemon::Impl::Follow(const Following& following) {
       {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
        .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); },
        .note =
-           [this](const std::string& change) {
-             NoteEvent({.type = "reload", .message = change});
-           }});
+           [this](const std::string& change) { NoteEvent({.type = "reload", .message = change}); },
+       .waiting =
+           [this](std::vector<ChangedKey> keys) { in_force->NoteWaiting(std::move(keys)); }});
   in_force->NoteReading(taken);
   (taken.ok() ? metrics.reloads.accepted_total : metrics.reloads.refused_total).Increment();
   boost::asio::post(io, [this] { class_keeper->RefreshAll(); });

@@ -31,6 +31,8 @@ class Daemon {
     std::function<Status(const BuiltinOptions& options)> plugins;  ///< applies their sections
     /// Gets a sentence for each changed key, and for a rejection.
     std::function<void(const std::string& change)> note = [](const std::string&) {};
+    /// Takes all keys of the file that wait for a restart.
+    std::function<void(std::vector<ChangedKey> keys)> waiting = [](const auto&) {};
   };
   /// Applies a new configuration, on the state loop. Errors: why it was rejected; nothing changed.
   using Following = std::function<Status(const Takers& takers)>;

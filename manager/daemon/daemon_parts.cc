@@ -40,6 +40,16 @@ NriOptions NriOptionsOf(const Config& config, Metrics& metrics) {
   return options;
 }
 
+// The cgroups and the kubelet of this machine say nothing about another one.
+NodeChecks::Paths CheckedPaths(const Config& config) {
+  if (config.machine.source != config::MachineConfig().source) {
+    return {};
+  }
+  return {.cgroup_root = config.runtime.cgroup_root,
+          .kubelet_state_dir = config.kubelet.state_dir,
+          .writes_cpusets = config.pods.write_cpusets};
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): one entry per part.
@@ -148,7 +158,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .period = config.reconcile.period,
            .admission_deadline = config.admission.deadline,
            .after_list = [this] { housekeeping.GiveBackSoon(); }})),
-      housekeeping({io, kubelet, *follower, *reconciler}),
+      checks(CheckedPaths(config), live),
+      housekeeping({io, kubelet, *follower, *reconciler, [this] { LookForFaults(); }}),
       pod_resources(new PodResourcesServer(
           {.snapshots = state,
            .plugins = registry->plugins(),
@@ -186,6 +197,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                          .publisher = *publisher,
                          .live = live,
                          .writes = writes,
+                         .checks = checks,
+                         .cgroups = cgroups,
                          .classes = *class_keeper,
                          .specs = *sources,
                          .kubelet = kubelet,
@@ -286,6 +299,11 @@ void DaemonParts::OnDrift(const ForeignWrite& write) {
 
 void DaemonParts::OnPluginChanged(const std::string& resource, const std::string& what) {
   NoteEvent({.type = sdk::IsDriverResource(resource) ? "driver" : "plugin", .message = what});
+}
+
+void DaemonParts::LookForFaults() {
+  checks.Look(NodeChecks::Clocks::Now());
+  reasons.Note(node->Status());
 }
 
 // Before the runtime has listed its pods, any pod may exist.

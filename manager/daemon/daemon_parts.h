@@ -17,7 +17,9 @@
 #include "manager/daemon/config_trials.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
+#include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/stop_signals.h"
+#include "manager/daemon/reason_log.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
 #include "manager/page/page_server.h"
@@ -99,6 +101,8 @@ struct DaemonParts {
   DryRuns dry_runs;
   const std::unique_ptr<Reconciler> reconciler;
   const std::unique_ptr<RuntimeFollower> follower;
+  NodeChecks checks;
+  ReasonLog reasons;  // used on the I/O loop
   Housekeeping housekeeping;
   const std::unique_ptr<PodResourcesServer> pod_resources;
   const std::unique_ptr<ConfigInForce> in_force;
@@ -121,6 +125,7 @@ struct DaemonParts {
   void OnPluginChanged(const std::string& resource, const std::string& what);
   RegistryOptions RegistryOptionsOf();
   StateListeners ListenersOfState();
+  void LookForFaults();
 };
 
 }  // namespace qrm::manager

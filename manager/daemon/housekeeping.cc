@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -16,6 +17,8 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{5};
+/// Short enough that all of a fault's signs are there within 10 s.
+constexpr std::chrono::seconds kFaultPeriod{2};
 constexpr std::chrono::milliseconds kSoon{100};
 
 }  // namespace
@@ -23,16 +26,32 @@ constexpr std::chrono::milliseconds kSoon{100};
 struct Housekeeping::Timers {
   boost::asio::steady_timer chores;
   boost::asio::steady_timer memory;
+  boost::asio::steady_timer faults;
 };
 
 Housekeeping::Housekeeping(Parts parts)
-    : parts_(parts),
-      timers_(
-          new Timers{boost::asio::steady_timer(parts.io), boost::asio::steady_timer(parts.io)}) {}
+    : parts_(std::move(parts)),
+      timers_(new Timers{boost::asio::steady_timer(parts_.io), boost::asio::steady_timer(parts_.io),
+                         boost::asio::steady_timer(parts_.io)}) {}
 
 Housekeeping::~Housekeeping() = default;
 
 void Housekeeping::Start() {
+  LookForFaults();
+  DoChores();
+}
+
+void Housekeeping::LookForFaults() {
+  timers_->faults.expires_after(kFaultPeriod);
+  timers_->faults.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      parts_.look_for_faults();
+      LookForFaults();
+    }
+  });
+}
+
+void Housekeeping::DoChores() {
   switch (parts_.kubelet.Look()) {
     case KubeletWatch::News::kNone:
       break;
@@ -51,7 +70,7 @@ void Housekeeping::Start() {
   timers_->chores.expires_after(kPeriod);
   timers_->chores.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
-      Start();
+      DoChores();
     }
   });
 }
@@ -59,6 +78,7 @@ void Housekeeping::Start() {
 void Housekeeping::Stop() {
   timers_->chores.cancel();
   timers_->memory.cancel();
+  timers_->faults.cancel();
 }
 
 void Housekeeping::GiveBackSoon() {

@@ -1,6 +1,7 @@
 // The daemon's periodic work.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "api/base/io_context.h"
@@ -12,8 +13,8 @@ class Reconciler;
 class RuntimeFollower;
 
 /// Checks whether kubelet pins containers itself, and places containers when kubelet stops that.
-/// Stops qrmd when its mounts of kubelet's state files are outdated. Returns free memory to the
-/// kernel.
+/// Stops qrmd when its mounts of kubelet's state files are outdated. Looks for faults of the node.
+/// Returns free memory to the kernel.
 ///
 /// Threads: the I/O loop, or before it runs.
 class Housekeeping {
@@ -24,6 +25,8 @@ class Housekeeping {
     KubeletWatch& kubelet;
     RuntimeFollower& follower;
     Reconciler& reconciler;
+    /// Looks for what makes the node degraded, and logs when it begins and ends.
+    std::function<void()> look_for_faults;
   };
   explicit Housekeeping(Parts parts);
   ~Housekeeping();
@@ -38,6 +41,8 @@ class Housekeeping {
 
  private:
   struct Timers;
+  void LookForFaults();
+  void DoChores();
 
   const Parts parts_;
   const std::unique_ptr<Timers> timers_;

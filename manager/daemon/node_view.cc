@@ -23,6 +23,7 @@
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/config_trials.h"
+#include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/priority.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
@@ -30,9 +31,11 @@
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
+#include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
@@ -43,6 +46,9 @@
 
 namespace qrm::manager {
 namespace {
+
+/// A healthy disk takes some milliseconds. The runtime waits 2 s for all plugins together.
+constexpr std::chrono::milliseconds kSlowWrite{500};
 
 Subsystem SubsystemOf(const std::string& resource) {
   return sdk::IsDriverResource(resource) ? Subsystem::kDrivers : Subsystem::kPlugins;
@@ -96,7 +102,9 @@ void AddPluginProblems(const Plugins& plugins, const std::vector<std::string>& r
     } else if (plugin.live && !plugin.problem.empty()) {
       status.Degrade(
           SubsystemOf(plugin.resource),
-          fmt::format("the plugin of {} gave a wrong answer: {}", plugin.resource, plugin.problem));
+          fmt::format("the plugin of {} does not respond correctly: {} (qrm-plugin-check {} shows "
+                      "more)",
+                      plugin.resource, plugin.problem, plugin.endpoint));
     }
   }
 }
@@ -127,6 +135,25 @@ void AddClassProblems(const std::vector<ClassTypeStatus>& types, NodeStatus& sta
                                  type.work.problems.front()));
     }
   }
+}
+
+/// The containers whose cpusets other processes overwrite again and again.
+std::vector<std::string> LastingWriters(const ForeignWrites& writes,
+                                        const checkpoint::NodeState& state) {
+  std::vector<std::string> reasons;
+  for (const LastingWriter& writer : writes.Lasting()) {
+    const auto& [key, property, theirs, ours] = writer.latest;
+    const checkpoint::PodRecord* const pod = state.FindPod(key.pod_uid);
+    reasons.push_back(fmt::format(
+        "another process keeps overwriting the cpuset of container {} of pod {}: qrmd corrected it "
+        "{} times, the latest from {} to {}; find it, such as another NRI plugin, kubelet's "
+        "managers or a script, and stop it",
+        key.container,
+        pod == nullptr ? key.pod_uid.str()
+                       : fmt::format("{}/{}", pod->meta.pod_namespace, pod->meta.name),
+        writer.times, theirs, ours));
+  }
+  return reasons;
 }
 
 /// The resources of `plugins` that the container of `record` requests and does not have.
@@ -298,6 +325,17 @@ NodeStatus NodeView::Status() const {
                 fmt::format("new containers are rejected while the disk accepts no writes: {}",
                             status.disk_problem));
   }
+  if (const auto took = parts_.state.write_time(); took >= kSlowWrite) {
+    status.Degrade(
+        Subsystem::kDisk,
+        fmt::format("the disk is slow: a change took {:.1f} s to save in state-dir {}, and the "
+                    "creation of a "
+                    "container waits for that at most {:.1f} s (admission-deadline); find what "
+                    "keeps the disk "
+                    "busy (iostat -x), or move state-dir to another disk",
+                    std::chrono::duration<double>(took).count(), status.state_path,
+                    std::chrono::duration<double>(parts_.config.admission.deadline).count()));
+  }
   AddPluginProblems(parts_.plugins, parts_.config.admission.required_plugins, status);
   AddRequests(status);
   AddUnserved(status);
@@ -305,9 +343,30 @@ NodeStatus NodeView::Status() const {
     status.warnings.push_back(fmt::format(
         "the configuration file is rejected; the previous one stays in force: {}", refusal));
   }
+  for (const ChangedKey& key : parts_.in_force.waiting()) {
+    status.warnings.push_back(
+        fmt::format("the key {} of the configuration file waits for a restart of qrmd: {} is in "
+                    "force, the file "
+                    "has {}",
+                    key.key, key.from, key.to));
+  }
   AddPoolsAndNodes(status);
   for (const std::string& problem : parts_.pod_resources.Problems()) {
     status.Degrade(Subsystem::kPlugins, problem);
+  }
+  for (const std::string& problem : parts_.checks.problems()) {
+    status.Degrade(Subsystem::kQrmd, problem);
+  }
+  for (const std::string& problem : LastingWriters(parts_.writes, *parts_.state.Load())) {
+    status.Degrade(Subsystem::kRuntime, problem);
+  }
+  if (const std::string problem = parts_.specs.problem(); !problem.empty()) {
+    status.Degrade(Subsystem::kKubelet, problem);
+  }
+  if (!status.reconcile.last_problem.empty()) {
+    status.Degrade(Subsystem::kRuntime,
+                   fmt::format("some containers may lack their recorded values: {}",
+                               status.reconcile.last_problem));
   }
   if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
     status.Degrade(
@@ -440,16 +499,36 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
   const checkpoint::ContainerRecord& record = *pod.containers.at(name);
   ContainerRemarks remarks{.implicit_requests =
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
-  if (parts_.live.Find({pod.meta.uid, name}).has_value()) {
+  if (const auto container = parts_.live.Find({pod.meta.uid, name}); container.has_value()) {
     remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
     remarks.rejected = parts_.follower.unplaced().WhyRejected({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
+    remarks.unapplied = UnappliedOf(record, *container);
   }
   return remarks;
 }
 
 std::vector<UnplacedContainer> NodeView::Unplaced() const {
   return parts_.follower.unplaced().List();
+}
+
+// The kernel has no cgroups for the containers of another machine.
+std::string NodeView::UnappliedOf(const checkpoint::ContainerRecord& record,
+                                  const LiveContainer& container) const {
+  if (!container.started || parts_.config.machine.source != config::MachineConfig().source) {
+    return {};
+  }
+  if (container.cgroups_path.empty()) {
+    return "not read from the kernel: the runtime does not report its cgroup";
+  }
+  const StatusOr<CgroupCpuset> actual = parts_.cgroups.ReadByPath(container.cgroups_path);
+  if (!actual.ok()) {
+    return "not read from the kernel: " + MessageOf(actual.status());
+  }
+  return HasItsCpus(record, actual->cpus, parts_.machine.OfflineNow())
+             ? std::string()
+             : fmt::format("the kernel has CPUs {}; qrmctl status shows what is in the way",
+                           ToString(actual->cpus));
 }
 
 std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(

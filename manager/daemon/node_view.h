@@ -28,6 +28,7 @@ struct CpuUsage;
 
 namespace qrm::manager {
 
+class CgroupReader;
 class ClassKeeper;
 struct Config;
 class ConfigInForce;
@@ -37,7 +38,9 @@ class ForeignWrites;
 class HealthWatch;
 class KubeletSpecs;
 class KubeletWatch;
+struct LiveContainer;
 class LiveContainers;
+class NodeChecks;
 class Plugins;
 class PodResourcesServer;
 class Publisher;
@@ -61,6 +64,8 @@ class NodeView final : public NodeServices {
     const Publisher& publisher;
     const LiveContainers& live;
     const ForeignWrites& writes;
+    const NodeChecks& checks;
+    const CgroupReader& cgroups;
     ClassKeeper& classes;
     KubeletSpecs& specs;
     const KubeletWatch& kubelet;
@@ -104,6 +109,8 @@ class NodeView final : public NodeServices {
   void AddIncomplete(NodeStatus& status) const;
   void AddRequests(NodeStatus& status) const;
   void AddSubsystems(NodeStatus& status) const;
+  std::string UnappliedOf(const checkpoint::ContainerRecord& record,
+                          const LiveContainer& container) const;
   void AddPoolsAndNodes(NodeStatus& status) const;
   /// Absent if the cpu plugin is a process or has no section.
   std::optional<cpu::CpuUsage> CpuUsageOf(

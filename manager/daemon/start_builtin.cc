@@ -86,7 +86,7 @@ class Replacement {
 
   Status ReplaceAll() {
     for (std::size_t i = 0; i < fresh_.size(); ++i) {
-      QRM_RETURN_IF_ERROR(drivers_[i]->Prepare(*fresh_[i].plugin));
+      QRM_RETURN_IF_ERROR(Annotate(drivers_[i]->Prepare(*fresh_[i].plugin), fresh_[i].place));
     }
     for (std::size_t i = 0; i < fresh_.size(); ++i) {
       drivers_[i]->Replace(std::move(fresh_[i].plugin));

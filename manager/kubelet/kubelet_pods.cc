@@ -14,6 +14,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "api/http/https_call.h"
 #include "manager/kubelet/pod_list.h"
 
@@ -65,6 +66,7 @@ struct KubeletPods::Impl {
     PollSoon();
   }
   void PollSoon();
+  void PollAt(std::chrono::steady_clock::time_point when);
   void Poll();
   void CheckPowerOf(const std::string& token);
   void AskForPods(const std::string& token);
@@ -77,6 +79,8 @@ struct KubeletPods::Impl {
   const CertificatePin pin{options.pin};
   SpecCache cache{options.on_gone};
   std::atomic<bool> failing{false};  // set on the thread
+  mutable Mutex mutex;
+  std::string problem QRM_GUARDED_BY(mutex);
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
       boost::asio::make_work_guard(io)};
@@ -109,8 +113,12 @@ void KubeletPods::Impl::PollSoon() {
   if (busy) {
     return;
   }
+  PollAt(too_early ? next_poll : std::chrono::steady_clock::now());
+}
+
+void KubeletPods::Impl::PollAt(std::chrono::steady_clock::time_point when) {
   busy = true;
-  timer.expires_at(too_early ? next_poll : std::chrono::steady_clock::now());
+  timer.expires_at(when);
   timer.async_wait([this](const boost::system::error_code&) { Poll(); });
 }
 
@@ -171,10 +179,17 @@ void KubeletPods::Impl::Take(const StatusOr<std::string>& body) {
   }
   interval = read.ok() ? options.least_interval : std::min(2 * interval, options.most_interval);
   failing = !read.ok();
+  {
+    const MutexLock lock(mutex);
+    problem = MessageOf(read);
+  }
   next_poll = std::chrono::steady_clock::now() + interval;
   busy = false;
   Release(asked);
-  if (!waiting.empty()) {
+  if (!read.ok()) {
+    Release(waiting);
+    PollAt(next_poll);  // so that its return is noticed without a new pod
+  } else if (!waiting.empty()) {
     PollSoon();
   }
 }
@@ -197,6 +212,11 @@ KubeletPods::~KubeletPods() = default;
 
 bool KubeletPods::reachable() const {
   return !impl_->failing;
+}
+
+std::string KubeletPods::problem() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->problem;
 }
 
 PodSpecPtr KubeletPods::Find(const std::string& uid) const {

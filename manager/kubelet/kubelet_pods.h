@@ -32,8 +32,8 @@ struct KubeletPodsOptions {
   SpecCache::Gone on_gone = [](const std::string&) {};
 };
 
-/// The pods of GET /pods. Kubelet is queried only for unknown pods, and not more often than the
-/// options say. While it cannot be reached, lookups end at once.
+/// The pods of GET /pods. Kubelet is queried only for unknown pods and while it cannot be reached,
+/// and not more often than the options say. While it cannot be reached, lookups end at once.
 ///
 /// Threads: any. Has a separate thread, where lists of megabytes are read.
 class KubeletPods final : public SpecSource {
@@ -46,6 +46,8 @@ class KubeletPods final : public SpecSource {
 
   /// False from a failed poll to the next that succeeds.
   bool reachable() const;
+  /// Why it cannot be reached: one sentence; empty while it can.
+  std::string problem() const;
 
   std::string name() const override { return "kubelet"; }
   PodSpecPtr Find(const std::string& uid) const override;

@@ -6,6 +6,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <fmt/format.h>
 
 #include "manager/demand/pod_message.h"
 
@@ -78,6 +79,22 @@ std::string KubeletSpecs::reporting() const {
 
 SpecsFrom KubeletSpecs::specs_from() const {
   return reporting().empty() ? SpecsFrom::kCgroups : SpecsFrom::kKubelet;
+}
+
+std::string KubeletSpecs::problem() const {
+  if (specs_from() == SpecsFrom::kKubelet) {
+    return {};
+  }
+  std::string cause = kubelet_pods_ != nullptr ? kubelet_pods_->problem() : std::string();
+  if (cause.empty() && pods_api_ != nullptr) {
+    cause = pods_api_->lost();
+  }
+  return cause.empty() ? cause
+                       : fmt::format(
+                             "the requests of new pods are estimated from cgroup values, so that "
+                             "extended resources and whole pods are not known: {}; see whether "
+                             "kubelet runs (systemctl status kubelet)",
+                             cause);
 }
 
 StatusOr<std::string> KubeletSpecs::Announce(const std::string& pod) {

@@ -48,6 +48,9 @@ class KubeletSpecs {
   std::string reporting() const;
   /// Whether the configuration names any API. Threads: any.
   bool asks_kubelet() const { return pods_api_ != nullptr || kubelet_pods_ != nullptr; }
+  /// Why requests are estimated although kubelet should report them, or did before: one sentence;
+  /// empty: they are not, or kubelet was never asked. Threads: any.
+  std::string problem() const;
 
  private:
   const std::unique_ptr<PodsApiClient> pods_api_;    // null: not used

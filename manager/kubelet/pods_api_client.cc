@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/log.h"
@@ -55,6 +56,8 @@ struct PodsApiClient::Impl : std::enable_shared_from_this<PodsApiClient::Impl> {
   Mutex mutex;
   bool watching QRM_GUARDED_BY(mutex) = false;  // the current watch has had an event
   bool synced QRM_GUARDED_BY(mutex) = false;
+  bool was_synced QRM_GUARDED_BY(mutex) = false;
+  std::string problem QRM_GUARDED_BY(mutex);      // of the latest watch
   bool complained QRM_GUARDED_BY(mutex) = false;  // kubelet's absence has been logged
   milliseconds backoff QRM_GUARDED_BY(mutex){0};
 };
@@ -149,6 +152,7 @@ void PodsApiClient::Impl::SetSynced(bool now) {
     const MutexLock lock(mutex);
     is_new = now && !synced;
     synced = now;
+    was_synced = was_synced || now;
     watching = true;
     complained = complained && !now;
   }
@@ -165,6 +169,7 @@ void PodsApiClient::Impl::WatchEnded(const Status& status, bool was_good) {
     const MutexLock lock(mutex);
     watching = false;
     synced = false;
+    problem = MessageOf(status);
     complain = !in_flight->stopped() && !std::exchange(complained, true);
     backoff = was_good || backoff.count() == 0 ? options.first_backoff
                                                : std::min(2 * backoff, options.most_backoff);
@@ -235,6 +240,16 @@ void PodsApiClient::Stop() {
 bool PodsApiClient::synced() const {
   const MutexLock lock(impl_->mutex);
   return impl_->synced;
+}
+
+std::string PodsApiClient::lost() const {
+  const MutexLock lock(impl_->mutex);
+  if (impl_->synced || !impl_->was_synced) {
+    return {};
+  }
+  return fmt::format("kubelet's Pods API at {} does not answer, as it did before: {}",
+                     impl_->options.socket,
+                     impl_->problem.empty() ? "it closed the connection" : impl_->problem);
 }
 
 PodSpecPtr PodsApiClient::Find(const std::string& uid) const {

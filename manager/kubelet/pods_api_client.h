@@ -43,6 +43,8 @@ class PodsApiClient final : public SpecSource {
 
   /// True from the end of an initial sync to the end of its watch.
   bool synced() const;
+  /// Why kubelet does not answer, which it did before; empty: it answers, or never did.
+  std::string lost() const;
 
   std::string name() const override { return "pods-api"; }
   PodSpecPtr Find(const std::string& uid) const override;

@@ -37,6 +37,9 @@ struct ContainerRemarks {
   std::vector<std::string> runs_without;
   std::string pending;   ///< why it runs with less than it requests now; empty: it has enough
   std::string rejected;  ///< why a plugin that came later rejected the container; empty: none did
+  /// How the kernel's CPUs differ from the allocation, or why they are not known; empty: they were
+  /// read, and agree.
+  std::string unapplied;
 };
 
 /// The daemon as control, metrics and health see it. Threads: any.

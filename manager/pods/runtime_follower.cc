@@ -76,6 +76,10 @@ struct RuntimeFollower::Impl final : AuditListener {
   }
   void AskVersion();
   void AwaitGrace();
+  CriStatus Cri() const {
+    const MutexLock guard(mutex);
+    return cri;
+  }
 
   const NodeParts parts;
   const std::chrono::milliseconds version_period;
@@ -92,8 +96,7 @@ struct RuntimeFollower::Impl final : AuditListener {
   boost::asio::steady_timer grace_timer;
 
   mutable Mutex mutex;
-  StatusOr<RuntimeInfo> version QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
-                                                               "the runtime was not queried yet");
+  CriStatus cri QRM_GUARDED_BY(mutex);
 };
 
 // Only a new connection makes the runtime synchronize again.
@@ -104,8 +107,15 @@ void RuntimeFollower::Impl::OnLeftOut() {
 
 void RuntimeFollower::Impl::AskVersion() {
   parts.runtime.GetVersion([this](const StatusOr<RuntimeInfo>& answer) {
-    const MutexLock guard(mutex);
-    version = answer;
+    {
+      const MutexLock guard(mutex);
+      cri.runtime = answer.ok() ? *answer : cri.runtime;
+      cri.problem = MessageOf(answer.status());
+      cri.asked_at = std::chrono::steady_clock::now();
+    }
+    if (answer.ok() && parts.live.AwaitsCri()) {
+      audit.LookSoon();
+    }
   });
   version_timer.expires_after(version_period);
   version_timer.async_wait([this](const boost::system::error_code& error) {
@@ -153,17 +163,16 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
                        .nri_disconnects = nri.disconnects,
                        .last_sync = nri.last_sync,
                        .problem = nri.problem};
-  {
-    const MutexLock guard(impl_->mutex);
-    status.cri_reachable = impl_->version.ok();
-    if (impl_->version.ok() && nri.runtime.name.empty()) {
-      status.runtime = *impl_->version;
-    }
-    if (status.problem.empty()) {
-      status.problem = MessageOf(impl_->version.status());
-    }
+  const CriStatus cri = impl_->Cri();
+  status.cri_reachable = cri.asked_at.has_value() && cri.problem.empty();
+  if (status.cri_reachable && nri.runtime.name.empty()) {
+    status.runtime = cri.runtime;
+  }
+  if (status.problem.empty()) {
+    status.problem = cri.problem;
   }
   AddRuntimeMode(nri, impl_->observer.GetStatus(), status);
+  AddCriFaults(nri, cri, status);
   if (std::string contradiction = impl_->inventory.contradiction(); !contradiction.empty()) {
     status.degraded_reasons.push_back(std::move(contradiction));
   }

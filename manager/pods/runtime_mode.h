@@ -44,6 +44,18 @@ struct RuntimeStatus {
   std::vector<std::string> degraded_reasons;   ///< what works, but with limits
 };
 
+/// CRI's latest answer about the runtime.
+struct CriStatus {
+  RuntimeInfo runtime;  ///< of the latest good answer
+  std::string problem;  ///< why the latest request failed: one sentence; empty: it did not
+  /// When the latest request ended; absent before the first.
+  std::optional<std::chrono::steady_clock::time_point> asked_at;
+};
+
+/// Adds why updates of running containers do not reach the runtime of `nri`, while that is
+/// connected: CRI does not answer, or answers for another runtime.
+void AddCriFaults(const NriStatus& nri, const CriStatus& cri, RuntimeStatus& status);
+
 /// Sets `status.mode` and its reasons: the node is not ready without NRI and observer, and degraded
 /// with only the observer.
 void AddRuntimeMode(const NriStatus& nri, const ObserverStatus& observer, RuntimeStatus& status);

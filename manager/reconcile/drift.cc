@@ -41,6 +41,12 @@ StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const Cp
   return drift;
 }
 
+bool HasItsCpus(const ContainerRecord& record, const CpuSet& actual, const CpuSet& offline) {
+  const CpuSet due = DueCpus(record, {}, {});
+  return due.Empty() || ((actual - offline).IsSubsetOf(due) &&
+                         (OwnedCpus(record.allocations) - offline).IsSubsetOf(actual));
+}
+
 DriftCheck::DriftCheck(Parts parts, std::size_t per_run)
     : parts_(std::move(parts)), per_run_(per_run) {}
 

@@ -19,6 +19,11 @@ namespace qrm::manager {
 /// CPUs do not count either: the kernel removes them from the cpusets of cgroup v1.
 StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& offline = {});
 
+/// Whether the kernel's `actual` CPUs are those of `record`. A container without exclusive CPUs may
+/// lack some, which others own. `offline` CPUs do not count.
+bool HasItsCpus(const checkpoint::ContainerRecord& record, const CpuSet& actual,
+                const CpuSet& offline = {});
+
 /// Finds containers whose cpuset another process changed behind the runtime's back. Each run checks
 /// the next few containers, so that its cost does not grow with the node.
 ///

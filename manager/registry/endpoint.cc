@@ -1,6 +1,8 @@
 // Tracks liveness by probes and by the outcomes of calls.
 #include "manager/registry/endpoint.h"
 
+#include <chrono>
+
 #include <grpcpp/alarm.h>
 
 #include "api/base/errorf.h"
@@ -14,6 +16,13 @@ namespace {
 /// Whether a good answer contains an allocation.
 bool IsPlacement(std::string_view path) {
   return path == calls::Allocate::kMethod.path || path == calls::ComputeAdmit::kMethod.path;
+}
+
+constexpr char kOrRaise[] = "; restart the plugin, or raise plugin-call-deadline";
+
+Status Unanswered(std::chrono::nanoseconds limit, const char* cure) {
+  return Errorf(StatusCode::kDeadlineExceeded, "no answer within {} ms{}",
+                std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), cure);
 }
 
 }  // namespace
@@ -67,9 +76,11 @@ bool Endpoint::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline
   if (client == nullptr) {
     return false;
   }
-  call->set_judge([self = shared_from_this(), method, ended = std::move(ended)](
+  const auto limit = deadline - std::chrono::steady_clock::now();
+  call->set_judge([self = shared_from_this(), method, limit, ended = std::move(ended)](
                       const Status& status, calls::Blame blame) {
-    Status judged = self->Judge(method, status, blame);
+    Status judged = self->Judge(
+        method, blame == calls::Blame::kTimeout ? Unanswered(limit, kOrRaise) : status, blame);
     ended(judged);
     return judged;
   });
@@ -99,7 +110,8 @@ void Endpoint::ProbeEnded(const OptionsResult& result, const std::function<void(
     Prepare(result, done);
     return;
   }
-  Status cause = result.value.status();
+  Status cause = result.blame == calls::Blame::kTimeout ? Unanswered(settings_.deadline, "")
+                                                        : result.value.status();
   if (cause.code() == StatusCode::kUnimplemented) {
     cause = Errorf(StatusCode::kFailedPrecondition,
                    "{} is not a resource plugin: it does not serve GetResourcePluginOptions; "

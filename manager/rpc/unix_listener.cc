@@ -120,7 +120,8 @@ Status UnixListener::BindAndListen(const std::string& temporary, const UnixServe
   return OkStatus();
 }
 
-int UnixListener::Accept() const {
+int UnixListener::Accept() {
+  spares_.Refill();
   while (true) {
     const int connection = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (connection >= 0) {
@@ -131,7 +132,9 @@ int UnixListener::Accept() const {
       case ENFILE:
       case ENOMEM:
       case ENOBUFS:
-        poll(nullptr, 0, kOutOfDescriptorsPauseMs);
+        if (!spares_.Release()) {
+          poll(nullptr, 0, kOutOfDescriptorsPauseMs);
+        }
         break;
       case EINTR:
       case ECONNABORTED:

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "api/base/spare_handles.h"
 #include "api/base/status.h"
 #include "manager/rpc/unix_server.h"
 
@@ -21,8 +22,8 @@ class UnixListener {
   Status Open(const std::string& path, const UnixServerOptions& options);
 
   /// The next connection, as a descriptor that the caller closes; -1 after Shutdown. Waits while
-  /// the process has no free descriptors.
-  int Accept() const;
+  /// the process has no free descriptors, and the listener has given those back that it kept.
+  int Accept();
 
   /// Ends Accept.
   void Shutdown() const;
@@ -35,6 +36,7 @@ class UnixListener {
   int fd_ = -1;
   bool placed_ = false;
   unsigned long inode_ = 0;
+  SpareHandles spares_;  // used by Accept
 };
 
 /// The process that is connected to `fd`. Source: unix(7), SO_PEERCRED.

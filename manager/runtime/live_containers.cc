@@ -337,6 +337,11 @@ std::set<std::string> LiveContainers::UnknownToCri(const std::set<std::string>& 
   return cri_agrees_ ? std::set<std::string>() : unknown;
 }
 
+bool LiveContainers::AwaitsCri() const {
+  const MutexLock lock(mutex_);
+  return !cri_agrees_ && !containers_.empty();
+}
+
 bool LiveContainers::KeepUntold(std::map<SharedText, Sandboxes, std::less<>>& pods,
                                 std::map<ContainerKey, LiveContainer>& containers) const {
   bool kept_some = false;

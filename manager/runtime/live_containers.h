@@ -141,6 +141,8 @@ class LiveContainers {
   /// sandbox that NRI reported. Until then, returns the UIDs of pods with a container and with a
   /// sandbox that NRI reported and that has not stopped: CRI's lists then prove nothing.
   std::set<std::string> UnknownToCri(const std::set<std::string>& ids);
+  /// Whether NRI has reported a container, and no list of CRI has had a sandbox of NRI's yet.
+  bool AwaitsCri() const;
 
  private:
   struct Sandbox {

@@ -2,7 +2,9 @@
 #include "manager/state/state_loop.h"
 
 #include <atomic>
+#include <chrono>
 #include <deque>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -12,6 +14,11 @@
 #include "api/base/mutex.h"
 
 namespace qrm::manager {
+namespace {
+
+constexpr std::chrono::minutes kRecent{1};
+
+}  // namespace
 
 struct StateLoop::Impl {
   Impl(checkpoint::OpenedStore opened, StateListeners given_listeners)
@@ -30,6 +37,17 @@ struct StateLoop::Impl {
   Status Write(const checkpoint::Change& change,
                Status (checkpoint::Store::*write)(const checkpoint::Change&));
   bool SetDisk(const Status& written);
+  template <typename Work>
+  Status Timed(const Work& work) {
+    {
+      const MutexLock lock(disk_mutex);
+      pace = {.begun = std::chrono::steady_clock::now(), .ended = std::nullopt};
+    }
+    Status done = work();
+    const MutexLock lock(disk_mutex);
+    pace.ended = std::chrono::steady_clock::now();
+    return done;
+  }
   void NoteDisk(const Status& written);
   bool disk_refuses() const {
     const MutexLock lock(disk_mutex);
@@ -51,8 +69,15 @@ struct StateLoop::Impl {
   std::deque<std::function<void()>> queue QRM_GUARDED_BY(queue_mutex);
   bool stopping QRM_GUARDED_BY(queue_mutex) = false;
 
+  /// The write under way, or else the latest one.
+  struct Pace {
+    std::chrono::steady_clock::time_point begun;
+    std::optional<std::chrono::steady_clock::time_point> ended;  // absent: under way
+  };
+
   mutable Mutex disk_mutex;
   std::string disk_problem QRM_GUARDED_BY(disk_mutex);  // written on the loop only
+  Pace pace QRM_GUARDED_BY(disk_mutex) = {.begun = {}, .ended = {{}}};
 
   std::thread thread;
 };
@@ -98,11 +123,11 @@ Status StateLoop::Impl::Write(const checkpoint::Change& change,
                               Status (checkpoint::Store::*write)(const checkpoint::Change&)) {
   StringMap unrecorded = UnrecordedValues();
   if (unrecorded.empty()) {
-    return (*store.*write)(change);
+    return Timed([&] { return (*store.*write)(change); });
   }
   checkpoint::Change with = change;
   with.put_plugin_values = std::move(unrecorded);
-  return (*store.*write)(with);
+  return Timed([&] { return (*store.*write)(with); });
 }
 
 // Returns whether the disk rejected changes before.
@@ -191,6 +216,13 @@ bool StateLoop::known() const {
 std::string StateLoop::disk_problem() const {
   const MutexLock lock(impl_->disk_mutex);
   return impl_->disk_problem;
+}
+
+std::chrono::nanoseconds StateLoop::write_time(std::chrono::steady_clock::time_point now) const {
+  const MutexLock lock(impl_->disk_mutex);
+  const auto& [begun, ended] = impl_->pace;
+  return ended.has_value() && now - *ended >= kRecent ? std::chrono::nanoseconds(0)
+                                                      : ended.value_or(now) - begun;
 }
 
 void StateLoop::KeepValue(const std::string& plugin, std::string value) {

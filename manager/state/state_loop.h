@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "api/base/durations.h"
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
@@ -56,6 +57,11 @@ class StateLoop final : public Snapshots {
 
   /// Why the disk rejects changes; empty while it accepts them. Threads: any.
   std::string disk_problem() const;
+
+  /// How long the latest write took, if it was in the last minute, or how long the one under way
+  /// has taken, if that is longer. Threads: any.
+  std::chrono::nanoseconds write_time(
+      std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
 
   /// Keeps `value` beside the allocations of the built-in `plugin`. It is written to the checkpoint
   /// with the next change, even an empty one. Threads: any.

@@ -104,7 +104,7 @@ const FailureCase kFailures[] = {
     {"FullDisk", &LossyDisk::FailWrites, SQLITE_FULL, StatusCode::kResourceExhausted,
      "the disk is full; free space on its file system"},
     {"ReadOnlyDisk", &LossyDisk::FailWrites, SQLITE_READONLY, StatusCode::kFailedPrecondition,
-     "make its directory writable"},
+     "writable"},
     {"FailingWrite", &LossyDisk::FailWrites, SQLITE_IOERR_WRITE, StatusCode::kUnavailable,
      "check the disk"},
     {"FailingSync", &LossyDisk::FailSyncs, SQLITE_IOERR_FSYNC, StatusCode::kUnavailable,
@@ -192,7 +192,7 @@ TEST(SmallDiskTest, ServesItsStateWhenStartedOnAReadOnlyDisk) {
   const OpenedStore opened = test::OpenStore(dir.path());
   EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
   ASSERT_THAT(opened.repairs, SizeIs(1));
-  EXPECT_THAT(opened.repairs[0], HasSubstr("make its directory writable"));
+  EXPECT_THAT(opened.repairs[0], HasSubstr("mount its file system writable"));
   EXPECT_EQ(opened.store->Commit(PutSample("b")).code(), StatusCode::kFailedPrecondition);
 
   ASSERT_TRUE(disk.MakeWritable());

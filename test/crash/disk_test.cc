@@ -205,7 +205,7 @@ TEST_P(DiskTest, StartsOnAReadOnlyDisk) {
   node_->KillDaemon();
   ASSERT_TRUE(disk_->MakeReadOnly());
   ASSERT_TRUE(IsOk(node_->Start(2)));
-  ExpectServesWithoutADisk("make its directory writable");
+  ExpectServesWithoutADisk("mount its file system writable");
   ASSERT_TRUE(disk_->MakeWritable());
   ExpectAllIsWellAgain();
 }

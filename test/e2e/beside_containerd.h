@@ -28,6 +28,7 @@ inline Node::Options QrmdBesideContainerd(const std::string& name, Node::Options
   if (options.nri_socket.empty()) {
     options.nri_socket = FromEnvironment("QRM_NRI_SOCKET");
   }
+  options.flags.emplace_back("--kubelet-state-dir=");  // there is no kubelet
   return options;
 }
 

@@ -94,6 +94,10 @@ class SimulatedRuntime {
   /// The values of updates of the pod's latest container of that name.
   ::runtime::v1::LinuxContainerResources Updated(const std::string& pod_name,
                                                  const std::string& container) const;
+  /// CRI is another runtime's from now on.
+  void SetCriRuntime(const std::string& name, const std::string& version) {
+    cri_.SetRuntime(name, version);
+  }
   /// CRI calls are carried out at once, and answered so much later from now on.
   void DelayAnswers(std::chrono::milliseconds delay) { cri_.SetDelay(delay); }
   /// ListContainers calls so far.

@@ -21,7 +21,10 @@ class FakeRuntime final : public manager::ContainerRuntime {
   std::function<void(const manager::ContainerUpdate&)> on_update =
       [](const manager::ContainerUpdate&) {};
 
-  void GetVersion(VersionDone done) override { done(manager::RuntimeInfo{"fake", "v1"}); }
+  /// By default the one of ScriptedRuntime.
+  StatusOr<manager::RuntimeInfo> version = manager::RuntimeInfo{"containerd", "v1.7.24"};
+
+  void GetVersion(VersionDone done) override { done(version); }
   void ListPods(PodsDone done) override { done(pods_); }
   void ListContainers(ContainersDone done) override { done(containers_); }
   void GetContainer(const manager::RuntimeContainer& listed, ContainerDone done) override {

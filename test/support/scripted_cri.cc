@@ -84,8 +84,11 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   grpc::ServerUnaryReactor* Version(Context* context, const cri::VersionRequest*,
                                     cri::VersionResponse* response) override {
     response->set_version("0.1.0");
-    response->set_runtime_name("scripted");
-    response->set_runtime_version("1.0.0");
+    {
+      const MutexLock lock(mutex);
+      response->set_runtime_name(name);
+      response->set_runtime_version(version);
+    }
     response->set_runtime_api_version("v1");
     return Finish(context, grpc::Status::OK);
   }
@@ -228,6 +231,8 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   bool without_events QRM_GUARDED_BY(mutex) = false;
   int opened QRM_GUARDED_BY(mutex) = 0;
   int lists QRM_GUARDED_BY(mutex) = 0;
+  std::string name QRM_GUARDED_BY(mutex) = "containerd";
+  std::string version QRM_GUARDED_BY(mutex) = "v1.7.24";
   std::chrono::milliseconds delay QRM_GUARDED_BY(mutex){0};
   std::vector<std::unique_ptr<grpc::Alarm>> alarms QRM_GUARDED_BY(mutex);
 };
@@ -374,6 +379,12 @@ void ScriptedCri::FailUpdates(const Status& status) {
 void ScriptedCri::SetOffline(const CpuSet& cpus) {
   const MutexLock lock(impl_->mutex);
   impl_->offline = cpus;
+}
+
+void ScriptedCri::SetRuntime(const std::string& name, const std::string& version) {
+  const MutexLock lock(impl_->mutex);
+  impl_->name = name;
+  impl_->version = version;
 }
 
 void ScriptedCri::SetDelay(std::chrono::milliseconds delay) {

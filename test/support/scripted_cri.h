@@ -41,6 +41,9 @@ class ScriptedCri {
   /// From now on pods and containers can be made over CRI; every image is there.
   void MakePodsBy(CriPodMaker maker);
 
+  /// The runtime that it says it is; by default the one of ScriptedRuntime.
+  void SetRuntime(const std::string& name, const std::string& version);
+
   /// Replaces the one with the same id, as does PutContainer.
   void PutPod(const ::runtime::v1::PodSandbox& pod);
   void RemovePod(const std::string& id);

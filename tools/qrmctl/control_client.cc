@@ -7,8 +7,11 @@
 #include <future>
 #include <memory>
 
+#include <unistd.h>
+
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
+#include <grpcpp/channel.h>
 
 #include "api/base/check.h"
 #include "api/base/errorf.h"
@@ -43,18 +46,21 @@ Status CheckReachable(const std::string& path, const std::string& option) {
   }
 }
 
-/// Why a call that had to end by `deadline` failed, in qrmd's words if it answered.
-Status Explain(const Status& status, const std::string& path, Deadline deadline) {
+/// Why a call that had to end by `deadline` failed, in qrmd's words if it `answered`: its errors
+/// about plugins have the same codes.
+Status Explain(const Status& status, const std::string& path, Deadline deadline, bool answered) {
   const bool late = std::chrono::steady_clock::now() >= deadline;
-  if (status.code() == StatusCode::kDeadlineExceeded && !late) {
-    return status;  // a plugin's
+  const bool is_late = status.code() == StatusCode::kDeadlineExceeded && late;
+  if (answered && !is_late) {
+    return status;
   }
+  const bool is_root = ::geteuid() == 0;
   switch (status.code()) {
     case StatusCode::kUnavailable:
       return Errorf(StatusCode::kUnavailable,
-                    "cannot talk to qrmd on {}: {}; qrmd may be stopping or may not serve this "
-                    "user: try again as root",
-                    path, MessageOf(status));
+                    "cannot talk to qrmd on {}: {}; qrmd may be stopping{}: try again{}", path,
+                    MessageOf(status), is_root ? "" : " or may not serve this user",
+                    is_root ? "" : " as root");
     case StatusCode::kDeadlineExceeded:
       return Errorf(StatusCode::kDeadlineExceeded,
                     "cannot wait longer for qrmd on {}: no answer in {} s; see qrmd's log", path,
@@ -88,9 +94,10 @@ Status ControlClient::Call(const google::protobuf::Message& request,
   const std::string method = MethodOf(request, response);
   const Deadline deadline = DeadlineAfter(kAnswerTimeout);
   const auto answered = std::make_shared<std::promise<Status>>();
+  const std::shared_ptr<grpc::Channel> channel =
+      rpc::UnixChannel(path_, {.max_message_bytes = kMaxMessageBytes});
   const bool sent = rpc::StartRaw(
-      std::make_shared<rpc::CallsInFlight>(),
-      rpc::UnixChannel(path_, {.max_message_bytes = kMaxMessageBytes}),
+      std::make_shared<rpc::CallsInFlight>(), channel,
       {.method = method.c_str(), .request = request.SerializeAsString(), .deadline = deadline},
       [&response, answered](const StatusOr<Pieces>& answer) {
         Status status = answer.status();
@@ -101,7 +108,9 @@ Status ControlClient::Call(const google::protobuf::Message& request,
         answered->set_value(std::move(status));
       });
   QRM_CHECK(sent);  // these calls are never stopped
-  return Explain(answered->get_future().get(), path_, deadline);
+  const Status status = answered->get_future().get();
+  const bool connected = channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+  return Explain(status, path_, deadline, connected);
 }
 
 }  // namespace qrm::manager::cli

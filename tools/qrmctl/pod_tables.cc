@@ -67,6 +67,9 @@ std::string OthersText(const v1::Container& container) {
   if (container.state() == "skipped" || container.state() == "unpinned") {
     text += (text.empty() ? "" : ",") + container.state();
   }
+  if (!container.unapplied().empty()) {
+    text += text.empty() ? "unapplied" : ",unapplied";
+  }
   const std::map<std::string, std::string> classes(container.classes().begin(),
                                                    container.classes().end());
   for (const auto& [type, name] : classes) {
@@ -262,6 +265,7 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
     }
     AddIfAny("Without", Joined(container.runs_without()), about);
     AddIfAny("Pending", container.pending(), about);
+    AddIfAny("Unapplied", container.unapplied(), about);
     AddIfAny("Classes", JoinMap(container.classes()), about);
     AddIfAny("Applied", JoinMap(container.applied()), about);
     about.Print(out, 4);

@@ -10,12 +10,14 @@
 
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
+#include "api/base/unix_socket.h"
 #include "api/pod_texts.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 #include "manager/runtime/cri/cri_container.h"
 #include "manager/runtime/cri/cri_event_watch.h"
+#include "manager/runtime/socket_cure.h"
 
 namespace qrm::manager {
 namespace {
@@ -104,9 +106,14 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
 };
 
 Status CriClient::Impl::Explain(const Status& status, const std::string& what) const {
-  return status.ok() ? status
-                     : Errorf(status.code(), "cannot {}: {} (runtime at {})", what,
-                              MessageOf(status), options.socket);
+  if (status.ok()) {
+    return status;
+  }
+  const bool unanswered =
+      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
+  return Errorf(
+      status.code(), "cannot {}: {} (runtime at {}){}", what, MessageOf(status), options.socket,
+      unanswered ? "; " + SocketCure(RuntimeSocket::kCri, ProbeSocket(options.socket)) : "");
 }
 
 template <typename Request, typename Response>

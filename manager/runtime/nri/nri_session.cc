@@ -18,6 +18,7 @@
 #include "api/message_fields.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "manager/runtime/nri/nri_version.h"
+#include "manager/runtime/socket_cure.h"
 
 namespace qrm::manager {
 namespace {
@@ -131,9 +132,9 @@ void NriSession::Start(Synchronized synchronized, Ended ended) {
   socket->async_connect({options_.socket}, [self = shared_from_this(),
                                             socket](const boost::system::error_code& error) {
     if (error) {
-      self->Finish(Errorf(StatusCode::kUnavailable,
-                          "cannot connect to {}: {}; enable NRI in the runtime's configuration",
-                          self->options_.socket, error.message()));
+      self->Finish(Errorf(StatusCode::kUnavailable, "cannot connect to {}: {}; {}",
+                          self->options_.socket, error.message(),
+                          SocketCure(RuntimeSocket::kNri, error.value())));
     } else if (self->ended_) {
       self->OnConnect(std::move(*socket));
     }
@@ -307,10 +308,10 @@ void NriSession::CreateContainer(const TtrpcCall& call, const TtrpcReply& reply)
   }
   RuntimePod pod = FromWire(request.pod());
   RuntimeContainer container = FromWire(request.container());
-  Status late = Errorf(
-      StatusCode::kDeadlineExceeded,
-      "cannot admit container {} of pod {}/{}: no decision within {} ms; kubelet tries again",
-      container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
+  Status late = Errorf(StatusCode::kDeadlineExceeded,
+                       "cannot admit container {} of pod {}/{}: no decision within {} ms (qrmctl "
+                       "status names a slow disk or plugin); kubelet tries again",
+                       container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
   const AnyThreadReply answer = Awaited(call, reply, std::move(late));
   events_.OnCreateContainer(std::move(pod), std::move(container),
                             [answer](const StatusOr<ContainerAdjustment>& adjustment) {

@@ -7,13 +7,17 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/base/rejected.h"
 #include "test/support/is_ok.h"
 #include "test/support/loop_thread.h"
+#include "test/support/used_up_handles.h"
 
 namespace qrm::http_listener_test {
 namespace {
@@ -107,6 +111,21 @@ TEST_F(HttpListenerTest, UnfinishedBodiesShareOneBudget) {
       << "it ended by its time";
   second << std::string(100, 'x') << std::flush;
   EXPECT_THAT(ReadAnswer(second), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpListenerTest, AnswersWhenTheProcessHasNoFileHandleLeft) {
+  Connect(echo_, {});
+  boost::asio::io_context io;
+  tcp::socket client(io);
+  client.open(tcp::v4());
+  const test::UsedUpHandles used_up;
+  client.connect(
+      {boost::asio::ip::address_v4::loopback(), static_cast<uint16_t>(listener_->port())});
+  boost::asio::write(client, boost::asio::buffer(Post("x")));
+  std::string answer;
+  boost::system::error_code end;
+  boost::asio::read(client, boost::asio::dynamic_buffer(answer), end);
+  EXPECT_THAT(answer, HasSubstr("200 OK"));
 }
 
 TEST_F(HttpListenerTest, AnotherThreadMayAnswer) {

@@ -46,7 +46,8 @@ class ReloadTest : public testing::Test {
                plugins_ = options.plugins;
                return takes_;
              },
-         .note = [this](const std::string& change) { noted_.push_back(change); }});
+         .note = [this](const std::string& change) { noted_.push_back(change); },
+         .waiting = [this](std::vector<ChangedKey> keys) { waiting_ = std::move(keys); }});
   }
 
   const test::TempDir dir_;
@@ -57,6 +58,7 @@ class ReloadTest : public testing::Test {
   std::vector<std::string> asked_;    // the cpu keys of each call that passes keys to plugins
   std::vector<std::string> plugins_;  // of the call
   std::vector<std::string> noted_;    // changes
+  std::vector<ChangedKey> waiting_;
 };
 
 TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {
@@ -92,6 +94,17 @@ TEST_F(ReloadTest, WhatAPluginRejectsChangesNothingAtAllAndIsTriedAgain) {
   EXPECT_TRUE(Reread(wrong).ok());
   EXPECT_FALSE(InfoIsLogged());
   EXPECT_EQ(asked_.size(), 2U);
+  log::SetLevel(log::Level::kInfo);
+}
+
+TEST_F(ReloadTest, KeysThatWaitForAStartAreNamedUntilTheFileHasThemAsInForce) {
+  const std::string plugins = "builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n";
+  EXPECT_TRUE(Reread(plugins + "reconcile-period: 7s\nlog-level: error\n").ok());
+  ASSERT_EQ(waiting_.size(), 1U);
+  EXPECT_EQ(waiting_[0].key, "reconcile-period");
+  EXPECT_EQ(waiting_[0].to, "7s");
+  EXPECT_TRUE(Reread(plugins).ok());
+  EXPECT_THAT(waiting_, IsEmpty());
   log::SetLevel(log::Level::kInfo);
 }
 

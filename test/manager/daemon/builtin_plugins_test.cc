@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "manager/observability/node_status.h"
+#include "plugins/config/machine_config.h"
 #include "plugins/cpu/usage.h"
 #include "topology/discovery.h"
 
@@ -103,6 +104,12 @@ TEST(ChangedPluginsTest, ThatDoNotFitNameTheirLineInTheFile) {
   const auto made =
       MakeChangedPlugins(WithPools(""), WithPools("pools: {a: {cpus: 0-3}}"), FourCpus());
   EXPECT_THAT(MessageOf(made.status()), ::testing::StartsWith("cpu.yaml:1: cannot "));
+}
+
+TEST(ReservedCpusTest, ThatDoNotFitNameTheirLineInTheFile) {
+  const auto reserved =
+      ReservedCpus(WithPools("reserved-cpus: 9"), config::MachineConfig(), FourCpus());
+  EXPECT_THAT(MessageOf(reserved.status()), ::testing::StartsWith("cpu.yaml:1: cannot reserve"));
 }
 
 TEST(BuiltinPoolsTest, OfAnotherConfigurationAreTheConfiguredOnes) {

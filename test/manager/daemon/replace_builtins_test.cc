@@ -16,7 +16,9 @@ namespace qrm::manager::replace_builtins_test {
 namespace {
 
 using test::CountingPlugin;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 /// Cannot take over allocations.
 class RefusingPlugin final : public sdk::ResourcePlugin {
@@ -57,7 +59,7 @@ class ReplaceBuiltinsTest : public testing::Test {
   static std::vector<BuiltinPlugin> Fresh(std::unique_ptr<sdk::ResourcePlugin> memory) {
     std::vector<BuiltinPlugin> fresh;
     fresh.push_back({.resource = "cpu", .plugin = std::make_unique<CountingPlugin>()});
-    fresh.push_back({.resource = "memory", .plugin = std::move(memory)});
+    fresh.push_back({.resource = "memory", .plugin = std::move(memory), .place = "qrmd.yaml:7"});
     return fresh;
   }
 
@@ -80,7 +82,7 @@ TEST_F(ReplaceBuiltinsTest, AllServeFromThenOnWithTheFormerAllocations) {
 TEST_F(ReplaceBuiltinsTest, NoneIsReplacedWhenOneCannotTakeOver) {
   ASSERT_EQ(Allocate("cpu", "a"), "0");
   EXPECT_THAT(MessageOf(ReplaceBuiltins(Fresh(std::make_unique<RefusingPlugin>()), running_)),
-              HasSubstr("cannot hold that"));
+              AllOf(StartsWith("qrmd.yaml:7: "), HasSubstr("cannot hold that")));
   EXPECT_EQ(Allocate("cpu", "b"), "1");
   EXPECT_EQ(Allocate("memory", "b"), "0");
   EXPECT_EQ(cpu_.allocate_calls, 2);

@@ -187,6 +187,16 @@ TEST_F(KubeletPodsTest, LetsNoRequestWaitForAKubeletThatFailed) {
   EXPECT_EQ(kubelet_.answered(), 1);
 }
 
+TEST_F(KubeletPodsTest, NoticesWithoutANewPodThatKubeletIsBack) {
+  kubelet_.SetAnswer(500, "");
+  KubeletPods pods(Options());
+  EXPECT_EQ(Ask(pods, "uid"), nullptr);
+  EXPECT_NE(pods.problem(), "");
+  kubelet_.SetAnswer(200, ListOf("uid"));
+  EXPECT_TRUE(Await([&] { return pods.reachable(); }));
+  EXPECT_EQ(pods.problem(), "");
+}
+
 TEST_F(KubeletPodsTest, RecoversFromAnswersThatAreLies) {
   KubeletPods pods(Options());
   for (const char* lie : {"", "[]", "{\"kind\": \"PodList\", \"items\": [[]]}", "<html>"}) {

@@ -133,6 +133,7 @@ TEST_F(PodsApiTest, EstimatesWhenKubeletDoesNotKnowThePod) {
 
 TEST_F(PodsApiTest, FindsAKubeletThatComesLate) {
   ASSERT_TRUE(Await([this] { return DemandOf("web").source == "estimate"; }));
+  EXPECT_EQ(client_.lost(), "") << "it was never there";
   StartWith("web", "2");
   EXPECT_TRUE(AwaitCpus("web", 2));
   EXPECT_TRUE(AwaitSync());
@@ -152,8 +153,10 @@ TEST_F(PodsApiTest, KeepsSpecsWhileKubeletRestartsAndForgetsThoseGoneMeanwhile) 
   StartWith("web", "1");
   kubelet_->Put("uid-gone", PodMessage("uid-gone", "gone", "1"));
   ASSERT_TRUE(AwaitSync());
+  EXPECT_EQ(client_.lost(), "");
   kubelet_.reset();
   ASSERT_TRUE(Await([this] { return !client_.synced(); }));
+  EXPECT_THAT(client_.lost(), testing::HasSubstr("does not answer, as it did before"));
   EXPECT_EQ(CpusOf("gone"), 1);
   StartWith("web", "2");
   EXPECT_TRUE(AwaitCpus("web", 2));

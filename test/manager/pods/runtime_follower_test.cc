@@ -56,7 +56,8 @@ class RuntimeFollowerTest : public PodEventsFixture {
           parts, NriOptions{.socket = socket_, .backoff_last = milliseconds(20)},
           FollowerOptions{.pods = {.observer = {.grace = milliseconds(0)}},
                           .period = milliseconds(5),
-                          .audits = {.delays = {milliseconds(1)}, .soon = milliseconds(1)}});
+                          .audits = {.delays = {milliseconds(1)}, .soon = milliseconds(1)},
+                          .version_period = milliseconds(5)});
       ASSERT_EQ(follower_->Start(), OkStatus());
     });
   }
@@ -96,7 +97,7 @@ TEST_F(RuntimeFollowerTest, FollowsOverCriUntilNriIsThereAndReportsWhichOfThemWo
   EXPECT_TRUE(Await([this] { return Known("web"); }));
   RuntimeStatus status = follower_->GetStatus();
   EXPECT_TRUE(status.cri_reachable);
-  EXPECT_EQ(status.runtime.name, "fake");
+  EXPECT_EQ(status.runtime.name, "containerd");
   EXPECT_THAT(status.degraded_reasons, ElementsAre(HasSubstr("nri.sock")));
   EXPECT_THAT(status.not_ready_reasons, IsEmpty());
 
@@ -137,6 +138,35 @@ TEST_F(RuntimeFollowerTest, SaysSoWhenCriIsOfAnotherRuntimeThanNri) {
   EXPECT_THAT(follower_->GetStatus().degraded_reasons,
               ElementsAre(HasSubstr("set cri-socket and nri-socket to sockets of one runtime")));
   EXPECT_TRUE(Known("web"));
+}
+
+TEST_F(RuntimeFollowerTest, FindsAnotherRuntimeAlsoByPodsThatCameByEvents) {
+  runtime_.SetContainers({Pod("other")}, {Container("other", "id9")});
+  ScriptedRuntime runtime(socket_);
+  Start();
+  ASSERT_TRUE(AwaitMode(RuntimeMode::kNri));
+  Settle(state_);
+  nri::PodSandbox pod;
+  pod.set_id("sandbox-web");
+  pod.set_uid("uid-web");
+  pod.set_name("web");
+  nri::Container container;
+  container.set_id("id1");
+  container.set_pod_sandbox_id("sandbox-web");
+  container.set_name("main");
+  ASSERT_TRUE(runtime.CreateContainer(pod, container).ok());
+  EXPECT_TRUE(Await([this] { return !follower_->GetStatus().degraded_reasons.empty(); }));
+  EXPECT_THAT(follower_->GetStatus().degraded_reasons,
+              ElementsAre(HasSubstr("NRI and CRI contradict each other")));
+}
+
+TEST_F(RuntimeFollowerTest, IsDegradedWhileOnlyCriDoesNotAnswer) {
+  runtime_.version = Errorf(StatusCode::kDeadlineExceeded, "no answer");
+  ScriptedRuntime runtime(socket_);
+  Start();
+  ASSERT_TRUE(AwaitMode(RuntimeMode::kNri));
+  EXPECT_FALSE(follower_->GetStatus().cri_reachable);
+  EXPECT_THAT(follower_->GetStatus().degraded_reasons, ElementsAre(HasSubstr("no answer")));
 }
 
 TEST_F(RuntimeFollowerTest, PlacesContainersWithoutAPluginWhenAsked) {

@@ -41,6 +41,21 @@ TEST(DriftOfTest, ReportsNoDriftForOfflineCpus) {
               ElementsAre(Pair("CpusetCpus", "0")));
 }
 
+TEST(HasItsCpusTest, SharedContainersMayLackCpusAndHaveNoOthers) {
+  const checkpoint::ContainerRecord shared{.allocations = {{"cpu", test::SharedCpus("0-3", 4)}}};
+  EXPECT_TRUE(HasItsCpus(shared, {0, 1, 2, 3}));
+  EXPECT_TRUE(HasItsCpus(shared, {2, 3}));
+  EXPECT_FALSE(HasItsCpus(shared, {3, 4}));
+  EXPECT_TRUE(HasItsCpus({}, {3, 4})) << "it is not pinned";
+}
+
+TEST(HasItsCpusTest, OwnersHaveAllOfTheirsThatAreOnline) {
+  const checkpoint::ContainerRecord owner{.allocations = {{"cpu", test::OwnCpus("0-1")}}};
+  EXPECT_TRUE(HasItsCpus(owner, {0, 1}));
+  EXPECT_FALSE(HasItsCpus(owner, {0}));
+  EXPECT_TRUE(HasItsCpus(owner, {0}, {1}));
+}
+
 // Containers 0 to 9 of ten pods, each pinned to CPUs 0-3, and a kernel that a test changes.
 class DriftCheckTest : public testing::Test {
  protected:

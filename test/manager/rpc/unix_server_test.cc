@@ -19,11 +19,13 @@
 #include <gtest/gtest.h>
 
 #include "api/base/rejected.h"
+#include "api/base/unix_socket.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "manager/rpc/counted_call.h"
 #include "test/support/await.h"
 #include "test/support/raw_http2.h"
 #include "test/support/temp_dir.h"
+#include "test/support/used_up_handles.h"
 
 namespace qrm::manager::unix_server_test {
 namespace {
@@ -145,6 +147,17 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
   EXPECT_TRUE(AwaitRejected(Rejected::kSocketUser, rejected + 1));
   close(fd);
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(UnixServerTest, GreetsAClientWhenTheProcessHasNoFileHandleLeft) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const test::UsedUpHandles used_up;
+  const sockaddr_un address = *SocketAddress(path_);
+  ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_FALSE(IsHungUp(fd));
+  close(fd);
 }
 
 // If it were unpacked, it would be rejected for its size.

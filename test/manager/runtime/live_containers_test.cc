@@ -169,7 +169,9 @@ TEST(LiveContainersTest, TrustsCriFromItsFirstListWithASandboxThatNriReported) {
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "nothing of it runs";
   live.Add({"web", "main"}, {.id = "id", .pod_id = "sandbox"});
   EXPECT_THAT(live.UnknownToCri({"other"}), ElementsAre("web"));
+  EXPECT_TRUE(live.AwaitsCri());
   EXPECT_THAT(live.UnknownToCri({"other", "sandbox"}), IsEmpty());
+  EXPECT_FALSE(live.AwaitsCri());
   EXPECT_THAT(live.UnknownToCri({"other"}), IsEmpty()) << "it was removed";
 }
 

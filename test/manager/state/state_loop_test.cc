@@ -1,5 +1,6 @@
 #include "manager/state/state_loop.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -134,6 +135,23 @@ TEST(StateLoopTest, WritesWhatAPluginKeepsWithAnEmptyChange) {
   EXPECT_EQ(state.Load()->plugin_values().at("cpu"), "pools");
   EXPECT_TRUE(test::RunOn(state, [&] { return state.Remember({}); }).ok());
   EXPECT_EQ(journal.commits(), 1u);
+}
+
+TEST(StateLoopTest, KnowsHowLongTheDiskTakes) {
+  using std::chrono::seconds;
+  test::Journal journal;
+  StateLoop state(test::OpenMemoryStore(journal));
+  EXPECT_EQ(state.write_time().count(), 0);
+  const auto begun = std::chrono::steady_clock::now();
+  journal.on_commit = [&](const checkpoint::Change&) {
+    EXPECT_GE(state.write_time(std::chrono::steady_clock::now() + seconds(9)), seconds(9));
+  };
+  EXPECT_TRUE(test::RunOn(state, [&] {
+                return state.Commit(test::Admit(test::SamplePod("web"), "main", {}));
+              }).ok());
+  const auto ended = std::chrono::steady_clock::now();
+  EXPECT_LE(state.write_time(ended), ended - begun);
+  EXPECT_EQ(state.write_time(ended + seconds(61)).count(), 0) << "it is not news";
 }
 
 TEST(StateLoopTest, PublishesNothingThatTheStoreRejected) {

@@ -373,6 +373,13 @@ TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
 )");
 }
 
+TEST_F(QrmctlTest, PoolGetOfAPluginThatIsNotRunningIsNoMatterOfTheUser) {
+  Serve();
+  EXPECT_EQ(Run({"pool", "get"}), kFailed);
+  EXPECT_THAT(err(), HasSubstr("cannot ask plugin cpu: it is not registered; start it"));
+  EXPECT_THAT(err(), Not(HasSubstr("try again")));
+}
+
 TEST_F(QrmctlTest, PoolGetPrintsATable) {
   Serve();
   plugins_.pools.emplace(

@@ -71,7 +71,7 @@ TEST_F(CriClientTest, AsksForTheRuntimesNameAndVersion) {
   StartRuntime();
   const StatusOr<RuntimeInfo> info = GetVersion();
   ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_EQ(info->name, "scripted");
+  EXPECT_EQ(info->name, "containerd");
 }
 
 TEST_F(CriClientTest, UpdatesWhatIsSetAndNothingElse) {
@@ -170,6 +170,7 @@ TEST_F(CriClientTest, NamesSocketWithoutAServer) {
   const Status status = GetVersion().status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(status), HasSubstr(socket_));
+  EXPECT_THAT(MessageOf(status), HasSubstr("start the runtime, or set cri-socket"));
 }
 
 TEST_F(CriClientTest, GivesUpOnSlowRuntime) {

@@ -58,6 +58,7 @@ TEST_F(NriReconnectTest, AttachesOnceTheRuntimeIsThere) {
   StartPlugin();
   EXPECT_TRUE(Await([&] { return !plugin_->GetStatus().problem.empty(); }));
   EXPECT_THAT(plugin_->GetStatus().problem, HasSubstr(dir_ / "nri.sock"));
+  EXPECT_THAT(plugin_->GetStatus().problem, HasSubstr("enable NRI"));
   StartRuntime();
   EXPECT_TRUE(runtime_->WaitForSynchronizations(1));
 }

@@ -1,0 +1,28 @@
+// Logs what makes the node not ready or degraded when it begins and when it ends.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "manager/observability/node_status.h"
+
+namespace qrm::manager {
+
+/// Knows the reasons of the latest status. Reasons that differ only in numbers are one.
+///
+/// Threads: one.
+class ReasonLog {
+ public:
+  void Note(const NodeStatus& status);
+
+ private:
+  enum class Kind { kNotReady, kDegraded };
+  using Reasons = std::map<std::string, std::string>;  // by the sentence without its numbers
+
+  static void Compare(Kind kind, const std::vector<std::string>& now, Reasons& known);
+
+  Reasons not_ready_;
+  Reasons degraded_;
+};
+
+}  // namespace qrm::manager
