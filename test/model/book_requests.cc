@@ -83,7 +83,7 @@ Status Books::CheckRequestsOf(const Box& box, const v1::Container& record,
   }
   const bool is_told = pods_.at(box.key.pod_uid).plan.told != Told::kNo;
   const bool lacks_nic = is_told && plan.nic_mbps > 0 && box.nic_address.empty();
-  // One that was made again while qrmd was away gets what is on record when it is made once more.
+  // A container that was recreated while qrmd was not running gets its NIC at its next creation.
   if (lacks_nic && !waits && !HasNic(record) && !RunsWithout(record, "NIC") &&
       !RunsWithout(record, kNicRequest)) {
     return Broken("{} runs without the NIC that it asks for, and is shown as complete",
@@ -118,7 +118,7 @@ Status Books::CheckOwnCount(const Box& box, const v1::Container& record,
     return OkStatus();
   }
   return waits || !counts.contains(own.Count())
-             ? Broken("{} is to have {} CPUs of its own, has {}, and {}", NameOf(box.key),
+             ? Broken("{} must have {} exclusive CPUs, has {}, and {}", NameOf(box.key),
                       fmt::join(counts, " or "), ToString(own),
                       waits ? "waits for more: " + record.pending() : "does not wait for more")
              : OkStatus();

@@ -35,8 +35,8 @@ Status Player::RuntimeRestarted(Random&) {
              : Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
 }
 
-// It tells qrmd of some containers neither at the next connection nor, or only, at the one that
-// qrmd asks for. An owner that comes meanwhile has others move that share.
+// The runtime leaves some containers out of its next list, and perhaps out of the list that qrmd
+// asks for. An owner that comes meanwhile makes sharers move.
 Status Player::LeftOut(Random& random) {
   constexpr std::chrono::seconds kFollowed{20};
   QRM_RETURN_IF_ERROR(BringBack());
@@ -228,7 +228,7 @@ Status Player::PluginOff(Random& random) {
   return RestartDaemon();
 }
 
-// A peer's file has no labels: nobody is in a pool by them then.
+// A peer's file has no labels: no container is in a pool by them then.
 Status Player::Import(Random&) {
   QRM_RETURN_IF_ERROR(BringBack());
   std::vector<std::string> pooled;

@@ -230,7 +230,7 @@ StatusOr<nri::CreateContainerResponse> ModelRuntime::Create(
   nri::CreateContainerResponse response;
   return response.ParseFromString(answer)
              ? StatusOr<nri::CreateContainerResponse>(std::move(response))
-             : Errorf(StatusCode::kInternal, "qrmd's answer is no CreateContainerResponse");
+             : Errorf(StatusCode::kInternal, "qrmd's answer is not a CreateContainerResponse");
 }
 
 StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, const PodSpec& spec,
@@ -275,7 +275,7 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
     RemoveContainer(box.id);
     return prepared;
   }
-  box.state = Box::State::kRunning;  // before it is told, as in containerd
+  box.state = Box::State::kRunning;  // before qrmd hears of it, as in containerd
   {
     const MutexLock lock(mutex_);
     boxes_.at(box.id).state = box.state;

@@ -179,7 +179,7 @@ Status Player::LookOnce() {
   return CheckWaiting(waiting);
 }
 
-// A pod that asks for what they lack must be refused.
+// A pod that asks for what they lack must be rejected.
 Status Player::CheckWaiting(const std::vector<Waiting>& waiting) {
   for (const auto& [name, why, growth] : waiting) {
     QRM_ASSIGN_OR_RETURN(const v1::DryRunResponse answer, node_.daemon().DryRun(growth.Message()));

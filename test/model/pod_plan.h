@@ -19,8 +19,8 @@ struct PlannedContainer {
   ContainerSpec spec;
   Kind kind = Kind::kApp;
   int nic_mbps = 0;
-  /// The number of exclusive CPUs of its first allocation: it never has fewer. Several numbers where
-  /// it was resized before that was seen; none: it shares.
+  /// The number of exclusive CPUs of its first allocation: it never has fewer. Several numbers
+  /// where it was resized before that was seen; none: it shares.
   std::set<int> baselines;
   int64_t bound_bytes = 0;  ///< of one NUMA node
   uint32_t attempt = 0;     ///< restarts so far
@@ -29,7 +29,7 @@ struct PlannedContainer {
   /// The most that it may use by its limit, or by its request where it has none.
   int64_t most_milli_cpus() const { return std::max(spec.milli_cpus, spec.milli_limit); }
   int whole_cpus() const { return static_cast<int>(spec.milli_cpus / 1000); }
-  /// How many CPUs of its own it may have, once it has what it asks for.
+  /// The numbers of exclusive CPUs that fit its request.
   std::set<int> own_counts() const;
 };
 
@@ -38,7 +38,7 @@ struct PodPlan {
   std::string name;
   std::string uid;
   StringMap labels;
-  /// Whether kubelet reports its spec; else qrmd estimates, and may be told late.
+  /// Whether kubelet reports its spec; else qrmd estimates, and kubelet may report it late.
   enum class Told { kNo, kLate, kFirst } told = Told::kNo;
   std::vector<PlannedContainer> containers;
 
@@ -48,7 +48,7 @@ struct PodPlan {
   // Of all its containers together, of which init containers run in turn.
   int own_cpus() const;
   int64_t bound_bytes() const;
-  int nic_mbps() const;  ///< none where nobody tells of it
+  int nic_mbps() const;  ///< none where qrmd does not know of it
   /// The pod with `container` in place of all, as the makers of messages take it.
   PodSpec SpecFor(const PlannedContainer& container) const;
   /// As kubelet's Pods API reports it.

@@ -268,7 +268,7 @@ Status Player::Recreate(Random& random) {
   return judged;
 }
 
-// Up, down, or the limit alone. Kubelet tells of it before or after the runtime carries it out.
+// Up, down, or the limit alone. Kubelet reports it before or after the runtime carries it out.
 Status Player::Resize(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr) {
@@ -301,7 +301,7 @@ Status Player::Resize(Random& random) {
   return away_for_ > 0 || dying_ ? OkStatus() : node_.daemon().Reconcile();
 }
 
-// Kubelet tells the spec of a pod that runs.
+// Kubelet reports the spec of a pod that runs.
 Status Player::TellLate(Random& random) {
   ModelPod* const pod = DrawPod(random);
   if (pod == nullptr || pod->plan.told != PodPlan::Told::kNo) {

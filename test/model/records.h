@@ -29,7 +29,7 @@ inline bool Lives(const Box& box) {
   return box.state != Box::State::kExited;
 }
 
-/// The CPUs that the container may use: all, while nobody has set any.
+/// The CPUs that the container may use: all, until a process sets some.
 inline CpuSet RunsOn(const Box& box) {
   return box.cpus.empty() ? AllCpus() : CpusOf(box.cpus);
 }

@@ -121,7 +121,8 @@ TEST_F(PodPlacerTest, ContainerThatKubeletMadeBeforeIsNotReleased) {
   EXPECT_TRUE(Known("job"));
 }
 
-// As in a new sandbox: the init container runs again before the main one, which keeps its place.
+// As in a new sandbox: the init container runs again before the main one, which keeps its
+// allocation.
 TEST_F(PodPlacerTest, ContainerThatKubeletMakesAgainReleasesNoneThatCameAfterIt) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id2")).ok());
   events_.OnContainerStarted(Pod("web"), Container("web", "id2"));
