@@ -275,7 +275,7 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
     RemoveContainer(box.id);
     return prepared;
   }
-  box.state = Box::State::kRunning;  // before qrmd hears of it, as in containerd
+  box.state = Box::State::kRunning;  // before qrmd learns it, as in containerd
   {
     const MutexLock lock(mutex_);
     boxes_.at(box.id).state = box.state;
