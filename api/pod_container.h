@@ -11,13 +11,8 @@ namespace qrm {
 
 /// One container of a pod's spec.
 struct PodContainer {
-  enum class Kind {
-    kInit,
-    kSidecar,
-    kApp,
-    kEphemeral
-  };  ///< kSidecar: an init container that
-      ///< keeps running
+  /// kSidecar: an init container that keeps running.
+  enum class Kind { kInit, kSidecar, kApp, kEphemeral };
 
   std::string name;
   Kind kind = Kind::kApp;

@@ -49,7 +49,7 @@ class Service final : public pb::Registration::CallbackService {
       return reactor;
     }
     endpoints_.Register(*std::move(registration),
-                        [this, reactor, request = *request](const Status& registered) {
+                        [reactor, request = *request](const Status& registered) {
                           Answer(request, registered, reactor);
                         });
     return reactor;

@@ -15,7 +15,8 @@ namespace {
 
 bool AskTheSame(const Pod& a, const Pod& b) {
   return a.pod_namespace == b.pod_namespace && a.qos_class == b.qos_class &&
-         a.runtime_class == b.runtime_class && a.containers == b.containers &&
+         a.runtime_class == b.runtime_class && a.controller_kind == b.controller_kind &&
+         a.priority_class == b.priority_class && a.containers == b.containers &&
          a.labels == b.labels && a.annotations == b.annotations;
 }
 

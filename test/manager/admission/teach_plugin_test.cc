@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "manager/admission/recorded_grants.h"
+#include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "test/plugins/sdk/counting_plugin.h"

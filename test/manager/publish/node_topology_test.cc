@@ -52,7 +52,7 @@ class NodeTopologyTest : public testing::Test {
   /// The entry of a resource in the zone of `node`; null when there is none.
   json Resource(const std::string& name, int node) const {
     const json topology = Topology();
-    for (const json& resource : topology["zones"].at(node)["resources"]) {
+    for (const json& resource : topology["zones"].at(static_cast<std::size_t>(node))["resources"]) {
       if (resource["name"] == name) {
         return resource;
       }

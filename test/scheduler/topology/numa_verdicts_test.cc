@@ -17,6 +17,12 @@ TEST(QuestionsTest, AreOneForPodsThatDifferInTheirNamesOnly) {
   EXPECT_EQ(questions.Of(other), question);
   other.qos_class = "Burstable";
   EXPECT_NE(questions.Of(other), question);
+  other = pod;
+  other.controller_kind = "DaemonSet";
+  EXPECT_NE(questions.Of(other), question);
+  other = pod;
+  other.priority_class = "system-node-critical";
+  EXPECT_NE(questions.Of(other), question);
   EXPECT_EQ(questions.Of(pod), question);
 }
 

@@ -216,7 +216,8 @@ class AdviceStream {
   /// The next random advice, mostly for more than is available.
   AdviceCall Next() {
     constexpr int kWild[] = {-2147483647 - 1, -1, 0, 2147483647};
-    AdviceCall call{.advisor = Below(2) == 0 ? "a" : "b", .generation = 6U + Below(4)};
+    AdviceCall call{.advisor = Below(2) == 0 ? "a" : "b",
+                    .generation = static_cast<uint64_t>(6 + Below(4))};
     for (const char* pool : {"default", "nowhere", "reclaim", "share"}) {
       if (Below(2) == 0) {
         call.entries.push_back({pool, Below(3) == 0 ? kWild[Below(4)] : Below(60), ""});

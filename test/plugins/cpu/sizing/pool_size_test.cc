@@ -184,7 +184,9 @@ class Splits {
 
 TEST(PoolSizeOracleTest, FindsTheBestOfAllSplitsOfSmallMachines) {
   std::mt19937 random(1);
-  const auto below = [&](int bound) { return static_cast<int>(random() % bound); };
+  const auto below = [&](int bound) {
+    return static_cast<int>(random() % static_cast<unsigned>(bound));
+  };
   for (int round = 0; round < 3000; ++round) {
     PoolAsks asks;
     int capacity = below(8);
@@ -203,7 +205,9 @@ TEST(PoolSizeOracleTest, FindsTheBestOfAllSplitsOfSmallMachines) {
 
 TEST(PoolSizeOracleTest, NeverWastesBreaksBoundsOrPassesPrioritiesBy) {
   std::mt19937 random(2);
-  const auto below = [&](int bound) { return static_cast<int>(random() % bound); };
+  const auto below = [&](int bound) {
+    return static_cast<int>(random() % static_cast<unsigned>(bound));
+  };
   for (int round = 0; round < 3000; ++round) {
     PoolAsks asks;
     int capacity = below(40);
