@@ -287,19 +287,19 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
-    MoreOfPods more;
-    if (request->unpinned()) {
-      more.unplaced = node.Unplaced();
-    }
-    if (request->since()) {
-      more.decisions = node.Decisions();
-    }
     return Reply(context, response).WhenRoom([this, request] {
+      MoreOfPods more;
+      if (request->unpinned()) {
+        more.unplaced = node.Unplaced();
+      }
+      if (request->since()) {
+        more.decisions = node.Decisions();
+      }
       return PodsAnswer(
           *snapshots.Load(), request->pod(),
           [this](const ContainerKey& key) { return node.RuntimeIdOf(key); },
           [this](const auto& pod, const std::string& name) { return node.RemarksOf(pod, name); },
-        more);
+          more);
     });
   }
 

@@ -101,7 +101,8 @@ DecisionByContainer LatestOf(const Decisions& decisions) {
 /// "cpu by static, memory by nearest".
 std::string PlacedBy(const json& decision) {
   std::vector<std::string> by;
-  for (const auto& [resource, given] : decision.value("allocations", json::object()).items()) {
+  const json allocations = decision.value("allocations", json::object());
+  for (const auto& [resource, given] : allocations.items()) {
     const auto rule = given.is_object() ? given.find("decided_by") : given.end();
     if (given.is_object() && rule != given.end() && rule->is_string()) {
       by.push_back(fmt::format("{} by {}", resource, rule->get<std::string>()));
