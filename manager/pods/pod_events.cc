@@ -174,8 +174,10 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
 }
 
 void PodEvents::OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) {
-  parts_.live.Remove(KeyOf(pod, container), container.id);
-  parts_.writes.Forget(KeyOf(pod, container));
+  const ContainerKey key = KeyOf(pod, container);
+  parts_.live.Remove(key, container.id);
+  parts_.writes.Forget(key);
+  room_.placer.Forget(key);
   if (!parts_.live.HasContainerOf(pod.uid)) {
     room_.audit.LookSoon();  // not every runtime sends an event when the sandbox stops
   }

@@ -114,7 +114,7 @@ TEST_F(HttpListenerTest, UnfinishedBodiesShareOneBudget) {
 }
 
 TEST_F(HttpListenerTest, AnswersWhenTheProcessHasNoFileHandleLeft) {
-  Connect(echo_, {});
+  Connect(echo_, {.most_body_bytes = 1000});
   boost::asio::io_context io;
   tcp::socket client(io);
   client.open(tcp::v4());

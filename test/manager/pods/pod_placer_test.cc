@@ -5,6 +5,7 @@
 
 #include "api/base/errorf.h"
 #include "test/manager/pods/pod_events_fixture.h"
+#include "test/support/await.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::manager::pod_placer_test {
@@ -154,20 +155,24 @@ TEST_F(PodPlacerTest, UnpinnedContainersAreListedUntilTheyHaveAllocations) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web"), Pod("etl")},
               {Container("web", "id2"), Container("etl", "id3")});
-  const std::vector<UnplacedContainer> unplaced = placer_.unplaced().List();
-  ASSERT_EQ(unplaced.size(), 2U);
+  std::vector<UnplacedContainer> unplaced;
+  ASSERT_TRUE(test::Await([&] {
+    test::Settle(state_);  // each try is a job that posts the next one
+    unplaced = placer_.unplaced().List();
+    return unplaced.size() == 2 && unplaced[0].state == UnplacedState::kRejected &&
+           unplaced[1].state == UnplacedState::kRejected;
+  }));
   EXPECT_EQ(unplaced[0].pod_name, "etl");
   EXPECT_EQ(unplaced[1].pod_name, "web");
   EXPECT_EQ(unplaced[1].runtime_id, "id2");
-  EXPECT_EQ(unplaced[1].state, UnplacedState::kRejected);
   EXPECT_THAT(unplaced[1].why, HasSubstr("cannot admit container main of pod default/web"));
   EXPECT_EQ(placer_.unplaced().WhyRejected(Key("web")), unplaced[1].why);
   Serve(true);
   placer_.RetryUnplaced();
-  for (int i = 0; i < 3; ++i) {
-    test::Settle(state_);  // each try is a job that posts the next one
-  }
-  EXPECT_THAT(placer_.unplaced().List(), IsEmpty());
+  EXPECT_TRUE(test::Await([&] {
+    test::Settle(state_);
+    return placer_.unplaced().List().empty();
+  }));
   EXPECT_EQ(placer_.unplaced().WhyRejected(Key("web")), "");
 }
 

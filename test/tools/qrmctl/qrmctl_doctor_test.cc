@@ -36,7 +36,7 @@ class DoctorTest : public QrmctlTest {
 TEST_F(DoctorTest, DoctorAsksTheRuntimeAndSucceedsWithoutQrmd) {
   const test::ScriptedCri cri(root_ + "/cri.sock");
   EXPECT_EQ(Run({"doctor", "--fsroot", root_}), kDone) << out() << err();
-  EXPECT_THAT(out(), AllOf(HasSubstr("CHECK              STATE"), HasSubstr("scripted 1.0.0"),
+  EXPECT_THAT(out(), AllOf(HasSubstr("CHECK              STATE"), HasSubstr("containerd v1.7.24"),
                            HasSubstr("qrmd               ok"), HasSubstr("not running")));
 }
 
