@@ -50,7 +50,7 @@ std::vector<config::ConfigKey> BuiltinKeys(BuiltinOptions& options);
 struct BuiltinPlugin {
   std::string resource;
   std::unique_ptr<sdk::ResourcePlugin> plugin;
-  std::string place = {};  ///< FILE:LINE of its section
+  std::string place;  ///< FILE:LINE of its section
 };
 
 /// The running plugins, by their resource.

@@ -229,6 +229,46 @@ void AddUsage(const cpu::CpuUsage& usage, const Machine& machine, NodeStatus& st
   }
 }
 
+void AddDiskProblems(const StateLoop& state, std::chrono::milliseconds admission_deadline,
+                     NodeStatus& status) {
+  status.disk_problem = state.disk_problem();
+  if (!status.disk_problem.empty()) {
+    status.Fail(Subsystem::kDisk,
+                fmt::format("new containers are rejected while the disk accepts no writes: {}",
+                            status.disk_problem));
+  }
+  if (const auto took = state.write_time(); took >= kSlowWrite) {
+    status.Degrade(
+        Subsystem::kDisk,
+        fmt::format("the disk is slow: a change took {:.1f} s to save in state-dir {}, and the "
+                    "creation of a container waits for that at most {:.1f} s (admission-deadline); "
+                    "find what keeps the disk busy (iostat -x), or move state-dir to another disk",
+                    std::chrono::duration<double>(took).count(), status.state_path,
+                    std::chrono::duration<double>(admission_deadline).count()));
+  }
+}
+
+void AddConfigWarnings(const ConfigInForce& in_force, NodeStatus& status) {
+  if (const std::string refusal = in_force.refusal(); !refusal.empty()) {
+    status.warnings.push_back(fmt::format(
+        "the configuration file is rejected; the previous one stays in force: {}", refusal));
+  }
+  for (const ChangedKey& key : in_force.waiting()) {
+    status.warnings.push_back(
+        fmt::format("the key {} of the configuration file waits for a restart of qrmd: {} is in "
+                    "force, the file has {}",
+                    key.key, key.from, key.to));
+  }
+}
+
+void AddPublishProblem(NodeStatus& status) {
+  if (!status.publish.problem.empty()) {
+    status.Degrade(status.publish.reached ? Subsystem::kCluster : Subsystem::kApiServer,
+                   fmt::format("the API server may have outdated data of this node: {}",
+                               status.publish.problem));
+  }
+}
+
 }  // namespace
 
 /// The use of CPUs for one state and one configuration, cached because it is read often.
@@ -319,37 +359,11 @@ NodeStatus NodeView::Status() const {
     status.Fail(Subsystem::kKubelet, conflict);
   }
   AddMissingPlugins(parts_.plugins, parts_.config.admission.required_plugins, status);
-  status.disk_problem = parts_.state.disk_problem();
-  if (!status.disk_problem.empty()) {
-    status.Fail(Subsystem::kDisk,
-                fmt::format("new containers are rejected while the disk accepts no writes: {}",
-                            status.disk_problem));
-  }
-  if (const auto took = parts_.state.write_time(); took >= kSlowWrite) {
-    status.Degrade(
-        Subsystem::kDisk,
-        fmt::format("the disk is slow: a change took {:.1f} s to save in state-dir {}, and the "
-                    "creation of a "
-                    "container waits for that at most {:.1f} s (admission-deadline); find what "
-                    "keeps the disk "
-                    "busy (iostat -x), or move state-dir to another disk",
-                    std::chrono::duration<double>(took).count(), status.state_path,
-                    std::chrono::duration<double>(parts_.config.admission.deadline).count()));
-  }
+  AddDiskProblems(parts_.state, parts_.config.admission.deadline, status);
   AddPluginProblems(parts_.plugins, parts_.config.admission.required_plugins, status);
   AddRequests(status);
   AddUnserved(status);
-  if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
-    status.warnings.push_back(fmt::format(
-        "the configuration file is rejected; the previous one stays in force: {}", refusal));
-  }
-  for (const ChangedKey& key : parts_.in_force.waiting()) {
-    status.warnings.push_back(
-        fmt::format("the key {} of the configuration file waits for a restart of qrmd: {} is in "
-                    "force, the file "
-                    "has {}",
-                    key.key, key.from, key.to));
-  }
+  AddConfigWarnings(parts_.in_force, status);
   AddPoolsAndNodes(status);
   for (const std::string& problem : parts_.pod_resources.Problems()) {
     status.Degrade(Subsystem::kPlugins, problem);
@@ -373,11 +387,7 @@ NodeStatus NodeView::Status() const {
         Subsystem::kDisk,
         fmt::format("decisions are not saved, so explain loses them at a restart: {}", problem));
   }
-  if (!status.publish.problem.empty()) {
-    status.Degrade(status.publish.reached ? Subsystem::kCluster : Subsystem::kApiServer,
-                   fmt::format("the API server may have outdated data of this node: {}",
-                               status.publish.problem));
-  }
+  AddPublishProblem(status);
   if (Demotions() > 0) {
     status.Degrade(
         Subsystem::kQrmd,

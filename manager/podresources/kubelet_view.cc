@@ -45,6 +45,7 @@ struct KubeletView::Impl {
 
   Impl(std::string list_bytes, std::string allocatable_bytes)
       : list(std::move(list_bytes)), allocatable(std::move(allocatable_bytes)) {}
+  ~Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 

@@ -142,7 +142,7 @@ Status Books::CheckPool(const Look& look) const {
     for (const v1::Container& container : pod.containers()) {
       const PlannedContainer* const plan = FindPlan({pod.uid(), container.name()});
       if (pod.role() == kPoolRole) {
-        most += plan == nullptr ? kMostInPool * 1000 : plan->most_milli_cpus();
+        most += plan == nullptr ? int64_t{kMostInPool} * 1000 : plan->most_milli_cpus();
       }
     }
   }

@@ -51,8 +51,8 @@ bool Exists(const std::string& path) {
 std::pair<int, int> VersionOf(std::string_view text) {
   std::pair<int, int> version{0, 0};
   text.remove_prefix(std::min(text.size(), text.find_first_of("0123456789")));
-  const char* const end = text.data() + text.size();
-  const auto major = std::from_chars(text.data(), end, version.first);
+  const char* const end = text.end();
+  const auto major = std::from_chars(text.begin(), end, version.first);
   if (major.ec == std::errc() && major.ptr != end && *major.ptr == '.') {
     std::from_chars(major.ptr + 1, end, version.second);
   }
