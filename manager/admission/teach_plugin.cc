@@ -21,9 +21,9 @@ CpuSet OwnCpus(const ResourceAllocation& allocation) {
   return allocation.exclusive ? CpuSet::Parse(allocation.value).value_or(CpuSet()) : CpuSet();
 }
 
-class Lesson : public std::enable_shared_from_this<Lesson> {
+class Resync : public std::enable_shared_from_this<Resync> {
  public:
-  Lesson(PluginInfo plugin, std::shared_ptr<PluginClient> client,
+  Resync(PluginInfo plugin, std::shared_ptr<PluginClient> client,
          const placement::AdmissionOptions& options, std::function<void()> ready)
       : plugin_(std::move(plugin)),
         client_(std::move(client)),
@@ -118,7 +118,7 @@ void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& 
     ready();  // it started with the records
     return;
   }
-  std::make_shared<Lesson>(plugin, client, parts.options, std::move(ready))->Begin(parts);
+  std::make_shared<Resync>(plugin, client, parts.options, std::move(ready))->Begin(parts);
 }
 
 }  // namespace qrm::manager

@@ -53,7 +53,7 @@ Status CheckNodes(const NumaMask& nodes, const Machine& machine) {
 }
 
 /// A container and its new allocation, which replaces its recorded one.
-struct Newcomer {
+struct Candidate {
   const ContainerKey& key;
   ContainerType type;
   const ResourceAllocation& allocation;
@@ -62,7 +62,7 @@ struct Newcomer {
 /// Takes the bound memory of a pod's containers, each anywhere within its nodes. For pods whose
 /// init containers bind memory, use TakeAtOnce: later containers reuse that memory where it is.
 /// False when there is not enough.
-bool TakeBound(const checkpoint::PodRecord* pod, const Newcomer* newcomer, MemoryFlow& flow) {
+bool TakeBound(const checkpoint::PodRecord* pod, const Candidate* candidate, MemoryFlow& flow) {
   const auto take = [&flow](const ResourceAllocation& allocation) {
     uint64_t bytes = 0;
     for (const auto& [node, part] : allocation.amount_by_node) {
@@ -70,13 +70,13 @@ bool TakeBound(const checkpoint::PodRecord* pod, const Newcomer* newcomer, Memor
     }
     return flow.Take(NumaMask::Parse(allocation.value).value_or(NumaMask()), bytes).has_value();
   };
-  bool fits = newcomer == nullptr || take(newcomer->allocation);
+  bool fits = candidate == nullptr || take(candidate->allocation);
   if (pod == nullptr) {
     return fits;
   }
   for (const auto& [name, record] : pod->containers) {
     for (const auto& [resource, allocation] : record->allocations) {
-      const bool counts = newcomer == nullptr || name != newcomer->key.container;
+      const bool counts = candidate == nullptr || name != candidate->key.container;
       if (counts && checkpoint::IsBoundMemory(allocation)) {
         fits = fits && take(allocation);
       }
@@ -103,22 +103,22 @@ bool BindsInits(const checkpoint::PodRecord& pod) {
 }
 
 /// Whether all bound memory fits if memory that is bound to several nodes moves to make room.
-bool FitsWhereOthersMakeWay(const Newcomer& newcomer, const Machine& machine,
+bool FitsWhereOthersMakeWay(const Candidate& candidate, const Machine& machine,
                             const checkpoint::NodeState& state) {
   NodeBytes has;
   for (const NumaNode& node : machine.nodes()) {
     has[node.id] = node.memory_bytes;
   }
   MemoryFlow flow(has);
-  const checkpoint::PodRecord* const own = state.FindPod(newcomer.key.pod_uid);
+  const checkpoint::PodRecord* const own = state.FindPod(candidate.key.pod_uid);
   bool fits = false;
-  if (newcomer.type != ContainerType::kInit && (own == nullptr || !BindsInits(*own))) {
-    fits = TakeBound(own, &newcomer, flow);
+  if (candidate.type != ContainerType::kInit && (own == nullptr || !BindsInits(*own))) {
+    fits = TakeBound(own, &candidate, flow);
   } else {
     checkpoint::PodMemory with = own == nullptr
                                      ? checkpoint::PodMemory()
-                                     : checkpoint::PodMemory(*own, newcomer.key.container);
-    with.Add(newcomer.type, newcomer.allocation.amount_by_node);
+                                     : checkpoint::PodMemory(*own, candidate.key.container);
+    with.Add(candidate.type, candidate.allocation.amount_by_node);
     fits = TakeAtOnce(with, flow);
   }
   state.ForEachPod([&](const checkpoint::PodRecord& pod) {

@@ -323,7 +323,7 @@ Status CheckBounds(const View& view, const AsksAround& asks, const CpuSet& elast
   }
   const int capacity = CapacityOf(view, elastic);
   const int least = SumOfMinimums(asks.before);
-  // If the minimums exceed the capacity already, a newcomer must not add to them.
+  // If the minimums exceed the capacity already, a candidate must not add to them.
   if (SumOfMinimums(asks.after) > std::max(least, capacity)) {
     return Errorf(StatusCode::kResourceExhausted,
                   "pool {} has no CPU, and none is left for it beside the {} that pools must keep",
@@ -367,26 +367,26 @@ PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink) {
 
 namespace {
 
-StatusOr<PoolMap> PlanWith(const View& view, const Newcomer& newcomer) {
-  const AsksAround asks = AsksAroundOf(view, newcomer);
+StatusOr<PoolMap> PlanWith(const View& view, const Candidate& candidate) {
+  const AsksAround asks = AsksAroundOf(view, candidate);
   const CpuSet elastic = ElasticCpus(view);
-  QRM_RETURN_IF_ERROR(CheckBounds(view, asks, elastic, newcomer.guest.pool));
-  const Regions regions = RegionsOf(view, asks.after, elastic, &newcomer);
-  QRM_RETURN_IF_ERROR(CheckRegion(view, asks.after, regions, newcomer.guest.pool));
+  QRM_RETURN_IF_ERROR(CheckBounds(view, asks, elastic, candidate.guest.pool));
+  const Regions regions = RegionsOf(view, asks.after, elastic, &candidate);
+  QRM_RETURN_IF_ERROR(CheckRegion(view, asks.after, regions, candidate.guest.pool));
   return Sized(view, asks.after, regions, elastic, {});
 }
 
 }  // namespace
 
-StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer) {
+StatusOr<PoolMap> PoolsWith(const View& view, const Candidate& candidate) {
   if (view.memo == nullptr) {
-    return PlanWith(view, newcomer);
+    return PlanWith(view, candidate);
   }
-  if (const auto* known = view.memo->Find(newcomer, view.offline); known != nullptr) {
+  if (const auto* known = view.memo->Find(candidate, view.offline); known != nullptr) {
     return *known;
   }
-  StatusOr<PoolMap> planned = PlanWith(view, newcomer);
-  view.memo->Keep(newcomer, view.offline, planned);
+  StatusOr<PoolMap> planned = PlanWith(view, candidate);
+  view.memo->Keep(candidate, view.offline, planned);
   return planned;
 }
 

@@ -10,12 +10,12 @@
 namespace qrm::cpu {
 
 /// A container that is to use a pool.
-struct Newcomer {
+struct Candidate {
   ContainerKey key;
   Guest guest;
   NumaMask hint;  ///< nodes that were chosen for it; empty: any
 
-  bool operator==(const Newcomer&) const = default;
+  bool operator==(const Candidate&) const = default;
 };
 
 /// The pools of `view` when each elastic pool has what it needs (see SettlePools), as far as its
@@ -26,11 +26,11 @@ struct Newcomer {
 /// Cost: O(containers + CPUs), and PickPlaced for each pool that changes.
 PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink = {});
 
-/// The same with `newcomer` in its elastic pool. Errors: kResourceExhausted with the available
-/// amounts, if the pool has no more instances or no room in its region. Also if `newcomer` makes
+/// The same with `candidate` in its elastic pool. Errors: kResourceExhausted with the available
+/// amounts, if the pool has no more instances or no room in its region. Also if `candidate` makes
 /// the minimums of all elastic pools, at least one CPU for each pool in use, too large. Cost: as
 /// SizedPools; a look into `view.memo`, if that has the plan.
-StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer);
+StatusOr<PoolMap> PoolsWith(const View& view, const Candidate& candidate);
 
 bool HasElasticPools(const CpuPluginConfig& config);
 

@@ -11,18 +11,18 @@ constexpr std::size_t kMostPlans = 16;
 
 }  // namespace
 
-const StatusOr<PoolMap>* PlanMemo::Find(const Newcomer& newcomer, const CpuSet& offline) const {
+const StatusOr<PoolMap>* PlanMemo::Find(const Candidate& candidate, const CpuSet& offline) const {
   const auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& of) {
-    return of.newcomer == newcomer && of.offline == offline;
+    return of.candidate == candidate && of.offline == offline;
   });
   return plan == plans_.end() ? nullptr : &plan->pools;
 }
 
-void PlanMemo::Keep(Newcomer newcomer, CpuSet offline, StatusOr<PoolMap> planned) {
+void PlanMemo::Keep(Candidate candidate, CpuSet offline, StatusOr<PoolMap> planned) {
   if (plans_.size() == kMostPlans) {
     plans_.clear();
   }
-  plans_.push_back({std::move(newcomer), std::move(offline), std::move(planned)});
+  plans_.push_back({std::move(candidate), std::move(offline), std::move(planned)});
 }
 
 }  // namespace qrm::cpu

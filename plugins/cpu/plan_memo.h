@@ -11,15 +11,15 @@
 
 namespace qrm::cpu {
 
-/// The pools with each of the latest newcomers. Every change of the state must call Forget.
+/// The pools with each of the latest candidates. Every change of the state must call Forget.
 ///
 /// Threads: one at a time.
 class PlanMemo {
  public:
-  /// Null when there is no plan for `newcomer` while the CPUs of `offline` are offline. Valid until
-  /// the memo changes. Cost: O(plans).
-  const StatusOr<PoolMap>* Find(const Newcomer& newcomer, const CpuSet& offline) const;
-  void Keep(Newcomer newcomer, CpuSet offline, StatusOr<PoolMap> planned);
+  /// Null when there is no plan for `candidate` while the CPUs of `offline` are offline. Valid
+  /// until the memo changes. Cost: O(plans).
+  const StatusOr<PoolMap>* Find(const Candidate& candidate, const CpuSet& offline) const;
+  void Keep(Candidate candidate, CpuSet offline, StatusOr<PoolMap> planned);
   /// The same for PoolsAsRequested.
   const PoolMap* FindAsRequested(const CpuSet& offline) const {
     return as_requested_.has_value() && as_requested_->first == offline ? &as_requested_->second
@@ -35,7 +35,7 @@ class PlanMemo {
 
  private:
   struct Plan {
-    Newcomer newcomer;
+    Candidate candidate;
     CpuSet offline;
     StatusOr<PoolMap> pools;
   };

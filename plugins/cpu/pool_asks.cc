@@ -194,20 +194,20 @@ PoolAsks AsksOf(const View& view) {
   return Advised(view, AsksBy(view, DemandsOf(view)));
 }
 
-AsksAround AsksAroundOf(const View& view, const Newcomer& newcomer) {
-  Demands demands = DemandsOf(view, &newcomer.key);
+AsksAround AsksAroundOf(const View& view, const Candidate& candidate) {
+  Demands demands = DemandsOf(view, &candidate.key);
   AsksAround asks{.before = AsksBy(view, demands), .after = {}};
   asks.after = asks.before;
-  const std::string& pool = newcomer.guest.pool;
+  const std::string& pool = candidate.guest.pool;
   PoolDemand& sum = demands[pool];
   PodAsk ask = AskOfPod(
-      view.state, newcomer.key.pod_uid, pool,
-      [&](const ContainerKey& key, const Guest& /*guest*/) { return key != newcomer.key; });
+      view.state, candidate.key.pod_uid, pool,
+      [&](const ContainerKey& key, const Guest& /*guest*/) { return key != candidate.key; });
   Add(ask, -1, sum);
-  ask.Add(newcomer.guest);
+  ask.Add(candidate.guest);
   Add(ask, 1, sum);
   ++sum.containers;
-  sum.near |= newcomer.guest.near;
+  sum.near |= candidate.guest.near;
   asks.after[pool] = AskOf(view.machine, *FindPool(view.config, pool), sum);
   return {.before = Advised(view, std::move(asks.before)),
           .after = Advised(view, std::move(asks.after))};

@@ -12,12 +12,12 @@ namespace qrm::cpu {
 /// each core, all threads of the core count. Cost: O(containers).
 PoolAsks AsksOf(const View& view);
 
-/// What pools ask for without `newcomer`, even if `view` has it, and with it in its pool.
+/// What pools ask for without `candidate`, even if `view` has it, and with it in its pool.
 struct AsksAround {
   PoolAsks before;
   PoolAsks after;
 };
-AsksAround AsksAroundOf(const View& view, const Newcomer& newcomer);
+AsksAround AsksAroundOf(const View& view, const Candidate& candidate);
 
 /// The minimum of an elastic pool, or of an instance of it, while it has containers.
 int LeastInUse(const Machine& machine, const PoolConfig& pool);

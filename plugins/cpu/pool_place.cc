@@ -25,9 +25,9 @@ bool Empties(const View& view, const PoolMap& after) {
 }
 
 StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& request,
-                                 const Newcomer& newcomer) {
-  const std::string& pool = newcomer.guest.pool;
-  StatusOr<PoolMap> pools = PoolsWith(view, newcomer);
+                                 const Candidate& candidate) {
+  const std::string& pool = candidate.guest.pool;
+  StatusOr<PoolMap> pools = PoolsWith(view, candidate);
   if (!pools.ok()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: {}; delete a pod, or change the pool", NameOf(request),

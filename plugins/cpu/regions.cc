@@ -159,7 +159,7 @@ PlaceRule RuleOf(const View& view, const std::string& pool, const PoolAsk& ask) 
 }
 
 Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
-                  const Newcomer* newcomer) {
+                  const Candidate* candidate) {
   Regions regions;
   AskedByNode asked;
   std::vector<std::string> homeless;
@@ -182,14 +182,14 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
   }
   SortByPriority(asks, homeless);
   for (const std::string& name : homeless) {
-    const bool comes = newcomer != nullptr && newcomer->guest.pool == name;
+    const bool comes = candidate != nullptr && candidate->guest.pool == name;
     CpuSet& region = regions.at(name);
     const PlaceRule rule = RuleOf(view, name, asks.at(name));
     const Homeless pool = {
         .may = rule.OwnsWholeCores() ? WholeCores(view.machine, view.offline, region) : region,
         .ask = asks.at(name),
         .packs = PacksNodes(view, name),
-        .hint = comes ? newcomer->hint : NumaMask(),
+        .hint = comes ? candidate->hint : NumaMask(),
         .near = rule.near_nodes};
     if (const auto home = ChooseHome(view.machine, pool, asked); home.has_value()) {
       StayOn(view.machine, *home, asks.at(name), region, asked);

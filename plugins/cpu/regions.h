@@ -19,9 +19,9 @@ PlaceRule RuleOf(const View& view, const std::string& pool, const PoolAsk& ask);
 
 /// The part of `shared` for each pool of `asks`. A pool that must stay on one NUMA node stays where
 /// most of its CPUs are. A pool without CPUs goes to the node that its rule prefers. This node must
-/// have room for its wish, and be in the hint of `newcomer` (null for none).
+/// have room for its wish, and be in the hint of `candidate` (null for none).
 Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
-                  const Newcomer* newcomer);
+                  const Candidate* candidate);
 
 /// As SettlePools, with each pool limited to its region. Pools of a smaller region get their due
 /// there first; then all pools share `capacity`.

@@ -285,15 +285,15 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
 namespace {
 
 /// A container, and what its nodes are chosen by.
-struct Newcomer {
+struct Candidate {
   const ContainerRequest& request;
   const Tenant tenant;
   const Need need;
 };
 
-StatusOr<Decision> PlaceByRule(const View& view, const Newcomer& newcomer, const TopologyHint& hint,
-                               const NumaMask& held) {
-  const auto& [request, tenant, need] = newcomer;
+StatusOr<Decision> PlaceByRule(const View& view, const Candidate& candidate,
+                               const TopologyHint& hint, const NumaMask& held) {
+  const auto& [request, tenant, need] = candidate;
   Room room = FindRoom(view, tenant);
   const std::optional<Spot> spot = ChooseSpot(FittingSpots(view.machine, room, need), hint,
                                               held.Empty() ? request.runs_near : held);

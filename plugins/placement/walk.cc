@@ -68,6 +68,17 @@ PodDemands AskedOf(const NodeModel& model, const PodDemands& pod) {
   return asked;
 }
 
+/// One request for each plugin, for each container of `asked`. Errors: as RequestsOf.
+StatusOr<std::vector<Requests>> RequestsOfAsked(const NodeModel& model, const PodDemands& asked) {
+  const std::vector<std::string> natives = NativesOf(model);
+  std::vector<Requests> all;
+  for (const ContainerDemand& demand : asked) {
+    QRM_ASSIGN_OR_RETURN(Requests requests, RequestsOfOne(model, demand, natives));
+    all.push_back(std::move(requests));
+  }
+  return all;
+}
+
 /// Scope pod: what the containers need together, asked as the main one of them.
 StatusOr<Requests> Together(const NodeModel& model, const PodDemands& pod) {
   const std::vector<std::string> natives = NativesOf(model);
@@ -233,13 +244,7 @@ void SettlePools(const NodeModel& model, NodeHoldings& held) {
 }
 
 StatusOr<std::vector<Requests>> RequestsOf(const NodeModel& model, const PodDemands& pod) {
-  const std::vector<std::string> natives = NativesOf(model);
-  std::vector<Requests> all;
-  for (const ContainerDemand& demand : AskedOf(model, pod)) {
-    QRM_ASSIGN_OR_RETURN(Requests requests, RequestsOfOne(model, demand, natives));
-    all.push_back(std::move(requests));
-  }
-  return all;
+  return RequestsOfAsked(model, AskedOf(model, pod));
 }
 
 bool MayHold(const NodeModel& model, const PodDemands& pod) {
@@ -291,7 +296,7 @@ StatusOr<PlacedPod> PlacePod(const NodeModel& model, const PodDemands& pod,
   PlacedPod placed{.after = held};
   Walk walk(model, placed.after);
   const PodDemands asked = AskedOf(model, pod);
-  QRM_ASSIGN_OR_RETURN(const std::vector<Requests> containers, RequestsOf(model, pod));
+  QRM_ASSIGN_OR_RETURN(const std::vector<Requests> containers, RequestsOfAsked(model, asked));
   const bool together = model.options.scope == TopologyScope::kPod && containers.size() > 1;
   HintByResource hints;
   if (together) {

@@ -16,11 +16,11 @@ bool MayShare(const Tenant& a, const Tenant& b) {
   return a.pod_uid == b.pod_uid || (Tolerates(a.share, b.role) && Tolerates(b.share, a.role));
 }
 
-NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer) {
+NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& candidate) {
   NumaMask barred;
   for (const auto& [node, standing] : tenants) {
     const bool welcome = std::all_of(standing.begin(), standing.end(), [&](const Tenant* tenant) {
-      return MayShare(*tenant, newcomer);
+      return MayShare(*tenant, candidate);
     });
     if (!welcome) {
       barred.Add(node);
@@ -39,9 +39,9 @@ std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const Num
   return fitting;
 }
 
-std::string NameOfEnemy(const Tenants& standing, const Tenant& newcomer) {
+std::string NameOfEnemy(const Tenants& standing, const Tenant& candidate) {
   const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant* tenant) {
-    return !MayShare(*tenant, newcomer);
+    return !MayShare(*tenant, candidate);
   });
   return NameOf(**enemy);
 }

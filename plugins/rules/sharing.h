@@ -43,15 +43,15 @@ bool MayShare(const Tenant& a, const Tenant& b);
 using Tenants = std::vector<const Tenant*>;
 using TenantsByNode = std::map<int, Tenants>;
 
-/// The nodes that `newcomer` may not use because of the containers on them.
-NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
+/// The nodes that `candidate` may not use because of the containers on them.
+NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& candidate);
 
 /// The hint of `fitting` for `nodes`, to which a running container is confined, as preferred; all
 /// hints if there is none.
 std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes);
 
-/// The name of the first of `standing` that `newcomer` may not share a node with; one must exist.
-std::string NameOfEnemy(const Tenants& standing, const Tenant& newcomer);
+/// The name of the first of `standing` that `candidate` may not share a node with; one must exist.
+std::string NameOfEnemy(const Tenants& standing, const Tenant& candidate);
 
 /// "storage-service" or "a container without role", for messages.
 std::string NameOf(const Tenant& tenant);

@@ -78,14 +78,14 @@ pools: {web: {size: {}, roles: [web]}, default: {size: {min: 2}}}
 
 TEST_F(PlanMemoTest, FindsThePlanForTheSameRequestWhileTheSameCpusAreOffline) {
   PlanMemo memo;
-  const Newcomer newcomer = {.key = {"uid", "c"}, .guest = {.pool = "web"}};
-  memo.Keep(newcomer, {1}, PoolMap{{"web", {2}}});
-  ASSERT_NE(memo.Find(newcomer, {1}), nullptr);
-  EXPECT_EQ((*memo.Find(newcomer, {1}))->at("web"), CpuSet{2});
-  EXPECT_EQ(memo.Find(newcomer, {}), nullptr);
+  const Candidate candidate = {.key = {"uid", "c"}, .guest = {.pool = "web"}};
+  memo.Keep(candidate, {1}, PoolMap{{"web", {2}}});
+  ASSERT_NE(memo.Find(candidate, {1}), nullptr);
+  EXPECT_EQ((*memo.Find(candidate, {1}))->at("web"), CpuSet{2});
+  EXPECT_EQ(memo.Find(candidate, {}), nullptr);
   EXPECT_EQ(memo.Find({.key = {"uid", "c"}, .guest = {.pool = "web"}, .hint = {0}}, {1}), nullptr);
   memo.Forget();
-  EXPECT_EQ(memo.Find(newcomer, {1}), nullptr);
+  EXPECT_EQ(memo.Find(candidate, {1}), nullptr);
 }
 
 }  // namespace
