@@ -2,4 +2,8 @@
 // formats, which no header needs.
 #pragma once
 
-#include <mutex>  // whose waits take both
+#if __has_include(<bits/chrono.h>)
+#include <bits/chrono.h>  // the part of libstdc++'s <chrono> that <mutex> includes
+#else
+#include <chrono>
+#endif

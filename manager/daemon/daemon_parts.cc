@@ -18,6 +18,7 @@
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/daemon/node_view.h"
+#include "manager/daemon/reason_log.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/observability/metrics.h"
@@ -159,7 +160,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .admission_deadline = config.admission.deadline,
            .after_list = [this] { housekeeping.GiveBackSoon(); }})),
       checks(CheckedPaths(config), live),
-      housekeeping({io, kubelet, *follower, *reconciler, [this] { LookForFaults(); }}),
+      reasons(new ReasonLog),
+      housekeeping({io, kubelet, *follower, *reconciler, *this}),
       pod_resources(new PodResourcesServer(
           {.snapshots = state,
            .plugins = registry->plugins(),
@@ -303,7 +305,7 @@ void DaemonParts::OnPluginChanged(const std::string& resource, const std::string
 
 void DaemonParts::LookForFaults() {
   checks.Look(NodeChecks::Clocks::Now());
-  reasons.Note(node->Status());
+  reasons->Note(node->Status());
 }
 
 // Before the runtime has listed its pods, any pod may exist.

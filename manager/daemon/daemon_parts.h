@@ -8,7 +8,6 @@
 
 #include "api/base/clock.h"
 #include "api/base/io_context.h"
-#include "checkpoint/node_event.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_book.h"
@@ -19,7 +18,6 @@
 #include "manager/daemon/io_loop.h"
 #include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/stop_signals.h"
-#include "manager/daemon/reason_log.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
 #include "manager/page/page_server.h"
@@ -34,6 +32,7 @@
 
 namespace qrm::checkpoint {
 class DecisionLog;
+struct NodeEvent;
 struct OpenedStore;
 }  // namespace qrm::checkpoint
 
@@ -49,6 +48,7 @@ struct Metrics;
 class NodeView;
 class PodResourcesServer;
 class Publisher;
+class ReasonLog;
 class Reconciler;
 class Registry;
 struct RegistryOptions;
@@ -57,13 +57,13 @@ class RuntimeFollower;
 
 /// All parts, created and wired; the derived class starts and stops them. Members are declared in
 /// the order of construction: each part uses the parts before it.
-struct DaemonParts {
+struct DaemonParts : private FaultWatch {
   /// `given_found` is the state as read from disk, before it was repaired to fit `given_machine`.
   DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
               StateLock given_lock, checkpoint::OpenedStore opened,
               const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
               ClassBook::Providers class_providers);
-  ~DaemonParts();
+  ~DaemonParts() override;
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 
@@ -102,7 +102,7 @@ struct DaemonParts {
   const std::unique_ptr<Reconciler> reconciler;
   const std::unique_ptr<RuntimeFollower> follower;
   NodeChecks checks;
-  ReasonLog reasons;  // used on the I/O loop
+  const std::unique_ptr<ReasonLog> reasons;  // used on the I/O loop
   Housekeeping housekeeping;
   const std::unique_ptr<PodResourcesServer> pod_resources;
   const std::unique_ptr<ConfigInForce> in_force;
@@ -125,7 +125,7 @@ struct DaemonParts {
   void OnPluginChanged(const std::string& resource, const std::string& what);
   RegistryOptions RegistryOptionsOf();
   StateListeners ListenersOfState();
-  void LookForFaults();
+  void LookForFaults() override;
 };
 
 }  // namespace qrm::manager

@@ -45,7 +45,7 @@ void Housekeeping::LookForFaults() {
   timers_->faults.expires_after(kFaultPeriod);
   timers_->faults.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
-      parts_.look_for_faults();
+      parts_.faults.LookForFaults();
       LookForFaults();
     }
   });

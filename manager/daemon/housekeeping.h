@@ -1,7 +1,6 @@
 // The daemon's periodic work.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "api/base/io_context.h"
@@ -11,6 +10,13 @@ namespace qrm::manager {
 class KubeletWatch;
 class Reconciler;
 class RuntimeFollower;
+
+/// Looks for what makes the node degraded, and logs when it begins and ends.
+class FaultWatch {
+ public:
+  virtual ~FaultWatch() = default;
+  virtual void LookForFaults() = 0;
+};
 
 /// Checks whether kubelet pins containers itself, and places containers when kubelet stops that.
 /// Stops qrmd when its mounts of kubelet's state files are outdated. Looks for faults of the node.
@@ -25,8 +31,7 @@ class Housekeeping {
     KubeletWatch& kubelet;
     RuntimeFollower& follower;
     Reconciler& reconciler;
-    /// Looks for what makes the node degraded, and logs when it begins and ends.
-    std::function<void()> look_for_faults;
+    FaultWatch& faults;
   };
   explicit Housekeeping(Parts parts);
   ~Housekeeping();

@@ -39,6 +39,7 @@
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
+#include "manager/state/write_pace.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/usage.h"
 #include "plugins/sdk/compute_driver.h"
@@ -237,7 +238,8 @@ void AddDiskProblems(const StateLoop& state, std::chrono::milliseconds admission
                 fmt::format("new containers are rejected while the disk accepts no writes: {}",
                             status.disk_problem));
   }
-  if (const auto took = state.write_time(); took >= kSlowWrite) {
+  if (const auto took = state.write_pace().Took(std::chrono::steady_clock::now());
+      took >= kSlowWrite) {
     status.Degrade(
         Subsystem::kDisk,
         fmt::format("the disk is slow: a change took {:.1f} s to save in state-dir {}, and the "

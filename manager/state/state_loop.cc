@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -12,13 +11,9 @@
 #include "api/base/cond_var.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
+#include "manager/state/write_pace.h"
 
 namespace qrm::manager {
-namespace {
-
-constexpr std::chrono::minutes kRecent{1};
-
-}  // namespace
 
 struct StateLoop::Impl {
   Impl(checkpoint::OpenedStore opened, StateListeners given_listeners)
@@ -69,15 +64,9 @@ struct StateLoop::Impl {
   std::deque<std::function<void()>> queue QRM_GUARDED_BY(queue_mutex);
   bool stopping QRM_GUARDED_BY(queue_mutex) = false;
 
-  /// The write under way, or else the latest one.
-  struct Pace {
-    std::chrono::steady_clock::time_point begun;
-    std::optional<std::chrono::steady_clock::time_point> ended;  // absent: under way
-  };
-
   mutable Mutex disk_mutex;
   std::string disk_problem QRM_GUARDED_BY(disk_mutex);  // written on the loop only
-  Pace pace QRM_GUARDED_BY(disk_mutex) = {.begun = {}, .ended = {{}}};
+  WritePace pace QRM_GUARDED_BY(disk_mutex) = {.begun = {}, .ended = {{}}};
 
   std::thread thread;
 };
@@ -218,11 +207,9 @@ std::string StateLoop::disk_problem() const {
   return impl_->disk_problem;
 }
 
-std::chrono::nanoseconds StateLoop::write_time(std::chrono::steady_clock::time_point now) const {
+WritePace StateLoop::write_pace() const {
   const MutexLock lock(impl_->disk_mutex);
-  const auto& [begun, ended] = impl_->pace;
-  return ended.has_value() && now - *ended >= kRecent ? std::chrono::nanoseconds(0)
-                                                      : ended.value_or(now) - begun;
+  return impl_->pace;
 }
 
 void StateLoop::KeepValue(const std::string& plugin, std::string value) {

@@ -6,12 +6,13 @@
 #include <memory>
 #include <string>
 
-#include "api/base/durations.h"
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
 
 namespace qrm::manager {
+
+struct WritePace;
 
 /// The latest published state. Threads: any; readers and the writer do not wait for each other.
 class Snapshots {
@@ -58,10 +59,8 @@ class StateLoop final : public Snapshots {
   /// Why the disk rejects changes; empty while it accepts them. Threads: any.
   std::string disk_problem() const;
 
-  /// How long the latest write took, if it was in the last minute, or how long the one under way
-  /// has taken, if that is longer. Threads: any.
-  std::chrono::nanoseconds write_time(
-      std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
+  /// Of the latest write. Threads: any.
+  WritePace write_pace() const;
 
   /// Keeps `value` beside the allocations of the built-in `plugin`. It is written to the checkpoint
   /// with the next change, even an empty one. Threads: any.

@@ -17,6 +17,7 @@
 #include "api/base/log_level.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_lock.h"
+#include "manager/state/write_pace.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
@@ -141,17 +142,17 @@ TEST(StateLoopTest, KnowsHowLongTheDiskTakes) {
   using std::chrono::seconds;
   test::Journal journal;
   StateLoop state(test::OpenMemoryStore(journal));
-  EXPECT_EQ(state.write_time().count(), 0);
+  EXPECT_EQ(state.write_pace().Took(std::chrono::steady_clock::now()).count(), 0);
   const auto begun = std::chrono::steady_clock::now();
   journal.on_commit = [&](const checkpoint::Change&) {
-    EXPECT_GE(state.write_time(std::chrono::steady_clock::now() + seconds(9)), seconds(9));
+    EXPECT_GE(state.write_pace().Took(std::chrono::steady_clock::now() + seconds(9)), seconds(9));
   };
   EXPECT_TRUE(test::RunOn(state, [&] {
                 return state.Commit(test::Admit(test::SamplePod("web"), "main", {}));
               }).ok());
   const auto ended = std::chrono::steady_clock::now();
-  EXPECT_LE(state.write_time(ended), ended - begun);
-  EXPECT_EQ(state.write_time(ended + seconds(61)).count(), 0) << "it is not news";
+  EXPECT_LE(state.write_pace().Took(ended), ended - begun);
+  EXPECT_EQ(state.write_pace().Took(ended + seconds(61)).count(), 0) << "it is not news";
 }
 
 TEST(StateLoopTest, PublishesNothingThatTheStoreRejected) {
