@@ -181,7 +181,9 @@ StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
     return asked.known != nullptr ? Repeat(call, asked) : Skip(call, asked, ReasonUnserved(asked));
   }
   Tell(call, asked, AdmissionEvent::Result::kAdmitted);
-  return asked.explanation.options;
+  RunOptions options = asked.explanation.options;
+  options.unanswered = asked.unanswered;
+  return options;
 }
 
 // A skipped container must start even if the plugins fail.
@@ -253,6 +255,10 @@ Status Admitter::AlignPod(Call& call) const {
 void Admitter::Note(Call& call, Draft& draft) {
   Explanation& explanation = draft.explanation;
   explanation.result = "admitted";
+  if (call.moment != Moment::kAtCreation && !draft.unanswered.empty() && draft.known != nullptr &&
+      explanation.allocations == draft.known->allocations) {
+    return;  // asked again in vain
+  }
   ContainerRecord record{.type = draft.demand.type,
                          .index = draft.demand.index,
                          .restartable_init = draft.demand.restartable_init,

@@ -78,6 +78,11 @@ void LeaveOutRefusals(const Answers& answers, Draft& draft) {
   }
 }
 
+bool RequestsAny(const ContainerRequest& request) {
+  return std::any_of(request.requests.begin(), request.requests.end(),
+                     [](const auto& amount) { return amount.second > 0; });
+}
+
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
   return Contains(draft.explanation.kept, resource) ||
          std::any_of(draft.requests.begin(), draft.requests.end(),
@@ -379,6 +384,8 @@ Status Planner::Allocate(Draft& draft) const {
     if (auto own = answers[i]->extract(resource); !own.empty()) {
       draft.explanation.allocations.insert(std::move(own));
       draft.origins[resource] = OriginOf(resource);
+    } else if (draft.demand.type != ContainerType::kInit && RequestsAny(draft.requests[i])) {
+      draft.unanswered.push_back(resource);
     }
   }
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -481,17 +481,29 @@ std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(
 void NodeView::AddIncomplete(NodeStatus& status) const {
   const std::vector<PluginInfo> plugins = parts_.plugins.List();
   std::vector<std::string> incomplete;
+  std::vector<std::string> unanswered;
   parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
+      const ContainerKey key{pod.meta.uid, name};
       const auto lacked = LackedBy(*record, plugins, parts_.config.admission);
-      if (lacked.empty() || !parts_.live.Find({pod.meta.uid, name}).has_value()) {
+      if (lacked.empty() || !parts_.live.Find(key).has_value()) {
         continue;
       }
-      incomplete.push_back(fmt::format("{}/{}/{} without {}", pod.meta.pod_namespace, pod.meta.name,
-                                       name, fmt::join(lacked, ", ")));
+      const auto tried = parts_.follower.unplaced().Find(key);
+      const bool waits = tried.has_value() && tried->state == UnplacedState::kWaiting;
+      (waits ? unanswered : incomplete)
+          .push_back(fmt::format("{}/{}/{} without {}", pod.meta.pod_namespace, pod.meta.name, name,
+                                 fmt::join(lacked, ", ")));
     }
   });
-  status.incomplete_containers = incomplete.size();
+  status.incomplete_containers = incomplete.size() + unanswered.size();
+  if (!unanswered.empty()) {
+    status.Degrade(Subsystem::kPlugins,
+                   fmt::format("plugins answered requests without an allocation, and are asked "
+                               "again at least every 30 s: {}; if this lasts, see the log of the "
+                               "plugin: {}",
+                               unanswered.size(), Named(unanswered)));
+  }
   if (!incomplete.empty()) {
     status.Degrade(
         Subsystem::kState,
@@ -513,8 +525,14 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
   if (const auto container = parts_.live.Find({pod.meta.uid, name}); container.has_value()) {
     remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
-    remarks.rejected = parts_.follower.unplaced().WhyRejected({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
+    const auto tried = parts_.follower.unplaced().Find({pod.meta.uid, name});
+    if (tried.has_value() && tried->state == UnplacedState::kRejected) {
+      remarks.rejected = tried->why;
+    } else if (tried.has_value()) {
+      remarks.pending = tried->why;
+      remarks.runs_without.clear();  // it need not be recreated
+    }
     remarks.unapplied = UnappliedOf(record, *container);
   }
   return remarks;

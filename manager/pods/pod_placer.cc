@@ -160,6 +160,7 @@ void PodPlacer::OnReconciled() {
 // Only then: the first plugin's allocations after a start would bind the others to its NUMA nodes.
 void PodPlacer::CompareAllRequests() {
   if (parts_.live.synchronized() && !unplaced_.AwaitsPlugins()) {
+    unplaced_.TryDue();
     resizes_.CompareAll();
   }
 }
@@ -215,7 +216,10 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
       made.resources.cpuset_cpus = cpus->second;
     }
     unplaced_.Add(pod, made, parts_.admitter.WhySkipped(demand));
-  } else if (OwnsCpusAlone(demand.key())) {
+  } else if (!options.unanswered.empty()) {
+    unplaced_.AskAgain(demand.key(), options.unanswered);
+  }
+  if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.TriggerChanges();  // other containers have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
     if (parts_.writes_cpusets) {
@@ -306,16 +310,16 @@ Status PodPlacer::PlaceResized(const placement::ContainerDemand& demand, Resizes
   return UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
 }
 
-Status PodPlacer::AdmitRunning(const placement::ContainerDemand& demand) {
+StatusOr<std::vector<std::string>> PodPlacer::AdmitRunning(
+    const placement::ContainerDemand& demand) {
   constexpr auto kMoment = Admitter::Moment::kAfterTheFact;
   ReleaseEarlierContainers(demand, kMoment);
-  QRM_RETURN_IF_ERROR(
-      Admit(WithoutPlaced(demand, parts_.live), kMoment, DeadlineAfter(admission_deadline_))
-          .status());
+  QRM_ASSIGN_OR_RETURN(RunOptions options, Admit(WithoutPlaced(demand, parts_.live), kMoment,
+                                                 DeadlineAfter(admission_deadline_)));
   if (demand.type == ContainerType::kMain) {
     ReleaseInitContainers(demand.pod.uid);
   }
-  return OkStatus();
+  return std::move(options.unanswered);
 }
 
 // Init containers that were placed without their pod's spec are recorded as main containers. They

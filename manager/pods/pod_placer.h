@@ -65,7 +65,7 @@ class PodPlacer {
   /// exclusive CPUs. Threads: the state loop.
   void OnReconciled();
   /// Part of a whole reconcile: asks plugins again about containers whose requests differ from
-  /// their records. Threads: the state loop.
+  /// their records, and about those for which they have allocated nothing. Threads: the state loop.
   void CompareAllRequests();
   /// Repeats removals and admissions that failed while the disk rejected writes. Threads: the state
   /// loop.
@@ -92,7 +92,7 @@ class PodPlacer {
   Status HandOver(const ContainerKey& key);
   Status ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const;
   Status UnlessReadOnly(Status handed_over);
-  Status AdmitRunning(const placement::ContainerDemand& demand);
+  StatusOr<std::vector<std::string>> AdmitRunning(const placement::ContainerDemand& demand);
   void ReleaseEarlierContainers(const placement::ContainerDemand& demand, AdmissionMoment moment);
   bool IsRemade(const placement::ContainerDemand& demand) const;
   bool HasEndedBefore(const placement::ContainerDemand& demand, const std::string& other,

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
@@ -22,6 +26,9 @@ using checkpoint::NodeState;
 
 namespace {
 
+/// Between two questions to a plugin that answered without an allocation.
+constexpr std::chrono::seconds kFirstWait{1};
+constexpr std::chrono::seconds kLongestWait{30};
 constexpr char kNotTried[] = "qrmd has not placed it yet";
 
 /// Whether the reconciler sets the CPUs of the container, even if another plugin rejected it.
@@ -76,6 +83,7 @@ void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container, std
 void Unplaced::Erase(const ContainerKey& key) {
   containers_.erase(key);
   incomplete_.erase(key);
+  unanswered_.erase(key);
   refused_.erase(key);
   moved_to_.erase(key);
   const MutexLock lock(mutex_);
@@ -92,11 +100,10 @@ std::vector<UnplacedContainer> Unplaced::List() const {
   return list;
 }
 
-std::string Unplaced::WhyRejected(const ContainerKey& key) const {
+std::optional<UnplacedContainer> Unplaced::Find(const ContainerKey& key) const {
   const MutexLock lock(mutex_);
   const auto found = shown_.find(key);
-  const bool is_rejected = found != shown_.end() && found->second.state == UnplacedState::kRejected;
-  return is_rejected ? found->second.why : std::string();
+  return found == shown_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Unplaced::EraseEnded() {
@@ -107,6 +114,7 @@ void Unplaced::EraseEnded() {
   const auto has_ended = [this](const ContainerKey& key) {
     return !containers_.contains(key) && !incomplete_.contains(key);
   };
+  std::erase_if(unanswered_, [&](const auto& entry) { return has_ended(entry.first); });
   std::erase_if(refused_, has_ended);
   std::erase_if(moved_to_, [&](const auto& entry) { return has_ended(entry.first); });
   const MutexLock lock(mutex_);
@@ -125,8 +133,34 @@ void Unplaced::AddIncomplete(const std::string& resource) {
   });
 }
 
+void Unplaced::AskAgain(const ContainerKey& key, const std::vector<std::string>& resources) {
+  incomplete_.insert(key);
+  Question& question = unanswered_[key];
+  question.wait = std::clamp(2 * question.wait, kFirstWait, kLongestWait);
+  question.next = DeadlineAfter(question.wait);
+  refused_.erase(key);
+  ShowTried(key, UnplacedState::kWaiting,
+            fmt::format("{} answered without an allocation: qrmd asks again, at least every {} s; "
+                        "if this lasts, see the log of the plugin",
+                        fmt::join(resources, ", "), kLongestWait.count()));
+}
+
+void Unplaced::TryDue() {
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<ContainerKey> due;
+  for (const auto& [key, question] : unanswered_) {
+    if (question.next <= now) {
+      due.push_back(key);
+    }
+  }
+  if (!due.empty()) {
+    Try(std::move(due));
+  }
+}
+
 void Unplaced::TryAll() {
   std::vector<ContainerKey> keys(incomplete_.begin(), incomplete_.end());
+  std::erase_if(keys, [this](const ContainerKey& key) { return unanswered_.contains(key); });
   for (const auto& [key, entry] : containers_) {
     keys.push_back(key);
   }
@@ -207,14 +241,18 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<placement::Containe
     return;  // it ended while its spec was read
   }
   const auto before = parts_.state.Load();
-  const Status placed = demand.ok() ? admit_(*demand) : demand.status();
+  const StatusOr<std::vector<std::string>> placed =
+      demand.ok() ? admit_(*demand) : StatusOr<std::vector<std::string>>(demand.status());
   if (!placed.ok()) {
-    const std::string why = MessageOf(placed);
+    const std::string why = MessageOf(placed.status());
     if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
         times.has_value()) {
       log::Warning("running container rejected", {{"error", why}, {"equal_ones_before", *times}});
     }
     refused_.insert(key);
+    if (const auto question = unanswered_.find(key); question != unanswered_.end()) {
+      question->second.next = DeadlineAfter(question->second.wait);
+    }
     ShowTried(key, UnplacedState::kRejected, why);
     return;
   }
@@ -223,6 +261,11 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<placement::Containe
     // No plugin serves it yet: a daemon that lost its checkpoint does not know them all.
     refused_.erase(key);
     ShowTried(key, UnplacedState::kSkipped, parts_.admitter.WhySkipped(*demand));
+    return;
+  }
+  if (!placed->empty()) {
+    containers_.erase(key);
+    AskAgain(key, *placed);
     return;
   }
   const bool is_news = record != before->Find(key);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -36,10 +37,12 @@ placement::ContainerDemand WithoutPlaced(placement::ContainerDemand demand,
 /// After a start it waits until all plugins of the checkpoint have registered, or until the grace
 /// ends: the first plugin's allocations would bind the other plugins to its NUMA nodes.
 ///
-/// Threads: the state loop only, except for List and WhyRejected.
+/// Threads: the state loop only, except for List and Find.
 class Unplaced {
  public:
-  using Admit = std::function<Status(const placement::ContainerDemand&)>;
+  /// Returns the requested resources that their plugins answered without an allocation.
+  using Admit =
+      std::function<StatusOr<std::vector<std::string>>(const placement::ContainerDemand&)>;
 
   /// `parts` outlive the object. `admit` admits a running container. The grace begins now.
   Unplaced(const NodeParts& parts, Admit admit, std::chrono::milliseconds spec_deadline,
@@ -58,6 +61,12 @@ class Unplaced {
   /// Adds the recorded containers that the plugin of `resource` would have been asked about, had it
   /// been registered.
   void AddIncomplete(const std::string& resource);
+  /// The plugins of `resources` have allocated nothing for the recorded container: TryDue asks them
+  /// again, after 1 s, 2 s, and so on, up to 30 s. Katalyst's plugins answer so for a sidecar that
+  /// comes before its main container.
+  void AskAgain(const ContainerKey& key, const std::vector<std::string>& resources);
+  /// Tries the containers of AskAgain whose time has come.
+  void TryDue();
   /// Tries each container in a job of its own, so that creations wait neither for all of them nor
   /// for a spec.
   void TryAll();
@@ -71,13 +80,20 @@ class Unplaced {
   /// Whether plugins of the checkpoint have not registered yet, within the grace.
   bool AwaitsPlugins() const;
 
-  /// The containers without an allocation, and those of which a later plugin rejected the rest.
+  /// The containers without an allocation, those of which a later plugin rejected the rest, and
+  /// those of AskAgain.
   /// Threads: any.
   std::vector<UnplacedContainer> List() const;
-  /// Why the latest try to place the container failed; empty: it did not. Threads: any.
-  std::string WhyRejected(const ContainerKey& key) const;
+  /// The container as in List. Threads: any.
+  std::optional<UnplacedContainer> Find(const ContainerKey& key) const;
 
  private:
+  /// When plugins that allocated nothing are asked again.
+  struct Question {
+    Deadline next;
+    std::chrono::seconds wait{0};
+  };
+
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<placement::ContainerDemand>& demand);
@@ -92,12 +108,13 @@ class Unplaced {
   const Deadline grace_end_;
   std::map<ContainerKey, PodAndContainer> containers_;  // without a record
   std::set<ContainerKey> incomplete_;                   // with a record
+  std::map<ContainerKey, Question> unanswered_;         // of incomplete_
   RepeatedLines refused_lines_;
   std::set<ContainerKey> refused_;
   std::map<ContainerKey, std::string> moved_to_;  // CPUs
 
   mutable Mutex mutex_;
-  /// Those of `containers_` and `refused_`.
+  /// Those of `containers_`, `refused_` and `unanswered_`.
   std::map<ContainerKey, UnplacedContainer> shown_ QRM_GUARDED_BY(mutex_);
 };
 

@@ -24,6 +24,8 @@ struct RunOptions {
   /// Values that two resources set differently, and which resource wins: one sentence each.
   std::vector<std::string> conflicts;
   sdk::ClassOptions classes;  ///< of its classes; a property wins over it
+  /// The requested resources that their plugins answered without an allocation.
+  std::vector<std::string> unanswered;
 };
 
 /// Merges `allocations` in the order of their resources' names. If two set the same property,

@@ -256,6 +256,44 @@ TEST_F(PodLifeTest, ContainerStartsOnlyWhenAPluginThatWantsToHasPreparedIt) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", 1))));
 }
 
+// Katalyst's plugins answer so for a sidecar that comes before its main container.
+TEST_F(PodLifeTest, APluginThatAllocatesNothingAtFirstIsAskedAgain) {
+  Start("10m", "");
+  std::atomic<bool> has_cpus = false;
+  PluginScript script;
+  script.identity = IdentityFor("cpu");
+  script.options = [](const auto&, auto&) { return OkStatus(); };
+  script.allocate = [&](const resourceplugin::v1alpha1::ResourceRequest& message,
+                        resourceplugin::v1alpha1::ResourceAllocationResponse& response) {
+    AllocationByResource given;
+    if (has_cpus) {
+      given["cpu"] =
+          ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = "2", .quantity = 1};
+    }
+    response = wire::AllocationResponse(*wire::FromWire(message), given);
+    return OkStatus();
+  };
+  const ScriptedPlugin plugin(dir_ / "node/plugins/cpu.sock", script);
+  ASSERT_TRUE(Await([&] {
+    const auto plugins = node_->ListPlugins();
+    return plugins.ok() && !plugins->empty() && plugins->front().live();
+  }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", 1))));
+  const auto status_says_so = [&] {
+    return node_->Qrmctl({"status"})
+               .value_or("")
+               .find(
+                   "answered requests without an allocation, and are asked again at least every 30 "
+                   "s: "
+                   "1") != std::string::npos;
+  };
+  EXPECT_TRUE(Await(status_says_so));
+  EXPECT_THAT(node_->Qrmctl({"pods", "-o", "wide"}).value_or(""), HasSubstr("qrmd asks again"));
+  has_cpus = true;
+  EXPECT_TRUE(Await([&] { return CpusOf("web") == CpuSet{2}; }));
+  EXPECT_TRUE(Await([&] { return !status_says_so(); }));
+}
+
 TEST_F(PodLifeTest, ContainerThatRanBeforeAPluginsFirstRegistrationIsPlacedWhenItComes) {
   Start("10m", "");
   ASSERT_TRUE(IsOk(StartPlugin("memory", "")));
