@@ -61,12 +61,17 @@ void PatchAnnotation(const json& node, const char* key, const std::string& value
   }
 }
 
+/// Whether a container that asks for the class gets it now.
+bool IsOnOffer(const OfferedType& offered, const sdk::ClassInfo& info) {
+  return offered.type.problem.empty() && info.problem.empty();
+}
+
 json ClassEntry(const OfferedType& offered) {
   json classes = json::array();
   json capacities = json::object();
   json namespaces = json::object();
   for (const sdk::ClassInfo& info : offered.type.classes) {
-    if (!info.problem.empty()) {
+    if (!IsOnOffer(offered, info)) {
       continue;
     }
     classes.push_back(info.name);
@@ -110,7 +115,7 @@ StringMap ClassResourcesOf(const OfferedTypes& types) {
     for (const sdk::ClassInfo& info : offered.type.classes) {
       const std::string name = domain + "/" + info.name;
       const uint64_t capacity = offered.CapacityOf(info);
-      if (capacity != 0 && info.problem.empty() && IsExtendedResource(name)) {
+      if (capacity != 0 && IsOnOffer(offered, info) && IsExtendedResource(name)) {
         resources[name] = fmt::format("{}", capacity);
       }
     }

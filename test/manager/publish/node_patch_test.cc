@@ -68,6 +68,17 @@ TEST(ClassesTextTest, HasTheFormOfTheProposalsNodeStatus) {
                     {"namespaces": ["*"], "classes": []}]})"));
 }
 
+TEST(ClassesTextTest, OffersNoClassOfATypeThatHasAProblem) {
+  OfferedTypes types = Types();
+  for (OfferedType& offered : types) {
+    offered.type.problem = "its plugin is not running; start it";
+  }
+  EXPECT_THAT(ClassResourcesOf(types), testing::IsEmpty());
+  const json lists = json::parse(ClassesText(types, placement::Permissions()));
+  EXPECT_EQ(lists["containerClassResources"][0]["classes"], json::array());
+  EXPECT_FALSE(lists["containerClassResources"][0].contains("capacity"));
+}
+
 /// A Node of kubelet's.
 json Node() {
   return {{"metadata", {{"name", "n1"}, {"annotations", {{"other", "1"}}}}},
