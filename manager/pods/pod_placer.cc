@@ -166,6 +166,7 @@ void PodPlacer::CompareAllRequests() {
 }
 
 void PodPlacer::OnDiskReturned() {
+  ReleaseUnreleased();
   if (parts_.live.synchronized()) {
     RemoveGonePods();
     unplaced_.TryAll();
@@ -386,6 +387,19 @@ void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
 void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
   if (const Status removed = parts_.releaser.RemoveContainers(ended); !removed.ok()) {
     log::Warning("cannot release init containers", {{"error", MessageOf(removed)}});
+    unreleased_.insert(ended.begin(), ended.end());
+  }
+}
+
+// One that runs again meanwhile keeps what it has.
+void PodPlacer::ReleaseUnreleased() {
+  const auto state = parts_.state.Load();
+  std::set<ContainerKey> ended = std::exchange(unreleased_, {});
+  std::erase_if(ended, [&](const ContainerKey& key) {
+    return state->Find(key) == nullptr || parts_.live.Find(key).has_value();
+  });
+  if (!ended.empty()) {
+    Release({ended.begin(), ended.end()});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,6 +100,7 @@ class PodPlacer {
                       AdmissionMoment moment) const;
   void ReleaseInitContainers(const std::string& pod_uid);
   void Release(const std::vector<ContainerKey>& ended);
+  void ReleaseUnreleased();
   void PlaceAll(const std::vector<RuntimePod>& pods,
                 const std::vector<RuntimeContainer>& containers);
   void PlaceFresh(const std::vector<PodAndContainer>& fresh);
@@ -121,7 +123,8 @@ class PodPlacer {
   Unplaced unplaced_;
   Resizes resizes_;
   bool read_only_told_ = false;
-  bool all_removed_ = true;  ///< whether the latest removal has succeeded
+  std::set<ContainerKey> unreleased_;  ///< init containers that have ended: the disk failed
+  bool all_removed_ = true;            ///< whether the latest removal has succeeded
 };
 
 }  // namespace qrm::manager

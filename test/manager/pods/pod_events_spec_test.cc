@@ -105,6 +105,24 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
 }
 
+TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheDiskAcceptsItAgain) {
+  ASSERT_TRUE(CreateNamed("setup").ok());
+  events_.OnContainerStopped(Pod("web"), Named("setup"));
+  ASSERT_TRUE(CreateNamed("logger").ok());
+  journal_.on_commit = [this](const checkpoint::Change& change) {
+    if (!change.remove_containers.empty()) {
+      journal_.Fail(Errorf(StatusCode::kUnavailable, "disk I/O error"));
+    }
+  };
+  ASSERT_TRUE(CreateNamed("main").ok());
+  ASSERT_TRUE(Has("setup"));
+  journal_.on_commit = [](const checkpoint::Change&) {};
+  journal_.Fail(OkStatus());
+  test::RunOn(state_, [this] { placer_.OnDiskReturned(); });
+  EXPECT_FALSE(Has("setup"));
+  EXPECT_TRUE(Has("main") && Has("logger"));
+}
+
 TEST_F(PodEventsSpecTest, ReleasesInitContainersThatEndedUnnoticed) {
   ASSERT_TRUE(CreateNamed("setup").ok());
   Synchronize({Pod("web")}, {Named("main")});
