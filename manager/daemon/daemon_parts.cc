@@ -114,7 +114,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
       dry_runs({.plugins = registry->plugins(),
                 .machine = machine,
                 .clock = clock,
-                .conflicts = [this] { return kubelet.conflicts(); },
+                .not_ready = [this] { return node->Status().not_ready_reasons; },
                 .specs_from = [this] { return sources->specs_from(); },
                 .state = &state,
                 .classes = &class_book},
@@ -305,7 +305,9 @@ void DaemonParts::OnPluginChanged(const std::string& resource, const std::string
 
 void DaemonParts::LookForFaults() {
   checks.Look(NodeChecks::Clocks::Now());
-  reasons->Note(node->Status());
+  for (const std::string& change : reasons->Note(node->Status())) {
+    NoteEvent({.type = "health", .message = change});
+  }
 }
 
 // Before the runtime has listed its pods, any pod may exist.
