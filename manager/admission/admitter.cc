@@ -262,7 +262,7 @@ void Admitter::Note(Call& call, Draft& draft) {
   explanation.result = "admitted";
   if (call.moment != Moment::kAtCreation && !draft.unanswered.empty() && draft.known != nullptr &&
       explanation.allocations == draft.known->allocations) {
-    return;  // asked again in vain
+    return;  // nothing is new
   }
   ContainerRecord record{.type = draft.demand.type,
                          .index = draft.demand.index,

@@ -108,8 +108,9 @@ StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotation
       }
       const std::string_view rest = std::string_view(annotation.first).substr(prefix.size());
       if (rest != of_pod && (domain == kOwn || !rest.starts_with("container."))) {
-        return Errorf(StatusCode::kInvalidArgument, "{} has a key that no container reads; write {}{}",
-                      Shown(annotation), prefix, of_pod);
+        return Errorf(StatusCode::kInvalidArgument,
+                      "{} has a key that no container reads; write {}{}", Shown(annotation), prefix,
+                      of_pod);
       }
       requests.push_back({.name = annotation.second, .key = Shown(annotation)});
     }

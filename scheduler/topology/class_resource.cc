@@ -102,12 +102,27 @@ class ClassResource final : public ExtendedResource {
       if (offered == type.classes.end()) {
         return fmt::format("the node has no such class of {}", type_name);
       }
-      if (!offer_->MayAsk(pod.pod_namespace, type_name, name, offered->second)) {
-        return fmt::format("its namespace may not ask for that class of {} there", type_name);
-      }
       if (offered->second.capacity != 0 &&
           TakenOf(type_name, name) + count > offered->second.capacity) {
         return fmt::format("all places of the class of {} are taken", type_name);
+      }
+    }
+    return RefusalOfKeys(pod, type);
+  }
+
+  /// Of all keys, for whichever container.
+  std::string RefusalOfKeys(const Pod& pod, const OfferedClassType& type) const {
+    const std::string& type_name = type.type.name;
+    const auto requests = config::AllClassRequests(pod.annotations, type_name);
+    if (!requests.ok()) {
+      return fmt::format("it has a key for {} that no container reads", type_name);
+    }
+    for (const config::ClassRequest& request : *requests) {
+      const auto offered = type.classes.find(request.name);
+      if (!request.name.empty() &&
+          !offer_->MayAsk(pod.pod_namespace, type_name, request.name,
+                          offered == type.classes.end() ? OfferedClass() : offered->second)) {
+        return fmt::format("its namespace may not ask for that class of {} there", type_name);
       }
     }
     return {};

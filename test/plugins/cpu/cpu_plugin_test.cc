@@ -323,7 +323,7 @@ TEST(CpuPluginTest, QuotesTheEndOfNoAnnotation) {
       refusal("cpu_enhancement", much),
       HasSubstr("xx... (250000 bytes)' has 250000 bytes, more than 4096; remove unused keys"));
   EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"),
-              HasSubstr("is not a JSON object"));
+              HasSubstr("'{\"a\\n\": \"\\u001b[2J' has a backslash"));
   EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is not a QoS level"));
 }
 
