@@ -2,7 +2,10 @@
 #include "manager/admission/dry_run.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "checkpoint/decision_trace.h"
 #include "manager/admission/explanation.h"
@@ -27,6 +30,23 @@ void Conclude(DryRunReport& report) {
       report.message = found->message;
       return;
     }
+  }
+}
+
+/// Plugins that give no hints decide only when they allocate.
+void NoteUnasked(const std::vector<Draft>& drafts, DryRunReport& report) {
+  std::set<std::string> unasked;
+  for (const Draft& draft : drafts) {
+    for (const ContainerRequest& request : draft.requests) {
+      if (!draft.aligned.contains(request.resource)) {
+        unasked.insert(request.resource);
+      }
+    }
+  }
+  for (const std::string& resource : unasked) {
+    report.notes.push_back(fmt::format(
+        "the plugin of {} gives no hints, so that only its allocation shows whether it has room",
+        resource));
   }
 }
 
@@ -107,6 +127,7 @@ void DryRun::RunOne(const placement::ContainerDemand& asked, Deadline deadline,
     !draft.GetsSomething() ? Decide(call, draft, Result::kSkipped, ReasonUnserved(draft))
                            : Decide(call, draft, Result::kAdmitted, "");
   }
+  NoteUnasked(call.drafts, report);
 }
 
 void DryRun::AddDrafts(Call& call) const {

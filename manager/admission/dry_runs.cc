@@ -87,9 +87,10 @@ bool DryRuns::TakeTurn() {
 StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
   const SpecsFrom specs = parts_.specs_from();
   QRM_ASSIGN_OR_RETURN(const NewPod wanted, ReadNewPod(pod, FreshUid(), pod_keys_, specs));
-  if (const std::vector<std::string> conflicts = parts_.conflicts(); !conflicts.empty()) {
-    return DryRunReport{.result = DryRunReport::Result::kSkipped,
-                        .message = fmt::format("qrmd stands aside: {}", conflicts.front())};
+  if (const std::vector<std::string> reasons = parts_.not_ready(); !reasons.empty()) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot tell what would become of the pod while qrmd is not ready: {}",
+                  fmt::join(reasons, "; "));
   }
   DryRunReport report = dry_run_->Run(wanted.admissions, DeadlineAfter(deadline_));
   if (specs == SpecsFrom::kCgroups && report.result != DryRunReport::Result::kSkipped) {

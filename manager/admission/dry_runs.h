@@ -38,8 +38,8 @@ class DryRuns {
     Plugins& plugins;
     const Machine& machine;
     const Clock& clock;
-    /// Why kubelet pins containers and qrmd does not, one sentence each; empty if qrmd does.
-    std::function<std::vector<std::string>()> conflicts;
+    /// Why qrmd admits no pod now, one sentence each; empty while it is ready.
+    std::function<std::vector<std::string>()> not_ready;
     /// The source of the specs of pods that are created now.
     std::function<SpecsFrom()> specs_from;
     const Snapshots* state = nullptr;    ///< as DryRun's
@@ -54,7 +54,8 @@ class DryRuns {
 
   /// Tries the serialized k8s.io.api.core.v1.Pod `pod`; `done` runs once, on the thread of the dry
   /// runs or within the call.
-  /// Errors: those of ReadNewPod; kResourceExhausted if too many wait, kUnavailable after Stop.
+  /// Errors: those of ReadNewPod; kFailedPrecondition while qrmd is not ready, kResourceExhausted
+  /// if too many wait, kUnavailable after Stop.
   void Ask(std::string pod, const Done& done);
 
   /// Answers waiting dry runs with kUnavailable, and returns when the last has its answer. May be

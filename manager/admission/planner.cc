@@ -117,7 +117,20 @@ Status Planner::Align(Draft& draft) const {
     return OkStatus();
   }
   QRM_RETURN_IF_ERROR(Take(draft, "hints", &Planner::CollectHints));
-  return Take(draft, "merge", &Planner::ChooseHint);
+  QRM_RETURN_IF_ERROR(Take(draft, "merge", &Planner::ChooseHint));
+  return draft.explanation.dry_run ? CheckHopeless(draft) : OkStatus();
+}
+
+// An admission goes on under a policy that admits such hints, and the plugin's allocation decides.
+Status Planner::CheckHopeless(Draft& draft) {
+  if (draft.hopeless.empty()) {
+    return OkStatus();
+  }
+  draft.failed_resource = draft.hopeless.front();
+  return Errorf(StatusCode::kResourceExhausted,
+                "its plugin hints that no NUMA node can serve the request; free some of {}, or "
+                "request less",
+                draft.failed_resource);
 }
 
 Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
@@ -312,6 +325,9 @@ Status Planner::AskForHints(Draft& draft, HintsByResource& hints) const {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::string& resource = asked[i].resource;
     if (answers[i].ok()) {
+      if (answers[i]->IsImpossible()) {
+        draft.hopeless.push_back(resource);
+      }
       hints[resource] = *std::move(answers[i]);
     } else {
       draft.explanation.refusals[resource] = MessageOf(answers[i].status());

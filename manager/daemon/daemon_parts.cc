@@ -114,7 +114,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
       dry_runs({.plugins = registry->plugins(),
                 .machine = machine,
                 .clock = clock,
-                .conflicts = [this] { return kubelet.conflicts(); },
+                .not_ready = [this] { return node->Status().not_ready_reasons; },
                 .specs_from = [this] { return sources->specs_from(); },
                 .state = &state,
                 .classes = &class_book},

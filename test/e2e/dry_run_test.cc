@@ -189,6 +189,15 @@ TEST_F(DryRunTest, ChangesNothing) {
   std::cout << *admitted;
 }
 
+TEST_F(DryRunTest, IsAnErrorWhileQrmdIsNotReady) {
+  runtime_.reset();
+  Status dry;
+  EXPECT_TRUE(Await([&] {
+    dry = DryRun(Manifest(Pod("pod1", "storage-service", 20, 40))).status();
+    return MessageOf(dry).find("while qrmd is not ready: not attached") != std::string::npos;
+  })) << dry;
+}
+
 TEST_F(DryRunTest, FailsWithTheReasonOfTheAdmissionThatFollows) {
   const PodSpec pod = Pod("pod3", "storage-service", 200, 40);
   const Status dry = DryRun(Manifest(pod)).status();

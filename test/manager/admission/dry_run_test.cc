@@ -146,6 +146,41 @@ TEST_F(DryRunTest, RejectsThePodWhenItsContainersDoNotFitTogether) {
   EXPECT_TRUE(plugins_.hinted("cpu").for_whole_pod);
 }
 
+placement::AdmissionOptions WithPolicy(TopologyPolicy policy) {
+  placement::AdmissionOptions options;
+  options.merge.policy = policy;
+  return options;
+}
+
+TEST_F(DryRunTest, RejectsUnderEveryPolicyWhatAPluginHintsToBeImpossible) {
+  plugins_.Set("memory", Hints(HintList::Impossible()));
+  for (const TopologyPolicy policy :
+       {TopologyPolicy::kNone, TopologyPolicy::kBestEffort, TopologyPolicy::kRestricted}) {
+    const DryRunReport report = Run({Demand()}, WithPolicy(policy));
+    EXPECT_EQ(report.result, Result::kRejected) << ToString(policy);
+  }
+  EXPECT_THAT(Run({Demand()}, WithPolicy(TopologyPolicy::kNone)).message,
+              AllOf(HasSubstr("resource memory: its plugin hints that no NUMA node can serve"),
+                    HasSubstr("free some of memory")));
+}
+
+TEST_F(DryRunTest, RejectsUnderPolicyNoneWhatAPluginHintsWithAnError) {
+  plugins_.Set("memory", Hints(Full()));
+  const DryRunReport report = Run({Demand()}, WithPolicy(TopologyPolicy::kNone));
+  EXPECT_EQ(report.result, Result::kRejected);
+  EXPECT_THAT(report.message, HasSubstr("resource memory: none left; wait"));
+}
+
+TEST_F(DryRunTest, NamesPluginsThatGiveNoHints) {
+  PluginScript unaligned;
+  unaligned.options.with_topology_alignment = false;
+  plugins_.Set("memory", unaligned);
+  const DryRunReport report = Run({Demand()});
+  EXPECT_EQ(report.result, Result::kAdmitted);
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("the plugin of memory gives no hints"),
+                                        HasSubstr("nothing was allocated")));
+}
+
 TEST_F(DryRunTest, SkipsWhatAnAdmissionWouldSkip) {
   placement::AdmissionOptions options;
   options.skipped_namespaces = {"default"};

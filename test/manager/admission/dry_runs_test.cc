@@ -46,7 +46,7 @@ class DryRunsTest : public testing::Test {
         DryRuns::Parts{.plugins = plugins_,
                        .machine = machine_,
                        .clock = clock_,
-                       .conflicts = [this] { return conflicts_; },
+                       .not_ready = [this] { return not_ready_; },
                        .specs_from = [specs] { return specs; }},
         placement::AdmissionOptions{.deadline = std::chrono::seconds(10)}, placement::PodKeys());
   }
@@ -75,7 +75,7 @@ class DryRunsTest : public testing::Test {
   test::AnsweringPlugins plugins_;
   const Machine machine_ = test::SampleMachine();
   const SystemClock clock_;
-  std::vector<std::string> conflicts_;
+  std::vector<std::string> not_ready_;
   std::promise<void> asked_;
   std::promise<void> held_;
   std::unique_ptr<DryRuns> runs_;
@@ -101,13 +101,14 @@ TEST_F(DryRunsTest, SaysWhatQrmdWillNotKnowOfAPodWithoutItsSpec) {
               HasSubstr("its requests of example.com/nic are not known then"));
 }
 
-TEST_F(DryRunsTest, SkipsPodsWhileQrmdStandsAside) {
+TEST_F(DryRunsTest, IsAnErrorWhileQrmdIsNotReady) {
   Make(SpecsFrom::kKubelet);
-  conflicts_ = {"kubelet pins CPUs; set cpuManagerPolicy: none"};
-  const Answer report = Ask().get();
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->result, DryRunReport::Result::kSkipped);
-  EXPECT_EQ(report->message, "qrmd stands aside: kubelet pins CPUs; set cpuManagerPolicy: none");
+  not_ready_ = {"kubelet pins CPUs; set cpuManagerPolicy: none", "the disk is full"};
+  const Status refused = Ask().get().status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(MessageOf(refused),
+            "cannot tell what would become of the pod while qrmd is not ready: kubelet pins CPUs; "
+            "set cpuManagerPolicy: none; the disk is full");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }
 

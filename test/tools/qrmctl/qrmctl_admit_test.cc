@@ -109,9 +109,6 @@ TEST_F(QrmctlAdmitTest, FailsWithTheReasonForAPodThatWouldBeRejected) {
 
 TEST_F(QrmctlAdmitTest, ReportsWhyAPodWouldBeSkipped) {
   Serve();
-  node_.dry_run = DryRunReport{.message = "qrmd stands aside: kubelet pins CPUs"};
-  EXPECT_EQ(Run({"admit", "--dry-run", "-f", Write(kPod)}), kDone);
-  EXPECT_EQ(out(), "shop/db would be skipped: qrmd stands aside: kubelet pins CPUs\n");
   node_.dry_run =
       Report(Result::kSkipped, "no plugin", R"({"result":"skipped","message":"no plugin"})");
   EXPECT_EQ(Run({"admit", "--dry-run", "-f", Write(kPod)}), kDone);

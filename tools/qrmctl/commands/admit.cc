@@ -32,11 +32,7 @@ std::string ResultText(const std::string& result) {
 }
 
 void PrintTable(const Pod& pod, const v1::DryRunResponse& answer, std::ostream& out) {
-  out << NameOf(pod) << ' ' << ResultText(answer.result());
-  if (answer.decisions().empty() && !answer.message().empty()) {
-    out << ": " << Escaped(answer.message());
-  }
-  out << '\n';
+  out << NameOf(pod) << ' ' << ResultText(answer.result()) << '\n';
   for (const v1::Decision& decision : answer.decisions()) {
     const Document document = InnerDocument(decision);
     out << fmt::format("\ncontainer {}: {}\n", Escaped(decision.container()),
@@ -73,7 +69,8 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
       "admit",
       "Shows whether this node would admit a pod now: its requests, the hints of the\n"
       "plugins and their merge. Nothing is allocated and nothing changes, so the pod may\n"
-      "still be rejected when it is created. Exit code 1: it would be rejected.",
+      "still be rejected when it is created. Exit code 1: it would be rejected, or qrmd is\n"
+      "not ready.",
       "qrmctl admit --dry-run -f pod.yaml");
   line.Output(format)
       .ControlSocket(socket)
