@@ -127,16 +127,14 @@ NodeChecks::Clocks NodeChecks::Clocks::Now() {
 
 // The steady clock stands still while the machine sleeps, which is a jump, too.
 std::string NodeChecks::ClockProblem(const Clocks& now) {
-  if (latest_.has_value()) {
-    const std::chrono::duration<double> jump =
-        (now.wall - latest_->wall) - (now.steady - latest_->steady);
-    if (std::chrono::abs(jump) >= kSmallStep) {
-      jumped_at_ = now.steady;
-      jump_ = fmt::format(
-          "the clock jumped by {:+.0f} s: times of events and log lines before and after that do "
-          "not compare; check the node's time service",
-          jump.count());
-    }
+  const std::chrono::duration<double> jump =
+      (now.wall - latest_.wall) - (now.steady - latest_.steady);
+  if (std::chrono::abs(jump) >= kSmallStep) {
+    jumped_at_ = now.steady;
+    jump_ = fmt::format(
+        "the clock jumped by {:+.0f} s: times of events and log lines before and after that do not "
+        "compare; check the node's time service",
+        jump.count());
   }
   latest_ = now;
   return now.steady - jumped_at_ < kJumpIsNews ? jump_ : std::string();

@@ -1,7 +1,6 @@
 // Checks periodically what keys of the configuration point to, and what the process needs.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,7 +48,7 @@ class NodeChecks {
   const LiveContainers& live_;
   bool found_none_ = false;  // the latest Look found no cgroup of a container
   int handles_error_ = 0;    // of the latest Look
-  std::optional<Clocks> latest_;
+  Clocks latest_ = Clocks::Now();
   std::string jump_;  // the latest, as a sentence
   std::chrono::steady_clock::time_point jumped_at_;
 

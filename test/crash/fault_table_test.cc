@@ -105,6 +105,7 @@ class FaultTableTest : public testing::Test {
   }
   void TearDown() override {
     ::unsetenv("LD_PRELOAD");
+    ::unsetenv(variable_.c_str());
     runtime_.reset();
   }
 
@@ -128,10 +129,15 @@ class FaultTableTest : public testing::Test {
     node_ = std::make_unique<Node>(std::move(options));
     ASSERT_TRUE(IsOk(node_->Start(1)));
   }
-  /// The next qrmd has a slow disk while that file is there.
-  void Preload() const {
-    ::setenv("QRM_SLOW_DISK_WHILE", slow_disk_.c_str(), 1);
-    ::setenv("LD_PRELOAD", QRM_BIN "/libqrm-slow-disk.so", 1);
+  /// The next qrmd has the fault of `variable` once Begin was called.
+  void Preload(const char* variable) {
+    variable_ = variable;
+    ::setenv(variable, fault_.c_str(), 1);
+    ::setenv("LD_PRELOAD", QRM_BIN "/libqrm-bad-node.so", 1);
+  }
+  void Begin() const {
+    ::unsetenv("LD_PRELOAD");  // qrmctl has no fault
+    std::ofstream(fault_) << "now";
   }
   Status RunPod(const std::string& name, const std::string& role = "") {
     return runtime_->RunPod({.name = name,
@@ -195,7 +201,8 @@ class FaultTableTest : public testing::Test {
   TempDir dir_;
   const std::string kubelet_dir_ = dir_ / "kubelet";
   const std::string kubelet_socket_ = dir_ / "pods.sock";
-  const std::string slow_disk_ = dir_ / "slow-disk";
+  const std::string fault_ = dir_ / "fault";
+  std::string variable_ = "QRM_NO_FAULT";
   FakeApiServer server_;
   std::unique_ptr<SimulatedRuntime> runtime_;
   std::unique_ptr<Node> node_;
@@ -302,9 +309,9 @@ TEST_F(FaultTableTest, DiskIsReadOnly) {
 }
 
 TEST_F(FaultTableTest, DiskIsSlow) {
-  Preload();
+  Preload("QRM_SLOW_DISK_WHILE");
   Start();
-  std::ofstream(slow_disk_) << "now";
+  Begin();
   (void)RunPod("web");
   ExpectTold("the disk is slow");
 }
@@ -321,6 +328,21 @@ TEST_F(FaultTableTest, RightsAreTaken) {
   server_.Refuse(1000, 403);
   ASSERT_TRUE(IsOk(RunPod("web")));
   ExpectTold("qrmd's rights are taken");
+}
+
+TEST_F(FaultTableTest, ClockJumps) {
+  Preload("QRM_CLOCK_AHEAD_WHILE");
+  Start();
+  Begin();
+  ExpectTold("the clock jumps");
+}
+
+TEST_F(FaultTableTest, FileHandlesAreUsedUp) {
+  Preload("QRM_HANDLES_USED_UP");
+  Start();
+  Begin();
+  ASSERT_TRUE(Await([this] { return fs::exists(fault_ + ".done"); }));
+  ExpectTold("file handles are used up");
 }
 
 }  // namespace

@@ -77,8 +77,7 @@ TEST_F(NodeChecksTest, FindThatKubeletsDirectoryIsMissing) {
                                         HasSubstr("--root-dir"))));
 }
 
-TEST_F(NodeChecksTest, FindThatTheClockJumpedAndForgetItAfterAMinute) {
-  EXPECT_THAT(Look(), IsEmpty());
+TEST_F(NodeChecksTest, FindThatTheClockJumpedSinceTheStartAndForgetItAfterAMinute) {
   now_.wall += hours(1);
   EXPECT_THAT(Look(), ElementsAre(HasSubstr("the clock jumped by +3600 s")));
   now_.wall += seconds(61);
