@@ -89,7 +89,7 @@ StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
   QRM_ASSIGN_OR_RETURN(const NewPod wanted, ReadNewPod(pod, FreshUid(), pod_keys_, specs));
   if (const std::vector<std::string> reasons = parts_.not_ready(); !reasons.empty()) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot tell what would become of the pod while qrmd is not ready: {}",
+                  "cannot say what would become of the pod while qrmd is not ready: {}",
                   fmt::join(reasons, "; "));
   }
   DryRunReport report = dry_run_->Run(wanted.admissions, DeadlineAfter(deadline_));

@@ -119,11 +119,28 @@ StatusOr<v1::SetLogLevelResponse> ChangeLogLevel(const std::string& to, const st
 using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 
+/// OK if this release knows all of `request`: to ignore a field would be to answer another
+/// question. Errors: kUnimplemented.
+Status CheckKnown(const google::protobuf::Message& request) {
+  const auto& unknown = request.GetReflection()->GetUnknownFields(request);
+  if (unknown.empty()) {
+    return OkStatus();
+  }
+  return Errorf(
+      StatusCode::kUnimplemented,
+      "cannot answer as qrmd {}: it does not know field {} of {}; upgrade qrmd, or use the "
+      "qrmctl of its version",
+      QRM_VERSION, unknown.field(0).number(), request.GetDescriptor()->name());
+}
+
 /// Answers one call, once, with its response or an error.
 template <typename Response>
 struct Reply {
-  Reply(Context* context, Response* filled)
-      : call(CountedCall::Begin(*context)), reactor(call.reactor()), response(filled) {}
+  Reply(Context* context, const google::protobuf::Message* request, Response* filled)
+      : known(CheckKnown(*request)),
+        call(CountedCall::Begin(*context)),
+        reactor(call.reactor()),
+        response(filled) {}
 
   Reactor* operator()(StatusOr<Response> answer) const {
     const Status status = answer.status();
@@ -147,11 +164,15 @@ struct Reply {
   /// Answers with the result of `make` once the answers that clients have not read leave room.
   template <typename Make>
   Reactor* WhenRoom(Make make) const {
+    if (!known.ok()) {
+      return (*this)(known);
+    }
     Reactor* const answered = reactor;
     call.WhenRoom(std::make_shared<Maker<Make>>(*this, std::move(make)));
     return answered;
   }
 
+  const Status known;  ///< handlers that change something check it first
   CountedCall& call;
   Reactor* const reactor;
   Response* const response;
@@ -165,7 +186,7 @@ class PermissionsService final : public v1::Permissions::CallbackService {
 
   Reactor* GetPermissions(Context* context, const v1::GetPermissionsRequest* request,
                           v1::GetPermissionsResponse* response) override {
-    return Reply(context, response).WhenRoom([this, request] {
+    return Reply(context, request, response).WhenRoom([this, request] {
       return PermissionsAnswer(permissions_, request->namespace_());
     });
   }
@@ -190,14 +211,19 @@ class PolicyService final : public v1::Policy::CallbackService {
   /// Both outlive the service.
   PolicyService(NodeServices& node, const UnixServer& server) : node_(node), server_(server) {}
 
-  Reactor* GetPolicy(Context* context, const v1::GetPolicyRequest*,
+  Reactor* GetPolicy(Context* context, const v1::GetPolicyRequest* request,
                      v1::GetPolicyResponse* response) override {
-    return Reply(context, response).WhenRoom([this] { return PolicyAnswer(node_.Policies()); });
+    return Reply(context, request, response).WhenRoom([this] {
+      return PolicyAnswer(node_.Policies());
+    });
   }
 
   Reactor* TryConfiguration(Context* context, const v1::TryConfigurationRequest* request,
                             v1::TryConfigurationResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     if (const Status may = CheckConfigures(server_.FindPeer(context->peer())); !may.ok()) {
       return reply(may);
     }
@@ -218,14 +244,19 @@ class ClassesService final : public v1::Classes::CallbackService {
   /// Both outlive the service.
   ClassesService(NodeServices& node, const UnixServer& server) : node_(node), server_(server) {}
 
-  Reactor* ListClasses(Context* context, const v1::ListClassesRequest*,
+  Reactor* ListClasses(Context* context, const v1::ListClassesRequest* request,
                        v1::ListClassesResponse* response) override {
-    return Reply(context, response).WhenRoom([this] { return ClassesAnswer(node_.Classes()); });
+    return Reply(context, request, response).WhenRoom([this] {
+      return ClassesAnswer(node_.Classes());
+    });
   }
 
   Reactor* SetClass(Context* context, const v1::SetClassRequest* request,
                     v1::SetClassResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     node_.SetClass(
         {.pod = request->pod(),
          .container = request->container(),
@@ -260,23 +291,26 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
 
-  Reactor* GetStatus(Context* context, const v1::GetStatusRequest*,
+  Reactor* GetStatus(Context* context, const v1::GetStatusRequest* request,
                      v1::GetStatusResponse* response) override {
-    return Reply(context, response).WhenRoom([this] {
+    return Reply(context, request, response).WhenRoom([this] {
       return StatusAnswer(node.Status(), *snapshots.Load(), Now());
     });
   }
 
-  Reactor* ListPlugins(Context* context, const v1::ListPluginsRequest*,
+  Reactor* ListPlugins(Context* context, const v1::ListPluginsRequest* request,
                        v1::ListPluginsResponse* response) override {
-    return Reply(context, response).WhenRoom([this] {
+    return Reply(context, request, response).WhenRoom([this] {
       return PluginsAnswer(plugins.List(), node.Status().requests, Now());
     });
   }
 
   Reactor* ForgetPlugin(Context* context, const v1::ForgetPluginRequest* request,
                         v1::ForgetPluginResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     const Forget how = request->apply() ? Forget::kApply : Forget::kOnlyTell;
     node.ForgetPlugin(request->resource_name(), how, [reply](const auto& records) {
       reply(records.ok() ? ForgetAnswer(*records)
@@ -287,7 +321,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
-    return Reply(context, response).WhenRoom([this, request] {
+    return Reply(context, request, response).WhenRoom([this, request] {
       MoreOfPods more;
       if (request->unpinned()) {
         more.unplaced = node.Unplaced();
@@ -303,16 +337,16 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     });
   }
 
-  Reactor* GetTopology(Context* context, const v1::GetTopologyRequest*,
+  Reactor* GetTopology(Context* context, const v1::GetTopologyRequest* request,
                        v1::GetTopologyResponse* response) override {
-    return Reply(context, response).WhenRoom([this] {
+    return Reply(context, request, response).WhenRoom([this] {
       return TopologyAnswer(*snapshots.Load(), machine);
     });
   }
 
   Reactor* Explain(Context* context, const v1::ExplainRequest* request,
                    v1::ExplainResponse* response) override {
-    return Reply(context, response).WhenRoom([this, request] {
+    return Reply(context, request, response).WhenRoom([this, request] {
       return ExplainAnswer(*snapshots.Load(), node.Decisions(), request->pod(),
                            [this](const ContainerKey& key) { return node.LastUpdateOf(key); });
     });
@@ -322,7 +356,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
                         v1::ListRefusalsResponse* response) override {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
-    return Reply(context, response).WhenRoom([this, since] {
+    return Reply(context, request, response).WhenRoom([this, since] {
       return RefusalsAnswer(node.Decisions(), since);
     });
   }
@@ -331,20 +365,25 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
                       v1::ListEventsResponse* response) override {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
-    return Reply(context, response).WhenRoom([this, since] {
+    return Reply(context, request, response).WhenRoom([this, since] {
       return EventsAnswer(node.Events(), since);
     });
   }
 
   Reactor* SetLogLevel(Context* context, const v1::SetLogLevelRequest* request,
                        v1::SetLogLevelResponse* response) override {
-    return Reply(context, response)(
-        ChangeLogLevel(request->level(), WhoIs(server.FindPeer(context->peer()))));
+    const Reply reply(context, request, response);
+    return reply(reply.known.ok()
+                     ? ChangeLogLevel(request->level(), WhoIs(server.FindPeer(context->peer())))
+                     : reply.known);
   }
 
   Reactor* AnnouncePod(Context* context, const v1::AnnouncePodRequest* request,
                        v1::AnnouncePodResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     const StatusOr<std::string> pod = node.AnnouncePod(request->pod());
     if (!pod.ok()) {
       return reply(pod.status());
@@ -355,7 +394,10 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
                   v1::DryRunResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     node.TryPod(request->pod(), [reply](const StatusOr<DryRunReport>& report) {
       reply(report.ok() ? DryRunAnswer(*report) : StatusOr<v1::DryRunResponse>(report.status()));
     });
@@ -364,7 +406,10 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* GetPools(Context* context, const v1::GetPoolsRequest* request,
                     v1::GetPoolsResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     const std::string resource = PoolResource(request->resource_name());
     plugins.Ask<calls::GetPools>(
         resource, resource, DeadlineAfter(options.plugin_timeout),
@@ -376,7 +421,10 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* SetPools(Context* context, const v1::SetPoolsRequest* request,
                     v1::SetPoolsResponse* response) override {
-    const Reply reply(context, response);
+    const Reply reply(context, request, response);
+    if (!reply.known.ok()) {
+      return reply(reply.known);
+    }
     const calls::SetPools::Request change{
         .resource = PoolResource(request->resource_name()),
         .cpus_by_pool = {request->cpus_by_pool().begin(), request->cpus_by_pool().end()}};
@@ -399,7 +447,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
   Reactor* NotifyChanged(Context* context, const v1::NotifyChangedRequest* request,
                          v1::NotifyChangedResponse* response) override {
     node.ReconcileSoon(request->resource_name());
-    return Reply(context, response)(v1::NotifyChangedResponse());
+    return Reply(context, request, response)(v1::NotifyChangedResponse());
   }
 
   const Snapshots& snapshots;

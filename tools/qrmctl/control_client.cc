@@ -16,6 +16,7 @@
 #include "api/base/check.h"
 #include "api/base/errorf.h"
 #include "api/base/unix_socket.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 
@@ -88,7 +89,23 @@ std::string MethodOf(const google::protobuf::Message& request,
 
 }  // namespace
 
+// An older qrmd does not have every call.
 Status ControlClient::Call(const google::protobuf::Message& request,
+                           google::protobuf::Message& response) const {
+  Status status = Send(request, response);
+  if (status.code() != StatusCode::kUnimplemented || !MessageOf(status).empty()) {
+    return status;
+  }
+  v1::GetStatusResponse qrmd;
+  const bool known = Send(v1::GetStatusRequest(), qrmd).ok();
+  return Errorf(
+      StatusCode::kUnimplemented,
+      "cannot ask qrmd {}: it does not have the call {} of qrmctl {}; upgrade qrmd, or use "
+      "the qrmctl of qrmd's version",
+      known ? qrmd.version() : "of another version", MethodOf(request, response), QRM_VERSION);
+}
+
+Status ControlClient::Send(const google::protobuf::Message& request,
                            google::protobuf::Message& response) const {
   QRM_RETURN_IF_ERROR(CheckReachable(path_, option_));
   const std::string method = MethodOf(request, response);

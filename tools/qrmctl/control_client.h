@@ -31,6 +31,7 @@ class ControlClient {
 
  private:
   Status Call(const google::protobuf::Message& request, google::protobuf::Message& response) const;
+  Status Send(const google::protobuf::Message& request, google::protobuf::Message& response) const;
 
   const std::string path_;
   const std::string option_;

@@ -107,7 +107,7 @@ TEST_F(DryRunsTest, IsAnErrorWhileQrmdIsNotReady) {
   const Status refused = Ask().get().status();
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(MessageOf(refused),
-            "cannot tell what would become of the pod while qrmd is not ready: kubelet pins CPUs; "
+            "cannot say what would become of the pod while qrmd is not ready: kubelet pins CPUs; "
             "set cpuManagerPolicy: none; the disk is full");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
 }

@@ -31,6 +31,7 @@
 namespace qrm::manager::control_server_test {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -224,6 +225,26 @@ TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
   ASSERT_THAT(set_.pools(), SizeIs(2));
   EXPECT_EQ(set_.pools(0).cpus(), "0-1");
   EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
+}
+
+TEST_F(ControlServerTest, RejectsARequestWithAFieldThatItDoesNotKnow) {
+  v1::ListPodsRequest pods;
+  v1::SetPoolsRequest pools;
+  (*pools.mutable_cpus_by_pool())["online"] = "0-1";
+  for (google::protobuf::Message* const request :
+       std::initializer_list<google::protobuf::Message*>{&pods, &pools}) {
+    request->GetReflection()->MutableUnknownFields(request)->AddVarint(77,
+                                                                       1);  // of a later release
+  }
+  v1::ListPodsResponse listed;
+  const grpc::Status list = Call(&v1::Control::Stub::ListPods, pods, listed);
+  EXPECT_EQ(list.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(list.error_message(),
+              AllOf(HasSubstr("cannot answer as qrmd "),
+                    HasSubstr("does not know field 77 of ListPodsRequest; upgrade qrmd")));
+  EXPECT_EQ(Call(&v1::Control::Stub::SetPools, pools, set_).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(plugins_.pools.at("cpu")->front().cpus, CpuSet({0, 1, 2, 3})) << "nothing is set";
 }
 
 TEST_F(ControlServerTest, LogAndEventsShowWhichUserChangedWhichPoolToWhichCpus) {

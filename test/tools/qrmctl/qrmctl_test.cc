@@ -2,8 +2,11 @@
 #include <string>
 
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "manager/rpc/unix_server.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
 namespace qrm::manager::cli::qrmctl_test {
@@ -47,6 +50,27 @@ TEST_F(QrmctlTest, FailsWithASentenceWhenQrmdDoesNotRun) {
   EXPECT_EQ(out(), "");
   EXPECT_EQ(err(), "qrmctl status: cannot reach qrmd: nothing listens on " + socket_ +
                        "; start qrmd, or name its socket with --control-socket\n");
+}
+
+/// A qrmd that has few calls yet.
+class OlderQrmd final : public v1::Control::Service {
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::GetStatusResponse* response) override {
+    response->set_version("0.0.9");
+    return grpc::Status::OK;
+  }
+};
+
+TEST_F(QrmctlTest, NamesTheVersionOfAQrmdThatDoesNotHaveACall) {
+  OlderQrmd older;
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(socket_, {&older}).ok());
+  EXPECT_EQ(Run({"events"}), kFailed);
+  EXPECT_THAT(err(), StartsWith("qrmctl events: cannot ask qrmd 0.0.9: it does not have the call "
+                                "/qrm.v1.Control/ListEvents of qrmctl "));
+  EXPECT_EQ(Run({"permissions"}), kFailed) << "of a service that it does not have";
+  EXPECT_THAT(err(), HasSubstr("cannot ask qrmd 0.0.9"));
+  EXPECT_EQ(Run({"status"}), kDone) << err();
 }
 
 TEST_F(QrmctlTest, RejectsAnUnknownFormatAndOption) {
