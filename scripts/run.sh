@@ -14,7 +14,7 @@ bin=build/release/bin
 
 step "1. install Debian packages, about 15 s beside the download" scripts/deps.sh
 step "2. build the programs, about 6 min, and 15 s to 4 min after an edit" \
-  scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job
+  scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job interop_runtime
 
 containers=0
 step "3. the main job on real containers (containerd with NRI, in a private directory), about 6 s" \
@@ -29,4 +29,4 @@ if ((containers == 77)); then
   echo "run.sh: the main job was not played on real containers; see step 3 for what is missing" >&2
   exit 1
 fi
-printf '\n######## done: everything was as it must be\n'
+printf '\n######## done: everything was as it must be; scripts/try.sh starts a node to play with\n'

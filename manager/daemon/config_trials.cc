@@ -1,6 +1,9 @@
 // Creates the plugins as a reload does, asks for their changes, and destroys them.
 #include "manager/daemon/config_trials.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
@@ -38,6 +41,10 @@ StatusOr<ConfigTrial> ConfigTrials::Try(const Comparison& read) const {
   QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> next, MakeNext(changes.builtin));
   QRM_ASSIGN_OR_RETURN(ConfigTrial trial, TryBuiltins(std::move(next), parts_.local_plugins));
   trial.keys = std::move(changes.keys);
+  std::sort(trial.moves.begin(), trial.moves.end(), [](const Move& a, const Move& b) {
+    return std::tie(a.pod_namespace, a.pod_name, a.key, a.resource) <
+           std::tie(b.pod_namespace, b.pod_name, b.key, b.resource);
+  });
   return trial;
 }
 

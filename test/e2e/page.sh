@@ -3,7 +3,7 @@
 # pool that is resized, a plugin that dies, names with markup, and qrmd's end. Ends with 77 (skipped) where there is no
 # Chromium.
 #   test/e2e/page.sh BUILD_DIR [PICTURE]
-#      with PICTURE writes there what the page looks like on a node with a few pods: docs/page.png is made so
+#      with PICTURE writes there what the page looks like in the playground of scripts/try.sh: docs/page.png is made so
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -20,6 +20,37 @@ finish() {
 }
 trap finish EXIT
 . test/e2e/played_node.sh
+
+# The browser, on the page at port $1.
+open_page() {
+  mkfifo "$work/lines" "$work/replies"
+  test/e2e/browser.py "$chromium" "http://localhost:$1/" "$work" 1100x800 <"$work/lines" >"$work/replies" &
+  exec 5>"$work/lines" 6<"$work/replies"
+}
+reply=
+browse() {
+  echo "$*" >&5
+  IFS= read -r reply <&6 || fail "the browser ended: $(tail -5 "$work/chromium.log")"
+}
+# Until the expression $1 is true in the page; $2 is the message otherwise.
+shows() {
+  browse "await $1"
+  [ "$reply" = ok ] || fail "$2; it shows $reply"
+}
+row() { echo "[...document.querySelectorAll('#containers tbody tr')].find(row => row.innerText.includes('$1'))"; }
+state_of() { echo "getComputedStyle(document.querySelector('[data-plugin=\"$1\"] .chip')).color"; }
+
+if [ -n "$picture" ]; then
+  scripts/try.sh --build "$build" --page-port 0 >"$work/try" 2>&1 &
+  started+=($!)
+  await "cat $work/try" "It stays until this is interrupted."
+  open_page "$(sed -nE 's|^The page.*:([0-9]+)/$|\1|p' "$work/try")"
+  shows "document.querySelector('#decisions').innerText.includes('default/big')" "a rejection is not shown"
+  browse "picture $picture"
+  [ "$reply" = ok ] || fail "no picture: $reply"
+  exit 0
+fi
+
 export QRM_CONTROL_SOCKET=$work/node/control.sock
 
 # A node whose memory plugin is a process.
@@ -61,23 +92,7 @@ port=$(sed -n 's/.*page_port=\([0-9]*\).*/\1/p' "$work/qrmd.log")
 run() { echo "{\"command\": \"run\", \"pod\": $1}" >&3; }
 container() { printf '[{"name": "main", "milli_cpus": %s, "memory_bytes": %s}]' "$1" "$2"; }
 
-# The browser.
-mkfifo "$work/lines" "$work/replies"
-test/e2e/browser.py "$chromium" "http://localhost:$port/" "$work" 1100x800 <"$work/lines" >"$work/replies" &
-exec 5>"$work/lines" 6<"$work/replies"
-reply=
-browse() {
-  echo "$*" >&5
-  IFS= read -r reply <&6 || fail "the browser ended: $(tail -5 "$work/chromium.log")"
-}
-# Until the expression $1 is true in the page; $2 is the message otherwise.
-shows() {
-  browse "await $1"
-  [ "$reply" = ok ] || fail "$2; it shows $reply"
-}
-row() { echo "[...document.querySelectorAll('#containers tbody tr')].find(row => row.innerText.includes('$1'))"; }
-state_of() { echo "getComputedStyle(document.querySelector('[data-plugin=\"$1\"] .chip')).color"; }
-
+open_page "$port"
 shows "document.title === 'worker-7 – qrm' && document.querySelectorAll('.cpu').length === 16" \
   "the page does not show the node"
 shows "document.querySelector('#state').innerText === 'ready'" "the page does not show that the node is ready"
@@ -103,14 +118,6 @@ browse "run document.querySelector('#close').click()"
 # A pool that is resized moves CPUs, those of its containers and the stripes of the map.
 run "{\"name\": \"web\", \"namespace\": \"shop\", \"labels\": {\"katalyst.kubewharf.io/pod_role\": \"web\"}, \"containers\": $(container 500 1073741824)}"
 shows "$(row shop/web/main).children[3].innerText === '8-11'" "a container of a pool does not show the pool's CPUs"
-if [ -n "$picture" ]; then
-  run "{\"name\": \"cache\", \"namespace\": \"shop\", \"containers\": $(container 2000 2147483648)}"
-  run "{\"name\": \"huge\", \"namespace\": \"lab\", \"containers\": $(container 64000 2147483648)}"
-  shows "document.querySelector('#decisions').innerText.includes('lab/huge')" "a rejection is not shown"
-  browse "picture $picture"
-  [ "$reply" = ok ] || fail "no picture: $reply"
-  exit 0
-fi
 "$build/bin/qrmctl" pool set online=8-9 batch=10-15 >/dev/null
 shows "$(row shop/web/main).children[3].innerText === '8-9'" "a container does not follow its pool"
 shows "document.querySelector('[data-cpu=\"10\"]').title.includes('pool batch')" "the map does not follow the pool"
