@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Types the commands of docs/qrmctl.md into a terminal, beside a running qrmd, and compares what they show there with the
 # samples of the page: the columns of tables, the names in sheets, and sentences except for their numbers. Checks the
-# commands and messages of the pages for beginners and for troubleshooting, too. Ends with 77 (skipped) where there is no
-# tmux.
+# messages of the page for troubleshooting, too. Ends with 77 (skipped) where there is no tmux.
 #   test/e2e/terminal.sh BUILD_DIR
 set -euo pipefail
 
@@ -219,24 +218,6 @@ for command in "${commands[@]}"; do
     fi
   done
 done
-# Each command of these pages exists, with its options.
-pages=(README.md docs/quickstart.md docs/runbook.md docs/troubleshooting.md)
-while read -r line; do
-  words=() options=()
-  for word in $line; do
-    case $word in
-      -*) options+=("$word") ;;
-      [a-z]*) [[ $word == *[./=]* || ${#options[@]} -gt 0 ]] || words+=("$word") ;;
-    esac
-  done
-  if [ "${options[0]:-}" = --cluster ]; then words=(--cluster why); fi
-  help=$(qrmctl "${words[@]}" --help) || fail "${pages[*]} name qrmctl $line, which is not a command"
-  for option in "${options[@]}"; do
-    [ "$option" = --cluster ] || grep -qE -- "^ +(-., ?)?${option}[, ]" <<<"$help" ||
-      fail "${pages[*]} name qrmctl $line, which has no $option"
-  done
-done < <(grep -ohE '`qrmctl [^`]+`|^(\$ )?qrmctl .*' "${pages[@]}" | tr -d '\`' |
-  sed -E 's/^(\$ )?qrmctl //; /^[a-z -]+: /d; s/ +#.*//; s/ *[0-9]?[|>&].*//' | sort -u)
 # Each message of the troubleshooting page is one of the programs': its parts between values are in them.
 while read -r message; do
   while read -r part; do
