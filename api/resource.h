@@ -19,6 +19,9 @@
 
 namespace qrm {
 
+// Members have initializers: designated initializers of plugins leave most of them out, and would
+// warn of that (-Wextra). NOLINTBEGIN(readability-redundant-member-init)
+
 using StringMap = std::map<std::string, std::string>;
 
 /// One container of one pod, the same through restarts: container names are unique in a pod, init
@@ -37,37 +40,37 @@ std::string_view ToString(ContainerType type);  // "INIT", "MAIN", "SIDECAR", "E
 
 /// What one container asks of one plugin.
 struct ContainerRequest {
-  ContainerKey key;
-  SharedText pod_namespace;
-  SharedText pod_name;
+  ContainerKey key{};
+  SharedText pod_namespace{};
+  SharedText pod_name{};
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;  ///< position among the pod's (init) containers
-  SharedText pod_role;
-  SharedText pod_type;
-  SharedText resource;  ///< the name under which the plugin is registered
+  SharedText pod_role{};
+  SharedText pod_type{};
+  SharedText resource{};  ///< the name under which the plugin is registered
   /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere; where the
   /// pod used another name, those of that name. One entry, keyed by the name the pod used; those of
   /// hugepages are beside the built-in memory plugin's.
-  Shared<std::map<std::string, double>> requests;
+  Shared<std::map<std::string, double>> requests{};
   /// What one of the entry is in the resource's own units, such as 0.001 for thousandths. Our own
   /// extension: other managers leave it absent.
   double scale = 1;
   /// The most of the resource that the container may have, where that is known. Our own extension:
   /// other managers leave it absent.
-  std::optional<double> limit;
+  std::optional<double> limit{};
   /// The amounts are what all containers of the pod ask for together: no container is given them,
   /// only hints are asked for. Our own extension: other managers leave it false.
   bool for_whole_pod = false;
-  Shared<StringMap> labels;
-  Shared<StringMap> annotations;
-  SharedText native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
-  SharedText runtime_class;
+  Shared<StringMap> labels{};
+  Shared<StringMap> annotations{};
+  SharedText native_qos_class{};  ///< "Guaranteed", "Burstable" or "BestEffort"
+  SharedText runtime_class{};
   /// Set in Allocate for plugins with topology alignment: the merged hint.
-  std::optional<TopologyHint> hint;
+  std::optional<TopologyHint> hint{};
   /// What a container that runs without a record has now, as far as the runtime reports it: it
   /// keeps that where it serves the request. For plugins in the manager's process; not on the wire.
-  CpuSet runs_on;
-  NumaMask runs_near;  ///< its memory nodes
+  CpuSet runs_on{};
+  NumaMask runs_near{};  ///< its memory nodes
 
   /// The requested amount: the only entry of `requests` beside hugepages, or 0 when there is none.
   /// Units: the resource's own.
@@ -78,17 +81,17 @@ struct ContainerRequest {
 
 /// A host path that a container gets, as a plugin asked for it.
 struct Mount {
-  std::string container_path;
-  std::string host_path;
+  std::string container_path{};
+  std::string host_path{};
   bool read_only = false;
   bool operator==(const Mount&) const = default;
 };
 
 /// A host device node that a container gets; `permissions` are letters of "rwm".
 struct DeviceSpec {
-  std::string container_path;
-  std::string host_path;
-  std::string permissions;
+  std::string container_path{};
+  std::string host_path{};
+  std::string permissions{};
   bool operator==(const DeviceSpec&) const = default;
 };
 
@@ -97,43 +100,43 @@ struct DeviceSpec {
 struct ResourceAllocation {
   /// The knob to set, by its CRI LinuxContainerResources name ("CpusetCpus", "CpusetMems", ...);
   /// empty for none.
-  std::string oci_property;
-  std::string value;  ///< the knob's value, such as "0-3"
+  std::string oci_property{};
+  std::string value{};  ///< the knob's value, such as "0-3"
   bool is_node_resource = false;
   bool is_scalar_resource = false;
   double quantity = 0;  ///< meaningful for scalar resources; units as in ContainerRequest::requests
-  StringMap envs;
-  StringMap annotations;
+  StringMap envs{};
+  StringMap annotations{};
   /// The hints that fit `value`; absent when the plugin did not say.
-  std::optional<std::vector<TopologyHint>> hints;
-  std::map<uint64_t, uint64_t> amount_by_node;  ///< NUMA node -> amount
-  std::vector<Mount> mounts;
-  std::vector<DeviceSpec> devices;
+  std::optional<std::vector<TopologyHint>> hints{};
+  std::map<uint64_t, uint64_t> amount_by_node{};  ///< NUMA node -> amount
+  std::vector<Mount> mounts{};
+  std::vector<DeviceSpec> devices{};
   /// The CPUs of `value` belong to this container alone. Our own extension: other plugins leave it
   /// false.
   bool exclusive = false;
   /// CPUs, kernel list form, that a container with exclusive CPUs may also use while a pool has
   /// them, and the part that the pool has: the knob gets `value` and `shares` together. The pool is
   /// `shares_of`; empty: the default pool. Our own extension: other plugins leave them empty.
-  std::string may_share;
-  std::string shares;
-  std::string shares_of;
+  std::string may_share{};
+  std::string shares{};
+  std::string shares_of{};
   /// The pool that the container was led to, alone or beside exclusive CPUs, which its namespace
   /// must be permitted to use; empty: the default one, or none. Our own extension: other plugins
   /// leave it empty.
-  std::string pool;
+  std::string pool{};
   /// Those CPUs of `value`, kernel list form, that the container got after its first start, by a
   /// resize in place: it gives them up when it shrinks, and no others. `lacks`: how many exclusive
   /// CPUs it is without since the machine lost them, so that it asks for them again. Our own
   /// extension: other plugins leave them empty.
-  std::string grown;
+  std::string grown{};
   double lacks = 0;
   /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
   /// (config.yaml:14)". Our own extension: other plugins leave it empty.
-  std::string decided_by;
+  std::string decided_by{};
   /// Type -> class of the QoS-class resources that the container gets of those types of which it
   /// asks for none. Our own extension: other plugins leave it empty.
-  StringMap class_defaults;
+  StringMap class_defaults{};
 
   bool operator==(const ResourceAllocation&) const = default;
 };
@@ -157,14 +160,16 @@ struct AllocatableResource {
   bool is_scalar_resource = false;
   double allocatable = 0;
   double capacity = 0;
-  std::map<int, double> allocatable_by_node;
-  std::map<int, double> capacity_by_node;
+  std::map<int, double> allocatable_by_node{};
+  std::map<int, double> capacity_by_node{};
   /// The CPUs behind `allocatable`, for a resource that is CPUs. Our own extension: other plugins
   /// leave it empty.
-  CpuSet allocatable_cpus;
+  CpuSet allocatable_cpus{};
 
   bool operator==(const AllocatableResource&) const = default;
 };
+
+// NOLINTEND(readability-redundant-member-init)
 
 /// By resource name.
 using AllocatableByResource = std::map<std::string, AllocatableResource>;

@@ -16,26 +16,27 @@ namespace qrm::sdk {
 /// Whether each container has a class of the type, or the pod as a whole.
 enum class ClassLevel : uint8_t { kContainer, kPod };
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// One class, as defined by its type's configuration and the kernel. qrmd's configuration, in the
 /// same form for all types, says which pods may have it, how many, and which pods get it by
 /// default.
 struct ClassInfo {
-  std::string name;
-  std::string definition;  ///< the kernel's values where they can be read, on one line
-  std::string problem;     ///< why no container can get it now, and what to do; empty: none
-  uint64_t capacity = 0;   ///< how many users the kernel can separate at a time; 0: any number
+  std::string name{};
+  std::string definition{};  ///< the kernel's values where they can be read, on one line
+  std::string problem{};     ///< why no container can get it now, and what to do; empty: none
+  uint64_t capacity = 0;     ///< how many users the kernel can separate at a time; 0: any number
 
   bool operator==(const ClassInfo&) const = default;
 };
 
 /// A type's state at one moment.
 struct ClassType {
-  std::string name;  ///< "blockio", or for a third-party type "lanes.example.com"; unique
+  std::string name{};  ///< "blockio", or for a third-party type "lanes.example.com"; unique
   ClassLevel level = ClassLevel::kContainer;
   bool is_mutable = true;  ///< a running container can get another class
-  std::vector<ClassInfo> classes;
-  std::string problem;   ///< why no class is available, and what to do; empty: none
-  uint64_t repairs = 0;  ///< how often it corrected drift in what all classes share
+  std::vector<ClassInfo> classes{};
+  std::string problem{};  ///< why no class is available, and what to do; empty: none
+  uint64_t repairs = 0;   ///< how often it corrected drift in what all classes share
 
   bool operator==(const ClassType&) const = default;
 };
@@ -43,12 +44,13 @@ struct ClassType {
 /// What the runtime creates a container with, so that it has its class from its first instruction.
 /// Types leave empty what they do not set.
 struct ClassOptions {
-  std::string rdt_class;  ///< a resctrl group that exists
-  StringMap unified;      ///< cgroup v2 file -> value
-  std::optional<int64_t> oom_score_adj;
+  std::string rdt_class{};  ///< a resctrl group that exists
+  StringMap unified{};      ///< cgroup v2 file -> value
+  std::optional<int64_t> oom_score_adj{};
 
   bool operator==(const ClassOptions&) const = default;
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// A container that the runtime has created and not removed. It may end at any time, also while a
 /// provider works on it. That is not an error, except kNotFound from a call that reads its state.

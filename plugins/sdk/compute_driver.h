@@ -33,11 +33,12 @@ struct ComputeRequest {
   bool operator==(const ComputeRequest&) const = default;
 };
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// CPUs of one kind that a container gets exclusively, or shares with other containers.
 struct ComputePart {
-  CpuSet cpus;
-  std::string name;  ///< chosen by the driver
-  CpuSet idle;       ///< kept idle: no container runs there, this one included
+  CpuSet cpus{};
+  std::string name{};  ///< chosen by the driver
+  CpuSet idle{};       ///< kept idle: no container runs there, this one included
   /// The CPUs stay in the default pool. The container uses them in addition to its exclusive CPUs
   /// for as long as they are in the pool. An empty set means the whole pool, also when it changes.
   bool shared = false;
@@ -47,19 +48,19 @@ struct ComputePart {
 
 /// A preference that is not met, although the container is admitted.
 struct UnmetWish {
-  std::string token;
-  std::string reason;
+  std::string token{};
+  std::string reason{};
 
   bool operator==(const UnmetWish&) const = default;
 };
 
 /// A driver's allocation for one container. At least one CPU is exclusive.
 struct ComputeGrant {
-  std::vector<ComputePart> parts;
-  NumaMask mems;  ///< empty: as the memory plugin decides
-  StringMap envs;
-  StringMap annotations;
-  std::vector<UnmetWish> unmet;
+  std::vector<ComputePart> parts{};
+  NumaMask mems{};  ///< empty: as the memory plugin decides
+  StringMap envs{};
+  StringMap annotations{};
+  std::vector<UnmetWish> unmet{};
 
   CpuSet Cpus() const;  ///< exclusive CPUs of all parts
   CpuSet Idle() const;
@@ -68,6 +69,7 @@ struct ComputeGrant {
 
   bool operator==(const ComputeGrant&) const = default;
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// All current grants of a driver.
 using ComputeGrants = std::map<ContainerKey, ComputeGrant>;

@@ -31,16 +31,18 @@ struct Grant {
 /// All current grants of the plugin.
 using Grants = std::map<ContainerKey, Grant>;
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// A named pool of CPUs, for plugins that have pools.
 struct Pool {
-  std::string name;
-  CpuSet cpus;
-  std::vector<std::string> roles;
+  std::string name{};
+  CpuSet cpus{};
+  std::vector<std::string> roles{};
   uint64_t containers = 0;
-  CpuSet borrowed;            ///< CPUs outside the pool that its containers also use
-  std::string cpu_class;      ///< how its CPUs are tuned; empty: not tuned
-  std::string class_problem;  ///< why the class is not in effect; empty: it is
+  CpuSet borrowed{};            ///< CPUs outside the pool that its containers also use
+  std::string cpu_class{};      ///< how its CPUs are tuned; empty: not tuned
+  std::string class_problem{};  ///< why the class is not in effect; empty: it is
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.
 ///
@@ -146,20 +148,22 @@ class ResourcePlugin {
   std::shared_ptr<ChangeSignal> changes_;
 };
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// How to reach the manager and where to keep state. Every field has a flag of RunPlugin's command
 /// line.
 struct PluginSettings {
-  std::string resource;          ///< --resource: the name to register
-  std::string registration_dir;  ///< --registration-dir: Register on <dir>/kubelet.sock; the
-                                 ///< plugin's socket is created there too
-  std::string plugins_dir;  ///< --plugins-registry-dir: the watched directory; exactly one of the
-                            ///< two is set
-  std::string state_dir;    ///< --state-dir: the directory of the state database
-  std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
+  std::string resource{};          ///< --resource: the name to register
+  std::string registration_dir{};  ///< --registration-dir: Register on <dir>/kubelet.sock; the
+                                   ///< plugin's socket is created there too
+  std::string plugins_dir{};  ///< --plugins-registry-dir: the watched directory; exactly one of the
+                              ///< two is set
+  std::string state_dir{};    ///< --state-dir: the directory of the state database
+  std::string socket_name{};  ///< --socket-name: default <resource>.sock with '/' as '_'
   /// --control-socket: the manager's socket for change notifications; empty: the manager sees
   /// changes at its next reconcile.
-  std::string control_socket;
+  std::string control_socket{};
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// An extra flag of the plugin: `--name VALUE`, or `--name` without a value. One of the two
 /// pointers is set.

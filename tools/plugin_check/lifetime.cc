@@ -82,8 +82,8 @@ void Run::Lifetime() {
     RefusesWhenFull(ExclusiveCpusOf(first) | ExclusiveCpusOf(second));
   }
   Offers();
-  SurvivesNonsense();
   Removes();
+  SurvivesNonsense();  // while there is room
   if (!first.empty()) {
     GivesAgain(first_request);
   }

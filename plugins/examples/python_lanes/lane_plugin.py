@@ -43,6 +43,8 @@ class Lanes(plugin_grpc.ResourcePluginServicer):
         return plugin.ResourcePluginOptions(need_reconcile=True)
 
     def Allocate(self, request, context):
+        if not request.pod_uid:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "cannot give a lane: the request names no pod")
         with self.lock:
             pod = self.lanes.setdefault(request.pod_uid, {})
             if request.container_name not in pod:  # a repeated request gets the same lane

@@ -23,6 +23,45 @@ diff <(block cmake) "$work/lanes/CMakeLists.txt"
 lines=$(wc -l <"$work/lanes/lane_plugin.cc")
 [ "$lines" -lt 50 ] || { echo "the example has $lines lines; keep it below 50"; exit 1; }
 
+# Its other pieces of code: the first block in language $1 that has $2 in it.
+piece() { awk -v fence="^\`\`\`$1\$" -v what="$2" '
+  $0 ~ fence { inside = 1; text = ""; next }
+  /^```$/ && inside { inside = 0; if (index(text, what)) { printf "%s", text; exit } }
+  inside { text = text $0 "\n" }' "$source_dir/docs/plugins.md"; }
+piece cpp NearPlugin >"$work/lanes/near_plugin.cc"
+cat >"$work/lanes/pieces.cc" <<CPP
+#include <atomic>
+#include <plugins/sdk/fake_manager.h>
+#include <plugins/sdk/running_plugin.h>
+#include "lane_plugin.cc"
+struct WatchingPlugin : qrm::sdk::ResourcePlugin {
+$(piece cpp OnLaneBroken)
+  std::atomic<int> broken_ = -1;
+};
+void Test(const std::string& directory) {
+$(piece cpp FakeManager::Start)
+}
+CPP
+cat >>"$work/lanes/CMakeLists.txt" <<'CMAKE'
+add_library(pieces OBJECT near_plugin.cc pieces.cc)
+target_link_libraries(pieces PRIVATE qrm::fake_manager)
+CMAKE
+# The responses in Python, and each of their fields.
+piece python ResourceAllocationInfo >"$work/responses.py"
+cat >"$work/fields.py" <<'PYTHON'
+import sys
+from resourceplugin.v1alpha1 import api_pb2 as plugin
+exec(open(sys.argv[1]).read())
+request = plugin.ResourceRequest(pod_uid="u", container_name="main", resource_name="example.com/lane")
+assert GetTopologyHints(None, request, None).resource_hints[0].value.hints[0].nodes == [0]
+assert Allocate(None, request, None).allocation_result.resource_allocation["example.com/lane"].envs["LANE"] == "0"
+page = open(sys.argv[2]).read()
+for message in (plugin.ResourceHintsResponse, plugin.ResourceAllocationResponse, plugin.ResourceAllocationInfo, plugin.Mount, plugin.DeviceSpec):
+    for field in message.DESCRIPTOR.fields:
+        assert f"`{field.name}`" in page, f"docs/plugins.md does not have {field.name} of {message.DESCRIPTOR.name}"
+PYTHON
+"$source_dir/test/interop/python.sh" "$work/modules" "$work/fields.py" "$work/responses.py" "$source_dir/docs/plugins.md" || [ $? -eq 77 ]
+
 # The example of a type of classes, too.
 cp "$source_dir/plugins/examples/open_files/open_files_plugin.cc" "$work/lanes"
 cat >>"$work/lanes/CMakeLists.txt" <<'CMAKE'
@@ -58,7 +97,7 @@ target_link_libraries(every_header PRIVATE qrm::sdk)
 CMAKE
 
 cmake -S "$work/lanes" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_CXX_FLAGS="${sanitizers:+-fsanitize=$sanitizers}" >"$work/cmake.log" \
+  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror ${sanitizers:+-fsanitize=$sanitizers}" >"$work/cmake.log" \
   || { cat "$work/cmake.log"; exit 1; }
 cmake --build "$work/build"
 ctest --test-dir "$work/build" --output-on-failure
