@@ -15,9 +15,9 @@ inline constexpr char kAdmissionEvent[] = "admission";
 inline constexpr char kResizeEvent[] = "resize";
 
 /// All types of events. The first two are decisions.
-inline constexpr std::array<std::string_view, 12> kEventTypes = {
-    kAdmissionEvent, kResizeEvent, "removal", "pool", "class",   "reload",
-    "plugin",        "driver",     "drift",   "disk", "restart", "role"};
+inline constexpr std::array<std::string_view, 13> kEventTypes = {
+    kAdmissionEvent, kResizeEvent, "removal", "pool",    "class", "reload", "plugin",
+    "driver",        "drift",      "disk",    "restart", "role",  "health"};
 
 struct NodeEvent {
   std::string_view type;  ///< of kEventTypes; outlives the event

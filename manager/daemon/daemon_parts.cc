@@ -305,7 +305,9 @@ void DaemonParts::OnPluginChanged(const std::string& resource, const std::string
 
 void DaemonParts::LookForFaults() {
   checks.Look(NodeChecks::Clocks::Now());
-  reasons->Note(node->Status());
+  for (const std::string& change : reasons->Note(node->Status())) {
+    NoteEvent({.type = "health", .message = change});
+  }
 }
 
 // Before the runtime has listed its pods, any pod may exist.

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "manager/observability/node_status.h"
 
@@ -13,13 +14,15 @@ namespace qrm::manager {
 /// Threads: one.
 class ReasonLog {
  public:
-  void Note(const NodeStatus& status);
+  /// Logs what has begun and what has ended, and returns it as texts for events.
+  std::vector<std::string> Note(const NodeStatus& status);
 
  private:
   enum class Kind { kNotReady, kDegraded };
   using Reasons = std::map<std::string, std::string>;  // by the sentence without its numbers
 
-  static void Compare(Kind kind, const std::vector<std::string>& now, Reasons& known);
+  static void Compare(Kind kind, const std::vector<std::string>& now, Reasons& known,
+                      std::vector<std::string>& changes);
 
   Reasons not_ready_;
   Reasons degraded_;

@@ -1,5 +1,5 @@
 // Plays each fault of the table in docs/runbook.md, and compares what qrmd says with its row: in
-// status, in /readyz, in a metric and in the log, each within 10 s.
+// status, in /readyz, in a metric, in the log and in the events, each within 10 s.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -171,7 +171,7 @@ class FaultTableTest : public testing::Test {
     stream << "GET " << path << " HTTP/1.1\r\nHost: localhost\r\n\r\n" << std::flush;
     return {std::istreambuf_iterator<char>(stream), {}};
   }
-  /// All four signs of the fault are there in time.
+  /// All signs of the fault are there in time.
   void ExpectTold(const std::string& fault) {
     const Row row = RowOf(fault);
     const auto limit = std::chrono::steady_clock::now() + kLimit;
@@ -196,6 +196,10 @@ class FaultTableTest : public testing::Test {
       return HasLine(ReadFile(dir_ / "node/logs/qrmd.log"), row.sentence, mark);
     })) << "log: "
         << ReadFile(dir_ / "node/logs/qrmd.log");
+    const auto events = [this] {
+      return node_->Qrmctl({"events", "--type", "health"}).value_or("");
+    };
+    EXPECT_TRUE(in_time([&] { return HasLine(events(), row.sentence); })) << events();
   }
 
   TempDir dir_;

@@ -24,21 +24,24 @@ class ReasonLogTest : public testing::Test {
   ~ReasonLogTest() override { log::SetSink({}); }
   std::vector<std::string> Note(const NodeStatus& status) {
     lines_.clear();
-    log_.Note(status);
+    changes_ = log_.Note(status);
     return lines_;
   }
 
   ReasonLog log_;
   std::vector<std::string> lines_;
+  std::vector<std::string> changes_;
 };
 
 TEST_F(ReasonLogTest, TellsEachReasonWhenItBeginsAndWhenItEnds) {
   EXPECT_THAT(Note({.degraded_reasons = {"no CRI"}}),
               ElementsAre(AllOf(HasSubstr("degraded"), HasSubstr("no CRI"))));
+  EXPECT_THAT(changes_, ElementsAre("degraded: no CRI"));
   EXPECT_THAT(Note({.not_ready_reasons = {"no disk"}, .degraded_reasons = {"no CRI"}}),
               ElementsAre(AllOf(HasSubstr("not ready"), HasSubstr("no disk"))));
   EXPECT_THAT(Note({.not_ready_reasons = {"no disk"}}),
               ElementsAre(AllOf(HasSubstr("no longer degraded"), HasSubstr("no CRI"))));
+  EXPECT_THAT(changes_, ElementsAre("no longer degraded: no CRI"));
 }
 
 TEST_F(ReasonLogTest, TellsAReasonWhoseNumbersChangeOnce) {
