@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <deque>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +23,8 @@ namespace {
 
 /// Enough that not all of them have just ended.
 constexpr std::size_t kContainersLookedAt = 8;
+/// More than all listeners keep back: these are free for moments.
+constexpr std::size_t kFewHandles = 32;
 /// Clocks that are set right by small steps are not worth an event.
 constexpr std::chrono::seconds kSmallStep{2};
 /// So long a jump is a reason to be degraded.
@@ -31,13 +34,24 @@ std::string Words(int error) {
   return std::generic_category().message(error);
 }
 
-/// EMFILE or ENFILE when there is no free handle, else 0.
+/// EMFILE or ENFILE when there are fewer free handles than kFewHandles, else 0.
 int HandlesError() {
-  const FileDescriptor probe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  return probe.get() < 0 && (errno == EMFILE || errno == ENFILE) ? errno : 0;
+  std::deque<FileDescriptor> probes;
+  while (probes.size() < kFewHandles) {
+    const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+      return errno == EMFILE || errno == ENFILE ? errno : 0;
+    }
+    probes.emplace_back(fd);
+  }
+  return 0;
 }
 
-std::string HandlesText(int error) {
+std::string HandlesProblem() {
+  const int error = HandlesError();
+  if (error == 0) {
+    return {};
+  }
   return fmt::format(
       "file handles are used up ({}): qrmd answers probes and qrmctl with handles that it keeps "
       "back, and little else; {}, and restart qrmd",
@@ -99,15 +113,6 @@ std::string NodeChecks::CgroupProblem() {
   found_none_ = !missing.empty();
   return missing.empty() && paths_.writes_cpusets ? WriteProblem(hierarchy->root, "")
                                                   : std::string();
-}
-
-// A listener may just have given back the handles that it keeps: only the second look that finds a
-// free one counts.
-std::string NodeChecks::HandlesProblem() {
-  const int now = HandlesError();
-  const int before = std::exchange(handles_error_, now);
-  const int error = now != 0 ? now : before;
-  return error == 0 ? std::string() : HandlesText(error);
 }
 
 std::string NodeChecks::KubeletProblem() const {

@@ -40,14 +40,12 @@ class NodeChecks {
 
  private:
   std::string CgroupProblem();
-  std::string HandlesProblem();
   std::string KubeletProblem() const;
   std::string ClockProblem(const Clocks& now);
 
   const Paths paths_;
   const LiveContainers& live_;
   bool found_none_ = false;  // the latest Look found no cgroup of a container
-  int handles_error_ = 0;    // of the latest Look
   Clocks latest_ = Clocks::Now();
   std::string jump_;  // the latest, as a sentence
   std::chrono::steady_clock::time_point jumped_at_;

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/spare_handles.h"
 #include "manager/runtime/live_containers.h"
 #include "test/support/temp_dir.h"
 #include "test/support/used_up_handles.h"
@@ -23,7 +25,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::SizeIs;
 
 class NodeChecksTest : public testing::Test {
  protected:
@@ -88,12 +89,12 @@ TEST_F(NodeChecksTest, FindThatTheClockJumpedSinceTheStartAndForgetItAfterAMinut
 TEST_F(NodeChecksTest, FindThatFileHandlesAreUsedUp) {
   NodeChecks checks({}, live_);
   {
+    auto kept = std::make_unique<SpareHandles>();
     const test::UsedUpHandles used_up;
+    kept.reset();  // as a listener does, for the answer that shows it
     checks.Look(now_);
   }
   EXPECT_THAT(checks.problems(), ElementsAre(HasSubstr("raise LimitNOFILE")));
-  checks.Look(now_);
-  EXPECT_THAT(checks.problems(), SizeIs(1)) << "a listener may have freed its own";
   checks.Look(now_);
   EXPECT_THAT(checks.problems(), IsEmpty());
 }
