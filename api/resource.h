@@ -20,7 +20,7 @@
 namespace qrm {
 
 // Members have initializers: designated initializers of plugins leave most of them out, and would
-// warn of that (-Wextra).
+// warn of that (-Wextra). NOLINTBEGIN(readability-redundant-member-init)
 
 using StringMap = std::map<std::string, std::string>;
 
@@ -168,6 +168,8 @@ struct AllocatableResource {
 
   bool operator==(const AllocatableResource&) const = default;
 };
+
+// NOLINTEND(readability-redundant-member-init)
 
 /// By resource name.
 using AllocatableByResource = std::map<std::string, AllocatableResource>;

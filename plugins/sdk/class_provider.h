@@ -16,6 +16,7 @@ namespace qrm::sdk {
 /// Whether each container has a class of the type, or the pod as a whole.
 enum class ClassLevel : uint8_t { kContainer, kPod };
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// One class, as defined by its type's configuration and the kernel. qrmd's configuration, in the
 /// same form for all types, says which pods may have it, how many, and which pods get it by
 /// default.
@@ -49,6 +50,7 @@ struct ClassOptions {
 
   bool operator==(const ClassOptions&) const = default;
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// A container that the runtime has created and not removed. It may end at any time, also while a
 /// provider works on it. That is not an error, except kNotFound from a call that reads its state.

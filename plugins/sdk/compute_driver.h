@@ -33,6 +33,7 @@ struct ComputeRequest {
   bool operator==(const ComputeRequest&) const = default;
 };
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// CPUs of one kind that a container gets exclusively, or shares with other containers.
 struct ComputePart {
   CpuSet cpus{};
@@ -68,6 +69,7 @@ struct ComputeGrant {
 
   bool operator==(const ComputeGrant&) const = default;
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// All current grants of a driver.
 using ComputeGrants = std::map<ContainerKey, ComputeGrant>;

@@ -31,6 +31,7 @@ struct Grant {
 /// All current grants of the plugin.
 using Grants = std::map<ContainerKey, Grant>;
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// A named pool of CPUs, for plugins that have pools.
 struct Pool {
   std::string name{};
@@ -41,6 +42,7 @@ struct Pool {
   std::string cpu_class{};      ///< how its CPUs are tuned; empty: not tuned
   std::string class_problem{};  ///< why the class is not in effect; empty: it is
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.
 ///
@@ -146,6 +148,7 @@ class ResourcePlugin {
   std::shared_ptr<ChangeSignal> changes_;
 };
 
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// How to reach the manager and where to keep state. Every field has a flag of RunPlugin's command
 /// line.
 struct PluginSettings {
@@ -160,6 +163,7 @@ struct PluginSettings {
   /// changes at its next reconcile.
   std::string control_socket{};
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// An extra flag of the plugin: `--name VALUE`, or `--name` without a value. One of the two
 /// pointers is set.

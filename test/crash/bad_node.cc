@@ -58,7 +58,7 @@ void UseUpHandles() {
 }
 
 /// Waits for the time to use up the handles.
-const bool waits = [] {
+const bool kWaits = [] {
   const char* const flag = std::getenv("QRM_HANDLES_USED_UP");
   if (flag != nullptr) {
     std::thread([done = std::string(flag) + ".done"] {
@@ -82,6 +82,7 @@ int fsync(int fd) {
   return real(fd);
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): theirs are reserved.
 int fdatasync(int fd) {
   static const auto real = Real<int (*)(int)>("fdatasync");
   Sync();

@@ -92,7 +92,7 @@ std::string MethodOf(const google::protobuf::Message& request,
 // An older qrmd does not have every call.
 Status ControlClient::Call(const google::protobuf::Message& request,
                            google::protobuf::Message& response) const {
-  const Status status = Send(request, response);
+  Status status = Send(request, response);
   if (status.code() != StatusCode::kUnimplemented || !MessageOf(status).empty()) {
     return status;
   }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "api/id_set.h"
 
 namespace qrm::test {
@@ -187,7 +189,7 @@ std::optional<std::string> PermissionOracle::ExcessOfContainer(
                            rules.value("namespace-defaults", json::object()).value(of, ""),
                            rules.value("qos-defaults", json::object()).value("Guaranteed", "")};
     if (!name.empty() && !MayHaveClass(of, type, name) && !Has(defaults, name)) {
-      return "class " + type + "/" + name;
+      return fmt::format("class {}/{}", type, name);
     }
   }
   return std::nullopt;
@@ -252,7 +254,7 @@ std::optional<std::string> PermissionOracle::ForbiddenClass(const AskingPod& pod
     const std::string type = key.substr(0, key.find(".resources."));
     if (type != key && !name.empty() && config_.at("class-types").contains(type) &&
         !MayHaveClass(pod.pod_namespace, type, name)) {
-      return "class " + type + "/" + name;
+      return fmt::format("class {}/{}", type, name);
     }
   }
   return std::nullopt;
