@@ -53,6 +53,9 @@ class JsonBuilder final : public json::json_sax_t {
   bool end_array() override { return Close(); }
 
   bool key(string_t& name) override {
+    if (bounds_.unique_keys && open_.back()->contains(name)) {
+      return Refuse(StatusCode::kAlreadyExists, fmt::format("has key '{}' twice", Quoted(name)));
+    }
     member_is_items_ = name == "items";
     member_ = &(*open_.back())[std::move(name)];
     return true;

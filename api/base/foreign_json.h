@@ -17,11 +17,13 @@ struct JsonBounds {
   std::size_t bytes = std::size_t{64} << 20;
   std::size_t depth = 64;        ///< objects and arrays within each other
   std::size_t values = 600'000;  ///< within objects and arrays, on all levels together
+  bool unique_keys = false;      ///< a key that an object has twice is an error
 };
 
-/// The document `text`; of a key that an object has twice, the last value. Nothing of it is deep
-/// enough to fill the stack of code that copies, compares or prints it.
-/// Errors: kInvalidArgument for text that is not JSON, kResourceExhausted for text beyond a bound.
+/// The document `text`; of a key that an object has twice, the last value counts. Nothing of it is
+/// deep enough to fill the stack of code that copies, compares or prints it. Errors:
+/// kInvalidArgument for text that is not JSON, kResourceExhausted for text beyond a bound,
+/// kAlreadyExists for a key that must be unique.
 /// The message is the cause, such as "is nested more than 64 deep"; the caller adds the rest.
 /// Cost: one pass without recursion, which ends at the first bound.
 StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonBounds& bounds = {});

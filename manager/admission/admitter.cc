@@ -60,6 +60,7 @@ struct Admitter::Call {
   const Status known;  // whether the state is the disk's
   const std::shared_ptr<const NodeState> before;
   const std::string reason;  // to skip the container; empty: it is not skipped
+  const Status skip_denied;  // why it is rejected instead of being skipped
 
   std::shared_ptr<const NodeState> planned = before;  // with the allocations of the drafts so far
   Change change{};
@@ -106,7 +107,8 @@ StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, M
             .begin = parts_.clock.Steady(),
             .known = known,
             .before = before,
-            .reason = reason};
+            .reason = reason,
+            .skip_denied = reason.empty() ? OkStatus() : classes_.CheckSkipped(demand)};
   AddDrafts(call);
   StatusOr<RunOptions> answer = Decide(call);
   if (answer.ok() && moment == Moment::kAtCreation) {
@@ -126,6 +128,9 @@ StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, M
 }
 
 StatusOr<RunOptions> Admitter::Decide(Call& call) {
+  if (!call.skip_denied.ok() && call.asked_draft().known == nullptr) {
+    return Reject(call, call.asked_draft(), call.skip_denied);
+  }
   if (!call.reason.empty()) {
     return LeaveAlone(call);
   }

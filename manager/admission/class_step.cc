@@ -13,6 +13,19 @@
 
 namespace qrm::manager {
 
+namespace {
+
+/// Whether the pod of `demand` may ask for a class; both arguments outlive the result.
+ClassPermission ClassPermissionOf(const placement::ContainerDemand& demand,
+                                  const placement::AdmissionOptions& options) {
+  return [&](const std::string& name) {
+    return options.permissions.Allows(demand.pod.pod_namespace,
+                                      {.feature = placement::Feature::kClass, .name = name});
+  };
+}
+
+}  // namespace
+
 Status ClassStep::Choose(Draft& draft) const {
   if (book_ == nullptr || book_->empty()) {
     return OkStatus();
@@ -42,6 +55,12 @@ Status ClassStep::ChooseByPlace(Draft& draft) const {
                           : ChooseFor(defaults, fmt::format("{}", fmt::join(by, ", ")), draft);
 }
 
+Status ClassStep::CheckSkipped(const placement::ContainerDemand& demand) const {
+  return book_ == nullptr || book_->empty()
+             ? OkStatus()
+             : CheckMayAsk(*book_->Types(), demand.pod, ClassPermissionOf(demand, options_));
+}
+
 Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const {
   Explanation& explanation = draft.explanation;
   const placement::ContainerDemand& demand = draft.demand;
@@ -52,12 +71,8 @@ Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Dr
                          .runs = explanation.after_the_fact,
                          .defaults = defaults,
                          .defaults_by = by};
-  const auto may_ask = [&](const std::string& name) {
-    return options_.permissions.Allows(demand.pod.pod_namespace,
-                                       {.feature = placement::Feature::kClass, .name = name});
-  };
-  QRM_ASSIGN_OR_RETURN(explanation.classes,
-                       ChooseClasses(*book_->Types(), asker, *draft.state, may_ask));
+  QRM_ASSIGN_OR_RETURN(explanation.classes, ChooseClasses(*book_->Types(), asker, *draft.state,
+                                                          ClassPermissionOf(demand, options_)));
   return book_->Resolve(ToRecord(explanation.classes)).status();
 }
 

@@ -24,6 +24,10 @@ class ClassStep {
   /// request of the container. Errors: the same.
   Status ChooseByPlace(Draft& draft) const;
 
+  /// OK if the pod of `demand`, which is skipped, may ask for the classes that it names: a runtime
+  /// could read them. Errors: as CheckMayAsk of class_choice.h.
+  Status CheckSkipped(const placement::ContainerDemand& demand) const;
+
   /// Adds to `options` what the runtime has to set for `classes`. If a type cannot be resolved now,
   /// the keeper's next round sets its class: a recorded class stays.
   void AddTo(RunOptions& options, const StringMap& classes) const;

@@ -72,6 +72,9 @@ Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
   if (draft.known != nullptr) {
     return OkStatus();
   }
+  for (const DriverChoice& asked : DriversAskedFor(draft.demand.pod.annotations)) {
+    QRM_RETURN_IF_ERROR(CheckMayAsk(draft.demand, asked, options_));
+  }
   const double cpus = RequestedCpus(draft, options_);
   QRM_ASSIGN_OR_RETURN(std::optional<DriverChoice> choice,
                        ChooseDriver(draft.demand, cpus, options_.drivers));

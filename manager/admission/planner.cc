@@ -83,6 +83,24 @@ bool RequestsAny(const ContainerRequest& request) {
                      [](const auto& amount) { return amount.second > 0; });
 }
 
+/// The allocations that give more than the container's record does: those on record stay if
+/// permissions change.
+AllocationByResource NewlyGiven(const Draft& draft) {
+  if (draft.known == nullptr) {
+    return draft.explanation.allocations;
+  }
+  AllocationByResource given;
+  for (const auto& [resource, allocation] : draft.explanation.allocations) {
+    const auto before = draft.known->allocations.find(resource);
+    if (before == draft.known->allocations.end() || before->second->pool != allocation->pool ||
+        before->second->exclusive != allocation->exclusive ||
+        before->second->annotations != allocation->annotations) {
+      given.emplace(resource, allocation);
+    }
+  }
+  return given;
+}
+
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
   return Contains(draft.explanation.kept, resource) ||
          std::any_of(draft.requests.begin(), draft.requests.end(),
@@ -214,6 +232,9 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   }
   if (draft.known != nullptr && KeepsFromRecord(draft, name, amount)) {
     return OkStatus();
+  }
+  if (draft.known != nullptr && !draft.known->allocations.contains(resource)) {
+    QRM_RETURN_IF_ERROR(CheckRequest(draft.demand, {name, amount}, options_));
   }
   const std::optional<PluginInfo> plugin = plugins_.Find(resource);
   if (!plugin.has_value() || !plugin->live) {
@@ -437,9 +458,7 @@ Status Planner::Validate(Draft& draft) const {
 Status Planner::ApplyDrivers(Draft& draft, const CpuSet& offline) const {
   Explanation& explanation = draft.explanation;
   if (!draft.driver.has_value()) {
-    if (draft.known == nullptr) {
-      QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, explanation.allocations, options_));
-    }
+    QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, NewlyGiven(draft), options_));
     explanation.options = MakeRunOptions(explanation.allocations, offline);
     return OkStatus();
   }

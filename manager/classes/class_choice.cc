@@ -201,6 +201,24 @@ Status CheckRoom(const NodeState& state, const OfferedType& type, const std::str
   return OkStatus();
 }
 
+Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
+                   const ClassPermission& may_ask) {
+  for (const OfferedType& type : types) {
+    QRM_ASSIGN_OR_RETURN(const std::vector<ClassRequest> requests,
+                         config::AllClassRequests(pod.annotations, type.type.name));
+    for (const ClassRequest& request : requests) {
+      if (!request.name.empty() && !type.IsOpenTo(request.name, pod.pod_namespace) &&
+          !may_ask(type.type.name + "/" + request.name)) {
+        return Errorf(StatusCode::kPermissionDenied,
+                      "{} asks for {} class {}, but namespace {} may not ask for it; remove it "
+                      "from the pod, or allow the class in a rule of permissions",
+                      request.key, type.type.name, Quoted(request.name), Quoted(pod.pod_namespace));
+      }
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const NodeState& state, const ClassPermission& may_ask) {
   ChosenClasses chosen;
@@ -217,6 +235,7 @@ StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAske
       chosen.emplace(type.type.name, *std::move(one));
     }
   }
+  QRM_RETURN_IF_ERROR(CheckMayAsk(types, asker.pod, may_ask));
   return chosen;
 }
 

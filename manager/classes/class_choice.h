@@ -71,6 +71,12 @@ uint64_t CountUsers(const checkpoint::NodeState& state, const OfferedType& type,
 Status CheckRoom(const checkpoint::NodeState& state, const OfferedType& type,
                  const std::string& name, const ClassAsker& asker);
 
+/// OK if `pod` may ask for the classes of `types` that its annotations name, also for those that
+/// another annotation overrides, and that a runtime may read. Errors: kPermissionDenied;
+/// kInvalidArgument for a key that names neither pod nor container.
+Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
+                   const ClassPermission& may_ask);
+
 /// The classes of `types` that `asker` gets in addition to the users in `state`. A default that
 /// cannot be given is omitted; only an explicit request is rejected. A pod's first container
 /// decides its pod-level classes.

@@ -29,17 +29,21 @@ std::optional<DriverChoice> ByAnnotation(const StringMap& annotations, const std
 
 std::optional<DriverChoice> ByDefault(const placement::ContainerDemand& demand,
                                       const placement::DriverOptions& options) {
+  // Any pod can name a runtime class, so that this default needs a permission of the namespace.
+  const auto of_namespace = [&](const placement::DriverRules& rules) {
+    return MatchesAnyGlob(rules.default_namespaces, demand.pod.pod_namespace);
+  };
   for (const auto& [name, rules] : options) {
     const auto& classes = rules.runtime_classes;
     if (!demand.runtime_class.empty() &&
         std::find(classes.begin(), classes.end(), demand.runtime_class) != classes.end()) {
       return DriverChoice{.name = name,
-                          .by = fmt::format("runtime class {}", demand.runtime_class),
-                          .by_operator = true};
+                          .by = fmt::format("runtime class {}", Quoted(demand.runtime_class)),
+                          .by_operator = of_namespace(rules)};
     }
   }
   for (const auto& [name, rules] : options) {
-    if (MatchesAnyGlob(rules.default_namespaces, demand.pod.pod_namespace)) {
+    if (of_namespace(rules)) {
       return DriverChoice{
           .name = name,
           .by = fmt::format("the default of namespace {}", Quoted(demand.pod.pod_namespace)),
@@ -95,6 +99,16 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
                   choice->name, Quoted(choice->spec), kMostSpecBytes);
   }
   return choice;
+}
+
+std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations) {
+  std::vector<DriverChoice> asked;
+  for (const auto& [key, name] : annotations) {
+    if (!name.empty() && (key == kPodDriver || key.starts_with(kContainerDriver))) {
+      asked.push_back(*ByAnnotation(annotations, key));
+    }
+  }
+  return asked;
 }
 
 bool IsOpenTo(const placement::DriverOptions& options, const std::string& driver,

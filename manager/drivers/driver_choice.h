@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
@@ -15,7 +16,7 @@ struct DriverChoice {
   std::string name;
   std::string spec;
   std::string by;            ///< the reason for the choice: "annotation cci.qrm.io/driver=fast"
-  bool by_operator = false;  ///< by a default of the node, not by the pod
+  bool by_operator = false;  ///< by the default of the pod's namespace, not by the pod
 
   bool operator==(const DriverChoice&) const = default;
 };
@@ -23,7 +24,7 @@ struct DriverChoice {
 /// The driver of `demand`, which requests `cpus` CPUs. In order of precedence:
 ///   driver.cci.qrm.io/container.NAME, spec.cci.qrm.io/container.NAME
 ///   cci.qrm.io/driver, cci.qrm.io/spec
-///   the operator's defaults by runtime class, then by namespace
+///   the operator's defaults by runtime class, which needs a permission, then by namespace
 /// An empty name means no driver. The pod's annotations and the defaults apply only to main
 /// containers that request CPUs.
 /// Errors: kInvalidArgument for an invalid name, a spec that is too long, and a container
@@ -31,6 +32,9 @@ struct DriverChoice {
 StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDemand& demand,
                                                    double cpus,
                                                    const placement::DriverOptions& options);
+
+/// The drivers that `annotations` ask for, for whichever container, without specs.
+std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations);
 
 /// Whether the rules of `driver` allow pods of `pod_namespace` to ask for it.
 bool IsOpenTo(const placement::DriverOptions& options, const std::string& driver,

@@ -2,6 +2,7 @@
 #include "plugins/config/class_request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -93,6 +94,27 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
   QRM_ASSIGN_OR_RETURN(std::optional<ClassRequest> request, FindAmong(annotations, own));
   return request.has_value() ? StatusOr<std::optional<ClassRequest>>(std::move(request))
                              : FindAmong(annotations, defaults);
+}
+
+StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotations,
+                                                     const std::string& type) {
+  std::vector<ClassRequest> requests;
+  for (const auto& annotation : annotations) {
+    for (const auto& [domain, of_pod] : {std::pair(kBeta, "pod"), std::pair(kAlpha, "default"),
+                                         std::pair(kLast, "default"), std::pair(kOwn, "pod")}) {
+      const std::string prefix = fmt::format("{}{}", type, domain);
+      if (!annotation.first.starts_with(prefix)) {
+        continue;
+      }
+      const std::string_view rest = std::string_view(annotation.first).substr(prefix.size());
+      if (rest != of_pod && (domain == kOwn || !rest.starts_with("container."))) {
+        return Errorf(StatusCode::kInvalidArgument, "{} has a key that no container reads; write {}{}",
+                      Shown(annotation), prefix, of_pod);
+      }
+      requests.push_back({.name = annotation.second, .key = Shown(annotation)});
+    }
+  }
+  return requests;
 }
 
 bool NamesClassType(const StringMap& annotations) {

@@ -39,6 +39,11 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
                                                        const ClassTypeName& type,
                                                        const std::string& container);
 
+/// All requests of `annotations` for classes of `type`, for whichever container.
+/// Errors: kInvalidArgument for a key that no container of any pod has.
+StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotations,
+                                                     const std::string& type);
+
 /// Whether a key that only this node manager reads (alpha, and TYPE.resources.qrm.io) names a type.
 bool NamesClassType(const StringMap& annotations);
 

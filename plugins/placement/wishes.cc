@@ -31,11 +31,11 @@ void AddQosWishes(const QosRequest& qos, std::vector<Wish>& wishes) {
   }
   if (qos.level == QosLevel::kDedicated) {
     wishes.push_back({.feature = Feature::kOwnCpus, .key = QosKey("dedicated_cores")});
-    if (qos.numa_exclusive) {
-      wishes.push_back(
-          {.feature = Feature::kNumaNodes,
-           .key = "numa_exclusive of annotation katalyst.kubewharf.io/memory_enhancement"});
-    }
+  }
+  if (qos.numa_exclusive) {
+    wishes.push_back(
+        {.feature = Feature::kNumaNodes,
+         .key = "numa_exclusive of annotation katalyst.kubewharf.io/memory_enhancement"});
   }
   if (!qos.cpuset_pool.empty()) {
     wishes.push_back({.feature = Feature::kPool,
@@ -51,7 +51,6 @@ bool IsNative(const std::string& resource, const AdmissionOptions& options) {
 }
 
 StatusOr<std::vector<Wish>> WishesOf(const ContainerDemand& demand,
-                                     const std::map<std::string, double>& requests,
                                      const AdmissionOptions& options) {
   std::vector<Wish> wishes;
   if (WishesToOptOut(demand, options)) {
@@ -61,16 +60,6 @@ StatusOr<std::vector<Wish>> WishesOf(const ContainerDemand& demand,
   AddQosWishes(qos, wishes);
   if (!demand.pod.role.empty()) {
     wishes.push_back({.feature = Feature::kRole, .name = demand.pod.role, .key = RoleKey(demand)});
-  }
-  for (const auto& [requested, amount] : requests) {
-    const std::string& resource = PluginNameOf(requested, options);
-    if (amount > 0 && !IsNative(resource, options)) {
-      wishes.push_back({.feature = Feature::kResource,
-                        .name = resource,
-                        .key = demand.requests.contains(requested)
-                                   ? "its request of " + requested
-                                   : "implicit-resources by its role or annotation"});
-    }
   }
   return wishes;
 }
@@ -93,11 +82,29 @@ bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& optio
 
 Status CheckWishes(const ContainerDemand& demand, const std::map<std::string, double>& requests,
                    const AdmissionOptions& options) {
-  QRM_ASSIGN_OR_RETURN(const std::vector<Wish> wishes, WishesOf(demand, requests, options));
+  QRM_ASSIGN_OR_RETURN(const std::vector<Wish> wishes, WishesOf(demand, options));
   for (const Wish& wish : wishes) {
     QRM_RETURN_IF_ERROR(options.permissions.Check(demand.pod.pod_namespace, wish));
   }
+  for (const auto& request : requests) {
+    QRM_RETURN_IF_ERROR(CheckRequest(demand, request, options));
+  }
   return OkStatus();
+}
+
+Status CheckRequest(const ContainerDemand& demand, const std::pair<std::string, double>& request,
+                    const AdmissionOptions& options) {
+  const auto& [requested, amount] = request;
+  const std::string& resource = PluginNameOf(requested, options);
+  if (amount <= 0 || IsNative(resource, options)) {
+    return OkStatus();
+  }
+  return options.permissions.Check(demand.pod.pod_namespace,
+                                   {.feature = Feature::kResource,
+                                    .name = resource,
+                                    .key = demand.requests.contains(requested)
+                                               ? "its request of " + requested
+                                               : "implicit-resources by its role or annotation"});
 }
 
 Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& allocations,

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/status.h"
@@ -20,6 +21,10 @@ bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& optio
 /// cannot be read.
 Status CheckWishes(const ContainerDemand& demand, const std::map<std::string, double>& requests,
                    const AdmissionOptions& options);
+
+/// The same for one request, by its name and amount, alone.
+Status CheckRequest(const ContainerDemand& demand, const std::pair<std::string, double>& request,
+                    const AdmissionOptions& options);
 
 /// OK if the pod's namespace may have the plugins' allocations: a role or QoS class can give more
 /// than the annotations ask for. Errors: kPermissionDenied as Permissions::Check.

@@ -46,7 +46,7 @@ custom resources. A new key of these domains needs no change here.
 {{- $filled := list }}
 {{- range $rules }}
   {{- $names := has "everything" (.allow | default list) | ternary (list "*") list }}
-  {{- $filled = append $filled (merge (dict) . (dict "allow" list "pools" $names "roles" $names "classes" $names)) }}
+  {{- $filled = append $filled (merge (dict) . (dict "allow" list "pools" $names "roles" $names "classes" $names "drivers" $names)) }}
 {{- end }}
 {{- toYaml $filled }}
 {{- end }}
@@ -69,6 +69,28 @@ JSON; empty for all names.
   {{- range $type, $rules := $config | dig "class-types" dict }}{{ $_ := set $types $type ($rules | default dict) }}{{ end }}
 {{- end }}
 {{- toYaml $types }}
+{{- end }}
+
+{{- /* CEL for the compute drivers that are open to the request's namespace by their own rules. */ -}}
+{{- define "qrm.openDrivers" -}}
+[]
+{{- range $driver, $rules := (include "qrm.config" . | fromYaml) | dig "compute-drivers" dict }}
+  {{- with ($rules | default dict) | dig "namespaces" list }} + (request.namespace.matches({{ printf "^%s$" (include "qrm.pattern" . | default ".*") | toJson }}) ? [{{ $driver | toJson }}] : []){{ end }}
+{{- end }}
+{{- end }}
+
+{{- /*
+CEL for whether qrmd skips the pod, so that it gets nothing of what it asks for, by (list RULES SKIP-ANNOTATION ROOT). As
+qrmd decides it.
+*/ -}}
+{{- define "qrm.skipped" -}}
+{{- $config := include "qrm.config" (index . 2) | fromYaml }}
+{{- $daemonSets := or (not (hasKey $config "skip-daemonset-pods")) (eq (toString (get $config "skip-daemonset-pods")) "true") -}}
+(variables.level != 'system_cores' && request.namespace in {{ $config | dig "skip-namespaces" (list "kube-system") | toJson }}) ||
+(variables.rule in {{ include "qrm.allowing" (list (index . 0) "opt-out") }} && (variables.optsOut ||
+object.spec.?priorityClassName.orValue('') in {{ $config | dig "skip-priority-classes" (list "system-node-critical" "system-cluster-critical") | toJson }}
+{{- if $daemonSets }} || (variables.level != 'system_cores' &&
+object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'DaemonSet' && o.?controller.orValue(false))){{ end }}))
 {{- end }}
 
 {{- /* CEL for the classes, as TYPE/CLASS, that are open to the request's namespace by their own rules, by the types. */ -}}

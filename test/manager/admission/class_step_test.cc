@@ -136,9 +136,30 @@ TEST_F(ClassStepTest, AContainerThatNoPluginServesGetsItsClass) {
 }
 
 TEST_F(ClassStepTest, SkippedContainersGetNoClass) {
-  ASSERT_TRUE(AdmitWithClasses(Asking("gold"), {.skipped_namespaces = {"default"}}).ok());
+  ASSERT_TRUE(AdmitWithClasses(Asking("slow"), {.skipped_namespaces = {"default"}}).ok());
   const auto* record = Record(Demand());
   EXPECT_TRUE(record == nullptr || record->classes.empty());
+}
+
+// Runtimes read some of these annotations, too.
+TEST_F(ClassStepTest, ASkippedContainerMayNotNameAClassThatItMayNotHave) {
+  const auto refused = AdmitWithClasses(Asking("gold"), {.skipped_namespaces = {"default"}});
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("namespace default may not ask for it"));
+}
+
+TEST_F(ClassStepTest, AClassThatAnotherAnnotationOverridesMustBeAllowed) {
+  placement::ContainerDemand demand = Asking("gold");
+  demand.pod.annotations.Edit()["blockio.resources.beta.kubernetes.io/container.main"] = "slow";
+  EXPECT_THAT(MessageOf(AdmitWithClasses(demand).status()),
+              HasSubstr("asks for blockio class gold, but namespace default may not ask for it"));
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(ClassStepTest, AKeyThatNoContainerHasIsRejected) {
+  placement::ContainerDemand demand = Demand();
+  demand.pod.annotations.Edit()["blockio.resources.alpha.kubernetes.io/pod"] = "slow";
+  EXPECT_THAT(MessageOf(AdmitWithClasses(demand).status()),
+              HasSubstr("write blockio.resources.alpha.kubernetes.io/default"));
 }
 
 TEST_F(ClassStepTest, WhileClassesAreOffNoAnnotationIsRead) {
