@@ -31,11 +31,17 @@ StatusOr<ProcessUse> ReadProcessUse(pid_t pid) {
     words >> name >> value;
     if (name == "VmRSS:") {
       use.resident_mib = value / 1024;
+    } else if (name == "VmHWM:") {
+      use.peak_mib = value / 1024;
     } else if (name == "Threads:") {
       use.threads = static_cast<int>(value);
     }
   }
   return use;
+}
+
+void ForgetPeak(pid_t pid) {
+  std::ofstream("/proc/" + std::to_string(pid) + "/clear_refs") << "5\n";
 }
 
 DiskUse ReadDiskUse(const std::string& directory) {

@@ -11,12 +11,16 @@ namespace qrm::test {
 
 struct ProcessUse {
   double resident_mib = 0;
+  double peak_mib = 0;  ///< most that was resident since the start, or ForgetPeak
   int descriptors = 0;
   int threads = 0;
 };
 
 /// Errors: kNotFound when there is no such process. Source: proc(5), /proc/PID/status and fd.
 StatusOr<ProcessUse> ReadProcessUse(pid_t pid);
+
+/// Counts the peak from now on. Source: proc(5), /proc/PID/clear_refs.
+void ForgetPeak(pid_t pid);
 
 /// The sizes of all files below a directory, in MiB.
 struct DiskUse {

@@ -1,0 +1,26 @@
+// The worst legal input of each way into qrm-scheduler.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "test/support/fake_api_server.h"
+
+namespace qrm::test {
+
+/// qrm-scheduler while it is attacked.
+struct AttackedScheduler {
+  std::string dir;
+  std::string program;  ///< its path
+  FakeApiServer& cluster;
+  int port = 0;
+  int monitor_port = 0;
+};
+
+using SchedulerAttack = std::function<void(AttackedScheduler&)>;
+
+/// By the names in docs/ways-in.md.
+const std::map<std::string, SchedulerAttack>& SchedulerAttacks();
+
+}  // namespace qrm::test
