@@ -10,7 +10,9 @@
 
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
+#include "api/base/pieces.h"
 #include "api/base/unix_socket.h"
+#include "api/message_fields.h"
 #include "api/pod_texts.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
@@ -58,6 +60,25 @@ RuntimeContainer FromWire(const cri::Container& wire) {
           .annotations = Bounded(wire.annotations())};
 }
 
+/// Reads one message of `field` at a time: parsed, a list takes several times its bytes.
+template <typename Wire, typename Kept>
+StatusOr<std::vector<Kept>> ReadList(const Pieces& response, int field) {
+  std::vector<Kept> kept;
+  bool parsed = true;
+  const auto rest = TakeFields(Joined(response), [&](int number, std::string_view bytes) {
+    Wire wire;
+    if (parsed && number == field) {
+      parsed = wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+      kept.push_back(FromWire(wire));
+    }
+    return true;
+  });
+  if (!rest.has_value() || !parsed) {
+    return Errorf(StatusCode::kInternal, "its answer is not a list; check the runtime");
+  }
+  return kept;
+}
+
 cri::LinuxContainerResources ToWire(const LinuxResources& resources) {
   cri::LinuxContainerResources wire;
   wire.set_cpu_shares(static_cast<int64_t>(resources.cpu_shares.value_or(0)));
@@ -95,6 +116,11 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
   template <typename Request, typename Response>
   void Start(Method<Request, Response> method, Request request, std::string what,
              Finish<Response> finish);
+  /// Calls a method without parameters whose response has messages of type `Wire` in `field`;
+  /// `finish` gets what FromWire keeps of them, as Start's.
+  template <typename Wire, typename Kept>
+  void StartList(const char* method, int field, std::string what,
+                 std::function<void(StatusOr<std::vector<Kept>>)> finish);
   /// `status` as a sentence; an OK status stays OK.
   Status Explain(const Status& status, const std::string& what) const;
 
@@ -135,6 +161,28 @@ void CriClient::Impl::Start(Method<Request, Response> method, Request request, s
                                 std::move(request), take);
 }
 
+template <typename Wire, typename Kept>
+void CriClient::Impl::StartList(const char* method, int field, std::string what,
+                                std::function<void(StatusOr<std::vector<Kept>>)> finish) {
+  auto take = [self = shared_from_this(), field, what = std::move(what),
+               finish = std::move(finish)](const StatusOr<Pieces>& bytes) {
+    StatusOr<std::vector<Kept>> kept = bytes.ok() ? ReadList<Wire, Kept>(*bytes, field)
+                                                  : StatusOr<std::vector<Kept>>(bytes.status());
+    if (!kept.ok()) {
+      kept = self->Explain(kept.status(), what);
+    }
+    boost::asio::post(self->io, [self, finish, kept = std::move(kept)]() mutable {
+      if (!self->in_flight->stopped()) {
+        finish(std::move(kept));
+      }
+    });
+  };
+  std::ignore =
+      rpc::StartRaw(in_flight, channel,
+                    {.method = method, .request = {}, .deadline = DeadlineAfter(options.timeout)},
+                    std::move(take));
+}
+
 CriClient::CriClient(boost::asio::io_context& io, const CriOptions& options)
     : impl_(std::make_shared<Impl>(io, options)) {}
 
@@ -155,35 +203,15 @@ void CriClient::GetVersion(VersionDone done) {
 }
 
 void CriClient::ListPods(PodsDone done) {
-  using Async = cri::RuntimeService::StubInterface::async_interface;
-  impl_->Start<cri::ListPodSandboxRequest, cri::ListPodSandboxResponse>(
-      &Async::ListPodSandbox, {}, "list pods",
-      [done = std::move(done)](const StatusOr<cri::ListPodSandboxResponse>& response) {
-        if (!response.ok()) {
-          return done(response.status());
-        }
-        std::vector<RuntimePod> pods;
-        for (const cri::PodSandbox& pod : response->items()) {
-          pods.push_back(FromWire(pod));
-        }
-        done(std::move(pods));
-      });
+  impl_->StartList<cri::PodSandbox>("/runtime.v1.RuntimeService/ListPodSandbox",
+                                    cri::ListPodSandboxResponse::kItemsFieldNumber, "list pods",
+                                    std::move(done));
 }
 
 void CriClient::ListContainers(ContainersDone done) {
-  using Async = cri::RuntimeService::StubInterface::async_interface;
-  impl_->Start<cri::ListContainersRequest, cri::ListContainersResponse>(
-      &Async::ListContainers, {}, "list containers",
-      [done = std::move(done)](const StatusOr<cri::ListContainersResponse>& response) {
-        if (!response.ok()) {
-          return done(response.status());
-        }
-        std::vector<RuntimeContainer> containers;
-        for (const cri::Container& container : response->containers()) {
-          containers.push_back(FromWire(container));
-        }
-        done(std::move(containers));
-      });
+  impl_->StartList<cri::Container>("/runtime.v1.RuntimeService/ListContainers",
+                                   cri::ListContainersResponse::kContainersFieldNumber,
+                                   "list containers", std::move(done));
 }
 
 void CriClient::GetContainer(const RuntimeContainer& listed, ContainerDone done) {
