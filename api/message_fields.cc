@@ -53,4 +53,24 @@ std::optional<std::string> TakeFields(std::string_view message, const TakeField&
   }
 }
 
+std::optional<std::vector<std::string_view>> PartsOf(std::string_view message, std::size_t bytes) {
+  std::vector<std::string_view> parts;
+  std::size_t begin = 0;
+  const auto rest = TakeFields(message, [&](int, std::string_view field) {
+    const auto end = static_cast<std::size_t>(field.data() + field.size() - message.data());
+    if (end - begin >= bytes) {
+      parts.push_back(message.substr(begin, end - begin));
+      begin = end;
+    }
+    return true;
+  });
+  if (!rest.has_value()) {
+    return std::nullopt;
+  }
+  if (begin < message.size()) {
+    parts.push_back(message.substr(begin));
+  }
+  return parts;
+}
+
 }  // namespace qrm

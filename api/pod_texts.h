@@ -17,6 +17,8 @@ namespace qrm {
 /// 256 KiB of annotations; nothing that concerns us is longer than a few hundred bytes.
 inline constexpr std::size_t kMostValueBytes = 4096;
 inline constexpr std::size_t kMostTextBytes = 16 << 10;
+/// How many are kept: a short one takes several times its bytes, in each copy of the pod.
+inline constexpr std::size_t kMostTexts = 256;
 /// A pod's text for a compute driver, for all its containers and, with the prefix, for one. The
 /// bounds of each text and of all of them, which are counted apart from other annotations.
 inline constexpr std::string_view kDriverSpec = "cci.qrm.io/spec";
@@ -37,13 +39,16 @@ StringMap Bounded(const Map& all) {
   StringMap kept;
   std::size_t bytes = 0;
   std::size_t bytes_of_specs = 0;
+  std::size_t texts = 0;
+  std::size_t specs = 0;
   for (const auto& [key, value] : sorted) {
     const bool is_spec = key == kDriverSpec || key.starts_with(kDriverSpecOfContainer);
     const bool is_long = value.size() > (is_spec ? kMostSpecBytes : kMostValueBytes);
     std::string text = is_long ? Cut(value, kKeptOfLongValue) : std::string(value);
     std::size_t& sum = is_spec ? bytes_of_specs : bytes;
+    std::size_t& count = is_spec ? specs : texts;
     sum += key.size() + text.size();
-    if (sum <= (is_spec ? kMostBytesOfSpecs : kMostTextBytes)) {
+    if (++count <= kMostTexts && sum <= (is_spec ? kMostBytesOfSpecs : kMostTextBytes)) {
       kept.emplace_hint(kept.end(), key, std::move(text));
     }
   }

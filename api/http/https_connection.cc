@@ -1,7 +1,9 @@
 // Runs a chain of asynchronous steps: resolve, connect, handshake, then write and read.
 #include "api/http/https_connection.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -31,6 +33,8 @@ namespace ssl = boost::asio::ssl;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+/// More of a body is reserved only once so much has come.
+constexpr std::size_t kReservedBytes = std::size_t{32} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 constexpr unsigned kHttp11 = 11;
 
@@ -168,7 +172,11 @@ struct HttpsConnection::Impl final : std::enable_shared_from_this<Impl> {
             return;
           }
           const auto& header = self->parser->get();
-          done(HttpsAnswer{.status = header.result_int(), .retry_after = RetryAfterIn(header)});
+          HttpsAnswer answer{.status = header.result_int(), .retry_after = RetryAfterIn(header)};
+          // Growing by copies, a large body would take twice its bytes.
+          answer.body.reserve(
+              std::min<uint64_t>(self->parser->content_length().value_or(0), kReservedBytes));
+          done(std::move(answer));
         });
   }
 

@@ -37,7 +37,7 @@ struct HttpsMessage {
   std::string content_type;  ///< of `body`
   std::string body;
   std::string user_agent;                                 ///< empty: none
-  std::size_t most_answer_bytes = std::size_t{64} << 20;  ///< of the answer's body, in Call
+  std::size_t most_answer_bytes = std::size_t{32} << 20;  ///< of the answer's body, in Call
 };
 
 /// The beginning of an answer, or all of it.

@@ -54,5 +54,21 @@ TEST(MessageFieldsTest, RejectsBytesThatAreNoMessage) {
   EXPECT_EQ(TakeFields("\x1a\xff\xff\xff\xff\x0fx", TakeNothing), std::nullopt);
 }
 
+TEST(MessageFieldsTest, PartsAreTheMessageWhenTheyAreMerged) {
+  const std::string message = SampleRequest();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{10}, message.size() + 1}) {
+    const auto parts = PartsOf(message, bytes);
+    ASSERT_TRUE(parts.has_value());
+    std::string merged;
+    for (const std::string_view part : *parts) {
+      EXPECT_NE(TakeFields(part, TakeNothing), std::nullopt);
+      merged += part;
+    }
+    EXPECT_EQ(merged, message);
+    EXPECT_EQ(parts->size() == 1, bytes > message.size());
+  }
+  EXPECT_EQ(PartsOf(message.substr(0, message.size() - 1), 10), std::nullopt);
+}
+
 }  // namespace
 }  // namespace qrm::message_fields_test

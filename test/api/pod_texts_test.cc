@@ -20,12 +20,23 @@ TEST(PodTextsTest, MarksLongValuesAsCut) {
 TEST(PodTextsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
   StringMap all;
   for (int i = 0; i < 100'000; ++i) {
-    all.emplace(fmt::format("key-{:06}", i), "0123456789");
+    all.emplace(fmt::format("key-{:06}", i), std::string(90, 'x'));
   }
   const StringMap kept = Bounded(all);
-  EXPECT_EQ(kept.size(), (16 << 10) / 20);
+  EXPECT_EQ(kept.size(), (16 << 10) / 100);
   EXPECT_TRUE(kept.contains("key-000000"));
   EXPECT_EQ(Bounded(kept), kept);
+}
+
+TEST(PodTextsTest, KeepsALimitedNumberInTheOrderOfTheKeys) {
+  StringMap all = {{"spec.cci.qrm.io/container.a", "*"}};
+  for (int i = 0; i < 1'000; ++i) {
+    all.emplace(fmt::format("key-{:06}", i), "x");
+  }
+  const StringMap kept = Bounded(all);
+  EXPECT_EQ(kept.size(), 256u + 1);
+  EXPECT_TRUE(kept.contains("key-000255"));
+  EXPECT_TRUE(kept.contains("spec.cci.qrm.io/container.a")) << "which is counted apart";
 }
 
 TEST(PodTextsTest, KeepsTheSettingsOfComputeDrivers) {

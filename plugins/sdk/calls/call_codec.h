@@ -61,6 +61,11 @@ inline Status Unreadable(std::string_view what) {
           std::string(what).append(" cannot be read (not the message of this call)")};
 }
 
+/// Twice as many allocations as the largest nodes have, in one answer.
+inline constexpr std::size_t kMostHeld = 20'000;
+/// An answer about all containers is parsed in parts: parsed, it takes many times its bytes.
+inline constexpr std::size_t kPartBytes = std::size_t{64} << 10;
+
 template <typename Message>
 bool Parse(const Pieces& pieces, Message& message) {
   if (pieces.size() != 1) {  // a large message, or one without fields

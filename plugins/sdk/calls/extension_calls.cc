@@ -8,6 +8,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/message_fields.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/plugin_changes.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
@@ -38,9 +39,9 @@ StatusOr<std::map<std::string, CpuSet>> ParsePools(const StringMap& cpus_by_pool
 }
 
 template <typename Message>
-StatusOr<Message> ParseMessage(const std::string& bytes) {
+StatusOr<Message> ParseMessage(std::string_view bytes) {
   Message message;
-  if (!message.ParseFromString(bytes)) {
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Unreadable(message.GetTypeName());
   }
   return message;
@@ -80,6 +81,7 @@ StatusOr<Pool> ParsePool(const v1::Pool& message) {
 template <typename R>
 struct WithPools : Unchecked {
   using Response = R;
+  static constexpr int kMostPools = 4096;
 
   template <typename Request>
   static Response AnswerToWire(const Request& /*request*/, const std::vector<Pool>& pools) {
@@ -99,6 +101,10 @@ struct WithPools : Unchecked {
   template <typename Request>
   static StatusOr<std::vector<Pool>> AnswerFromWire(const Response& response,
                                                     const Request& /*request*/) {
+    if (response.pools_size() > kMostPools) {
+      return Errorf(StatusCode::kInvalidArgument, "it has {} pools, more than {}",
+                    response.pools_size(), kMostPools);
+    }
     std::vector<Pool> pools;
     for (const v1::Pool& message : response.pools()) {
       StatusOr<Pool> pool = ParsePool(message);
@@ -261,10 +267,21 @@ struct Codec<GetChangedAllocations> {
   }
   static StatusOr<sdk::ChangedAllocations> AnswerFromWire(const Response& response,
                                                           const std::string& /*since*/) {
-    QRM_ASSIGN_OR_RETURN(const auto changed, ParseMessage<wire::pb::GetResourcesAllocationResponse>(
-                                                 response.changed()));
+    const auto parts = PartsOf(response.changed(), kPartBytes);
+    if (!parts.has_value()) {
+      return Unreadable("what changed");
+    }
     sdk::ChangedAllocations answer{.now = response.now(), .changed = {}};
-    QRM_ASSIGN_OR_RETURN(answer.changed, wire::FromWire(changed));
+    for (const std::string_view part : *parts) {  // parsed, it takes several times its bytes
+      QRM_ASSIGN_OR_RETURN(const auto changed,
+                           ParseMessage<wire::pb::GetResourcesAllocationResponse>(part));
+      QRM_ASSIGN_OR_RETURN(AllocationByContainer some, wire::FromWire(changed));
+      answer.changed.merge(some);
+      if (answer.changed.size() > kMostHeld) {
+        return Errorf(StatusCode::kInvalidArgument, "it has more than {} containers that changed",
+                      kMostHeld);
+      }
+    }
     return answer;
   }
   static Status Check(const sdk::ChangedAllocations& answer, const NumaMask& machine_nodes) {

@@ -10,6 +10,7 @@
 #include <google/protobuf/arena.h>
 
 #include "api/base/errorf.h"
+#include "api/message_fields.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "plugins/sdk/calls/answer_check.h"
@@ -229,45 +230,85 @@ struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocati
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.SerializedAllocations();
   }
-  static StatusOr<HeldAllocations> AnswerFromWire(const Response& response,
-                                                  const Nothing& /*request*/) {
-    HeldList list;
-    std::map<std::string_view, SharedText>
-        names;  // of containers and resources; few distinct names
-    const auto shared = [&names](const std::string& name) {
-      return names.try_emplace(name, name).first->second;
-    };
-    for (const auto& [uid, pod] : response.pod_resources()) {
+};
+
+namespace {
+
+/// Collects an answer to GetResourcesAllocation that is read in parts.
+class HeldReader {
+ public:
+  /// Errors: kInvalidArgument for an allocation that cannot be, and for too many.
+  Status Add(const pb::GetResourcesAllocationResponse& part) {
+    for (const auto& [uid, pod] : part.pod_resources()) {
       const SharedText pod_uid(uid);
       for (const auto& [container, resources] : pod.container_resources()) {
-        const ContainerKey key{pod_uid, shared(container)};
-        for (const auto& [resource, info] : resources.resource_allocation()) {
-          StatusOr<ResourceAllocation> allocation = wire::FromWire(info);
-          if (!allocation.ok()) {
-            return Annotate(allocation.status(), fmt::format("container {} of pod {}: resource {}",
-                                                             container, uid, resource));
-          }
-          list.push_back({key, shared(resource), *std::move(allocation)});
-        }
+        QRM_RETURN_IF_ERROR(AddContainer({pod_uid, Shared(container)}, resources));
       }
     }
-    std::sort(list.begin(), list.end(), [](const HeldAllocation& a, const HeldAllocation& b) {
-      return std::tie(a.key, a.resource) < std::tie(b.key, b.resource);
-    });
-    return std::make_shared<const HeldList>(std::move(list));
+    return OkStatus();
   }
+  /// Errors: kInvalidArgument for a container that has come twice.
+  StatusOr<HeldAllocations> Take() {
+    const auto name = [](const HeldAllocation& held) { return std::tie(held.key, held.resource); };
+    std::sort(list_.begin(), list_.end(),
+              [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) < name(b); });
+    const auto twice = std::adjacent_find(
+        list_.begin(), list_.end(),
+        [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) == name(b); });
+    if (twice != list_.end()) {
+      return Errorf(StatusCode::kInvalidArgument, "container {} of pod {} is in it twice",
+                    twice->key.container, twice->key.pod_uid);
+    }
+    return std::make_shared<const HeldList>(std::move(list_));
+  }
+
+ private:
+  SharedText Shared(const std::string& name) {
+    return names_.try_emplace(name, name).first->second;
+  }
+
+  Status AddContainer(const ContainerKey& key, const pb::ResourceAllocation& resources) {
+    for (const auto& [resource, info] : resources.resource_allocation()) {
+      if (list_.size() == kMostHeld) {
+        return Errorf(StatusCode::kInvalidArgument, "it has more than {} allocations", kMostHeld);
+      }
+      StatusOr<ResourceAllocation> allocation = wire::FromWire(info);
+      if (!allocation.ok()) {
+        return Annotate(allocation.status(), fmt::format("container {} of pod {}: resource {}",
+                                                         key.container, key.pod_uid, resource));
+      }
+      list_.push_back({key, Shared(resource), *std::move(allocation)});
+    }
+    return OkStatus();
+  }
+
+  HeldList list_;
+  std::map<std::string, SharedText> names_;  // of containers and resources; few distinct names
 };
+
+StatusOr<HeldAllocations> ReadHeld(std::string_view answer) {
+  const auto parts = PartsOf(answer, kPartBytes);
+  if (!parts.has_value()) {
+    return Unreadable("its answer");
+  }
+  HeldReader reader;
+  for (const std::string_view part : *parts) {
+    google::protobuf::Arena arena;  // parsed, the answer takes several times its bytes
+    auto& response =
+        *google::protobuf::Arena::CreateMessage<pb::GetResourcesAllocationResponse>(&arena);
+    if (!response.ParseFromArray(part.data(), static_cast<int>(part.size()))) {
+      return Unreadable("its answer");
+    }
+    QRM_RETURN_IF_ERROR(reader.Add(response));
+  }
+  return reader.Take();
+}
+
+}  // namespace
+
 template <>
 void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, const NumaMask& /*machine_nodes*/) {
-  using Response = pb::GetResourcesAllocationResponse;
-  google::protobuf::Arena arena;  // freed at once, although the answer is large
-  auto& response = *google::protobuf::Arena::CreateMessage<Response>(&arena);
-  if (!Parse(pieces, response)) {
-    Fail(Unreadable("its answer"), Blame::kProtocol);
-    return;
-  }
-  End(ResultOf(Codec<GetResourcesAllocation>::AnswerFromWire(response, request_),
-               Blame::kProtocol));
+  End(ResultOf(ReadHeld(Joined(pieces)), Blame::kProtocol));
 }
 template class CallTo<GetResourcesAllocation>;
 

@@ -16,8 +16,7 @@ using testing::IsEmpty;
 using testing::Pair;
 
 TEST(FlatJsonTest, TakesStringsAndBooleansOfTheOutermostObject) {
-  const auto values = ParseFlatJson(
-      R"({"a": "1", "b": true, "c": false, "d": 2, "e": null, "f": {"a": "2"}, "g": ["3"]})");
+  const auto values = ParseFlatJson(R"({"a": "1", "b": true, "c": false, "d": 2, "e": null})");
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_THAT(*values, ElementsAre(Pair("a", "1"), Pair("b", "true"), Pair("c", "false")));
   EXPECT_THAT(*ParseFlatJson("{}"), IsEmpty());
@@ -32,14 +31,15 @@ TEST(FlatJsonTest, RejectsWhatIsNotAnObject) {
 }
 
 TEST(FlatJsonTest, RejectsWhatReadersUnderstandInTwoWays) {
-  EXPECT_EQ(MessageOf(ParseFlatJson(R"({"pool": "a", "b": {}, "pool": "c"})").status()),
+  EXPECT_EQ(MessageOf(ParseFlatJson(R"({"b": {"pool": "a"}})").status()),
+            "has an object or a list in 'b'; write a string, true or false");
+  EXPECT_EQ(MessageOf(ParseFlatJson(R"({"pool": "a", "b": 1, "pool": "c"})").status()),
             "has key 'pool' twice; remove one of them");
   EXPECT_EQ(MessageOf(ParseFlatJson(R"({"p\u006fol": "a"})").status()),
             "has a backslash; write keys and values without escapes");
 }
 
 TEST(FlatJsonTest, RejectsDeeperNesting) {
-  EXPECT_TRUE(ParseFlatJson(R"({"a": [[[1]]]})").ok());
   EXPECT_THAT(MessageOf(ParseFlatJson(R"({"a": [[[[1]]]]})").status()),
               HasSubstr("nested more than 4 deep"));
   const std::string deep = "{\"a\":" + std::string(4000, '[');
@@ -49,7 +49,7 @@ TEST(FlatJsonTest, RejectsDeeperNesting) {
 TEST(FlatJsonTest, RejectsMoreValues) {
   std::string keys;
   for (int i = 0; i < 64; ++i) {
-    keys += fmt::format("\"k{}\": {{}},", i);
+    keys += fmt::format("\"k{}\": 1,", i);
   }
   EXPECT_TRUE(ParseFlatJson("{" + keys.substr(0, keys.size() - 1) + "}").ok());
   EXPECT_THAT(MessageOf(ParseFlatJson("{" + keys + "\"more\": 1}").status()),
