@@ -61,8 +61,11 @@ StatusOr<std::chrono::nanoseconds> AttackedNode::Admit() {
 }
 
 void AttackedNode::Attack() {
-  AttackedDaemon daemon{
-      .dir = dir_.path(), .node = *node_, .runtime = runtime_, .connected = connected_};
+  AttackedDaemon daemon{.dir = dir_.path(),
+                        .node = *node_,
+                        .runtime = runtime_,
+                        .peer = peer_.get(),
+                        .connected = connected_};
   attack_.run(daemon);
 }
 

@@ -1,6 +1,7 @@
 // An attack on each way; what its peers are made of is in test/support.
 #include "test/ways_in/daemon_attacks.h"
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -91,35 +92,48 @@ void AnnotateMuch(int number, PodSpec& pod) {
 /// The allocations of as many pods as an answer has room for.
 Status TellOfManyPods(const resourceplugin::v1alpha1::GetResourcesAllocationRequest& /*request*/,
                       resourceplugin::v1alpha1::GetResourcesAllocationResponse& response) {
-  for (std::size_t bytes = 0; bytes < kPluginAnswerBytes; bytes += 100) {
+  for (std::size_t bytes = 0; bytes < kPluginAnswerBytes; bytes += 200) {
     const std::string uid = fmt::format("uid-of-a-pod-that-nobody-knows-{:09}", bytes);
     auto& info = (*(*(*response.mutable_pod_resources())[uid].mutable_container_resources())["main"]
                        .mutable_resource_allocation())["example.com/hostile"];
     info.set_allocated_quantity(1);
+    info.set_allocation_result(std::string(90, 'x'));
   }
   return OkStatus();
 }
 
 Status TellOfManyPools(const v1::GetPoolsRequest& /*request*/, v1::GetPoolsResponse& response) {
-  for (std::size_t bytes = 0; bytes < kPluginAnswerBytes; bytes += 50) {
+  for (std::size_t bytes = 0; bytes < kPluginAnswerBytes; bytes += 900) {
     response.add_pools()->set_name(fmt::format("a-pool-that-nobody-knows-{:09}", bytes));
   }
   return OkStatus();
 }
 
+/// `answer` once `hostile` is set; an empty answer before.
+template <typename Request, typename Response>
+auto Once(const std::shared_ptr<std::atomic<bool>>& hostile,
+          Status (*answer)(const Request&, Response&)) {
+  return [hostile, answer](const Request& request, Response& response) {
+    return *hostile ? answer(request, response) : OkStatus();
+  };
+}
+
 DaemonAttack OfPluginAnswers() {
+  const auto hostile = std::make_shared<std::atomic<bool>>(false);
   return {.prepare =
-              [](DaemonSetup& setup) {
+              [hostile](DaemonSetup& setup) {
+                *hostile = false;
                 PluginScript script;
                 script.identity = IdentityFor("example.com/hostile");
-                script.reconcile = TellOfManyPods;
-                script.get_pools = TellOfManyPools;
+                script.reconcile = Once(hostile, TellOfManyPods);
+                script.get_pools = Once(hostile, TellOfManyPools);
                 std::filesystem::create_directories(setup.dir + "/node/plugins");
                 setup.peer = std::make_shared<ScriptedPlugin>(
                     setup.dir + "/node/plugins/hostile.sock", std::move(script));
               },
           .run =
-              [](AttackedDaemon& daemon) {
+              [hostile](AttackedDaemon& daemon) {
+                *hostile = true;
                 for (int i = 0; i < 3; ++i) {
                   static_cast<void>(daemon.node.Reconcile());
                   static_cast<void>(daemon.node.Qrmctl({"pool", "get", "example.com/hostile"}));
@@ -210,18 +224,19 @@ DaemonAttack OfKubeletDevices() {
               [](DaemonSetup& setup) {
                 const std::string socket = setup.dir + "/devices.sock";
                 auto kubelet = std::make_shared<FakeKubelet>(socket);
-                for (int i = 0; i < 200; ++i) {
-                  const FakeKubelet::Container container{"default", "p" + std::to_string(i % 20),
-                                                         "main"};
-                  kubelet->AddDevice(container, {.resource = "example.com/device",
-                                                 .id = std::string(kAnswerBytes / 300, 'x'),
-                                                 .nodes = {0}});
-                }
                 setup.flags.push_back("--kubelet-pod-resources-socket=" + socket);
                 setup.peer = kubelet;
               },
           .run =
               [](AttackedDaemon& daemon) {
+                auto& kubelet = *static_cast<FakeKubelet*>(daemon.peer);
+                for (int i = 0; i < 200; ++i) {
+                  const FakeKubelet::Container container{"default", "p" + std::to_string(i % 20),
+                                                         "main"};
+                  kubelet.AddDevice(container, {.resource = "example.com/device",
+                                                .id = std::string(kAnswerBytes / 300, 'x'),
+                                                .nodes = {0}});
+                }
                 for (int i = 0; i < 5; ++i) {
                   static_cast<void>(daemon.node.ListPodResources());
                 }
@@ -235,16 +250,30 @@ DaemonAttack OfKubeletUrl() {
                 kubelet->SetToken("token");
                 std::ofstream(setup.dir + "/token") << "token";
                 std::ofstream(setup.dir + "/kubelet.crt") << kubelet->certificate();
-                kubelet->SetAnswer(200, R"({"items": [)" + Repeated("{},", std::size_t{8} << 20) +
-                                            Repeated("[", 200'000));
+                kubelet->SetAnswer(200, R"({"items": []})");
                 setup.flags.push_back(
                     fmt::format("--kubelet-url=https://127.0.0.1:{}/pods", kubelet->port()));
+                setup.flags.emplace_back("--kubelet-poll-interval=100ms");
                 setup.flags.push_back("--kubelet-token-file=" + setup.dir + "/token");
                 setup.flags.push_back("--kubelet-certificate-file=" + setup.dir + "/kubelet.crt");
                 setup.flags.emplace_back("--pod-spec-wait=0s");
                 setup.peer = kubelet;
               },
-          .run = [](AttackedDaemon& daemon) { RunThem(daemon, 20, [](int, PodSpec&) {}); }};
+          .run =
+              [](AttackedDaemon& daemon) {
+                auto& kubelet = *static_cast<TlsKubelet*>(daemon.peer);
+                for (const std::string& body :
+                     {R"({"items": [)" + Repeated("{},", std::size_t{31} << 20) + "{}]}",
+                      R"({"items": [)" + Repeated("[", 200'000)}) {
+                  kubelet.SetAnswer(200, body);
+                  const int before = kubelet.answered();
+                  // The answers come one after the other: the second has been read by the third.
+                  Await([&] {
+                    RunThem(daemon, 1, [](int, PodSpec&) {});
+                    return kubelet.answered() >= before + 3;
+                  });
+                }
+              }};
 }
 
 /// The node's own object is as large as etcd takes one.
@@ -253,11 +282,7 @@ DaemonAttack OfApiServer() {
       .prepare =
           [](DaemonSetup& setup) {
             auto server = std::make_shared<FakeApiServer>();
-            server->Put("/api/v1/nodes",
-                        {{"metadata",
-                          {{"name", "n1"},
-                           {"uid", "u1"},
-                           {"annotations", {{"large", std::string(1'400'000, 'x')}}}}}});
+            server->Put("/api/v1/nodes", {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
             std::ofstream(setup.dir + "/ca.crt") << server->access().authorities.text;
             std::ofstream(setup.dir + "/kubeconfig") << fmt::format(
                 "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], "
@@ -270,7 +295,16 @@ DaemonAttack OfApiServer() {
                 setup.dir + "/kubeconfig\n";
             setup.peer = server;
           },
-      .run = [](AttackedDaemon& daemon) { RunThem(daemon, 100, [](int, PodSpec&) {}); }};
+      .run =
+          [](AttackedDaemon& daemon) {
+            static_cast<FakeApiServer*>(daemon.peer)
+                ->Put("/api/v1/nodes",
+                      {{"metadata",
+                        {{"name", "n1"},
+                         {"uid", "u1"},
+                         {"annotations", {{"large", std::string(1'400'000, 'x')}}}}}});
+            RunThem(daemon, 100, [](int, PodSpec&) {});
+          }};
 }
 
 DaemonAttack OfConfiguration() {

@@ -19,7 +19,7 @@ struct DaemonSetup {
   std::string dir;
   std::string config;
   std::vector<std::string> flags;
-  std::shared_ptr<void> peer;  ///< lives as long as qrmd
+  std::shared_ptr<void> peer;  ///< lives as long as qrmd; harmless until the attack
 };
 
 /// qrmd while it is attacked.
@@ -27,6 +27,7 @@ struct AttackedDaemon {
   std::string dir;
   Node& node;
   SimulatedRuntime& runtime;
+  void* peer;                    ///< the setup's
   std::shared_mutex& connected;  ///< no pod comes while an attack holds it
 };
 
