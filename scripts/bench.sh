@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs every benchmark and prints one line for each target and its result; exits with 1 if a target is missed. Takes about
-# a quarter of an hour, and needs a quiet machine.
+# half an hour, and needs a quiet machine.
 #   scripts/bench.sh [BENCHMARK...]     default: all; QRM_BENCH_DIR names the disk to measure (default /var/tmp)
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-all=(topology_bench checkpoint_bench plugin_host_bench plugins_bench admission_bench churn_bench driver_bench class_bench reconcile_bench podresources_bench rdt_bench scheduler_bench footprint sharers)
+all=(topology_bench checkpoint_bench plugin_host_bench plugins_bench admission_bench churn_bench driver_bench class_bench reconcile_bench podresources_bench rdt_bench scheduler_bench footprint ways_in_bench sharers)
 if [ $# -eq 0 ]; then
   set -- "${all[@]}"
 fi
