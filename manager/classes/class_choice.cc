@@ -74,6 +74,15 @@ std::optional<std::string> ClassOfPod(const NodeState& state, const ClassAsker& 
   return found == classes.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::vector<std::string> NamesOf(const OfferedTypes& types) {
+  std::vector<std::string> names;
+  names.reserve(types.size());
+  for (const OfferedType& type : types) {
+    names.push_back(type.type.name);
+  }
+  return names;
+}
+
 /// The choice for one type in one admission.
 class Chooser {
  public:
@@ -203,6 +212,7 @@ Status CheckRoom(const NodeState& state, const OfferedType& type, const std::str
 
 Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
                    const ClassPermission& may_ask) {
+  QRM_RETURN_IF_ERROR(config::CheckClassTypes(pod.annotations, NamesOf(types)));
   for (const OfferedType& type : types) {
     QRM_ASSIGN_OR_RETURN(const std::vector<ClassRequest> requests,
                          config::AllClassRequests(pod.annotations, type.type.name));
@@ -222,12 +232,7 @@ Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const NodeState& state, const ClassPermission& may_ask) {
   ChosenClasses chosen;
-  std::vector<std::string> names;
-  names.reserve(types.size());
-  for (const OfferedType& type : types) {
-    names.push_back(type.type.name);
-  }
-  QRM_RETURN_IF_ERROR(config::CheckClassTypes(asker.pod.annotations, names));
+  QRM_RETURN_IF_ERROR(config::CheckClassTypes(asker.pod.annotations, NamesOf(types)));
   for (const OfferedType& type : types) {
     QRM_ASSIGN_OR_RETURN(std::optional<ChosenClass> one,
                          Chooser(type, asker, state, may_ask).Choose());

@@ -73,7 +73,7 @@ Status CheckRoom(const checkpoint::NodeState& state, const OfferedType& type,
 
 /// OK if `pod` may ask for the classes of `types` that its annotations name, also for those that
 /// another annotation overrides, and that a runtime may read. Errors: kPermissionDenied;
-/// kInvalidArgument for a key that names neither pod nor container.
+/// kInvalidArgument for a key, a type or a value that no class can have.
 Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
                    const ClassPermission& may_ask);
 

@@ -23,6 +23,14 @@ std::string Shown(const StringMap::value_type& annotation) {
   return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
 }
 
+Status CheckForm(const StringMap::value_type& annotation) {
+  if (annotation.second.empty() || sdk::IsClassName(annotation.second)) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}", Shown(annotation),
+                sdk::kClassNameForm);
+}
+
 /// The value of those of `keys` that exist; they must agree.
 StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
                                                 const std::vector<std::string>& keys) {
@@ -32,10 +40,7 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
     if (found == annotations.end()) {
       continue;
     }
-    if (!found->second.empty() && !sdk::IsClassName(found->second)) {
-      return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}", Shown(*found),
-                    sdk::kClassNameForm);
-    }
+    QRM_RETURN_IF_ERROR(CheckForm(*found));
     if (request.has_value() && request->name != found->second) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} and {} contradict each other; remove one of them from the pod",
@@ -108,9 +113,11 @@ StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotation
       }
       const std::string_view rest = std::string_view(annotation.first).substr(prefix.size());
       if (rest != of_pod && (domain == kOwn || !rest.starts_with("container."))) {
-        return Errorf(StatusCode::kInvalidArgument, "{} has a key that no container reads; write {}{}",
-                      Shown(annotation), prefix, of_pod);
+        return Errorf(StatusCode::kInvalidArgument,
+                      "{} has a key that no container reads; write {}{}", Shown(annotation), prefix,
+                      of_pod);
       }
+      QRM_RETURN_IF_ERROR(CheckForm(annotation));
       requests.push_back({.name = annotation.second, .key = Shown(annotation)});
     }
   }

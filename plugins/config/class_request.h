@@ -40,7 +40,8 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
                                                        const std::string& container);
 
 /// All requests of `annotations` for classes of `type`, for whichever container.
-/// Errors: kInvalidArgument for a key that no container of any pod has.
+/// Errors: kInvalidArgument for a key that no container of any pod has, and for a value that is not
+/// a class name.
 StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotations,
                                                      const std::string& type);
 

@@ -7,6 +7,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_json.h"
+#include "api/base/foreign_text.h"
 
 namespace qrm::rules {
 
@@ -31,6 +32,10 @@ StatusOr<StringMap> ParseFlatJson(std::string_view text) {
   }
   StringMap values;
   for (const auto& [key, value] : object->items()) {
+    if (value.is_structured()) {  // no reader of these annotations looks into it
+      return Errorf(StatusCode::kInvalidArgument,
+                    "has an object or a list in '{}'; write a string, true or false", Quoted(key));
+    }
     if (value.is_string()) {
       values[key] = value.get<std::string>();
     } else if (value.is_boolean()) {

@@ -16,7 +16,7 @@ inline constexpr JsonBounds kAnnotationBounds{
 
 /// The strings and booleans ("true", "false") directly in the object `text`; other values are
 /// skipped. Errors: kInvalidArgument with cause and remedy, such as "is not a JSON object; write
-/// ..."; also for a key that is there twice and for escapes.
+/// ..."; also for a key that is there twice, for escapes, and for objects and lists within.
 StatusOr<StringMap> ParseFlatJson(std::string_view text);
 
 }  // namespace qrm::rules

@@ -44,9 +44,14 @@ custom resources. A new key of these domains needs no change here.
 {{- $rules = append $rules (dict "namespaces" (list "kube-system") "allow" (list "everything")) }}
 {{- $rules = append $rules (dict "namespaces" (list "*") "allow" (list "own-cpus" "numa-nodes" "network-namespaces") "pools" (list "*") "roles" (list "*")) }}
 {{- $filled := list }}
-{{- range $rules }}
-  {{- $names := has "everything" (.allow | default list) | ternary (list "*") list }}
-  {{- $filled = append $filled (merge (dict) . (dict "allow" list "pools" $names "roles" $names "classes" $names "drivers" $names)) }}
+{{- range $rule := $rules }}
+  {{- $names := has "everything" ($rule.allow | default list) | ternary (list "*") list }}
+  {{- $whole := dict "namespaces" $rule.namespaces "allow" ($rule.allow | default list) }}
+  {{- /* An empty list allows nothing, also beside everything. */ -}}
+  {{- range $key := list "pools" "roles" "classes" "drivers" }}
+    {{- $_ := set $whole $key (hasKey $rule $key | ternary (get $rule $key | default list) $names) }}
+  {{- end }}
+  {{- $filled = append $filled $whole }}
 {{- end }}
 {{- toYaml $filled }}
 {{- end }}

@@ -282,10 +282,15 @@ AskingPod DrawPod(Random& random) {
   return pod;
 }
 
-AskingPod WithOtherTexts(AskingPod pod, Random& random) {
+AskingPod ChangedPod(AskingPod pod, Random& random) {
   pod.labels = {};
   pod.annotations = {};
   DrawTexts(random, pod);
+  for (AskingPod::Container& container : pod.containers) {
+    const bool init = container.init;
+    container = DrawContainer(random, container.name);
+    container.init = init;
+  }
   return pod;
 }
 

@@ -42,8 +42,9 @@ nlohmann::json DrawConfig(Random& random);
 
 AskingPod DrawPod(Random& random);
 
-/// `pod` with other labels and annotations, as if they had been changed after its creation.
-AskingPod WithOtherTexts(AskingPod pod, Random& random);
+/// `pod` with other labels, annotations and requests, as if these had been changed after its
+/// creation.
+AskingPod ChangedPod(AskingPod pod, Random& random);
 
 /// `pod` as a manifest.
 nlohmann::json ManifestOf(const AskingPod& pod);

@@ -27,7 +27,7 @@ std::string CaseOf(const nlohmann::json& config, const AskingPod& pod) {
          "\nskipped " + config.at("skip-namespaces").dump() + "\npod " + ManifestOf(pod).dump();
 }
 
-/// The pod is created; then, now and then, its containers once more, with other texts.
+/// The pod is created; then, now and then, its containers once more, after a change of the pod.
 void Judge(PermissionNode& node, const nlohmann::json& config, const AskingPod& pod, Random& random,
            Count& count) {
   const PermissionOracle oracle(config);
@@ -43,7 +43,7 @@ void Judge(PermissionNode& node, const nlohmann::json& config, const AskingPod& 
     return;
   }
   ASSERT_EQ(oracle.Excess(pod, *has).value_or("nothing"), "nothing") << CaseOf(config, pod);
-  const AskingPod changed = WithOtherTexts(pod, random);
+  const AskingPod changed = ChangedPod(pod, random);
   if (admitted.ok() && node.Admit(changed).ok()) {
     ++count.again;
     const auto then = node.Has();
