@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Fuzzes what reads foreign text, starting from the committed corpus; a finding ends the run with its input's path.
 # An input may take 1 s, and an allocation 64 MiB.
+# All inputs are then replayed on the release build, in a cgroup with the 256 MiB that qrmd has by its chart. This needs
+# root.
 #   scripts/fuzz.sh [SECONDS]           each target for so long (default 60), a quarter of it with inputs up to 1 MiB
 #   scripts/fuzz.sh [SECONDS] --keep    and then adds to test/fuzz/corpus a few inputs that reach new code
+#   QRM_FUZZ_TARGETS="cpu_set pod_spec" scripts/fuzz.sh    these targets only
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -13,6 +16,7 @@ scripts/deps.sh --checks
 build=build/fuzz
 targets=(class_files configuration cpu_set foreign_json foreign_yaml hint_lists hwloc_xml machine_text node_annotations
   nri_frames peer_objects pod_admission pod_spec)
+read -ra targets <<<"${QRM_FUZZ_TARGETS:-${targets[*]}}"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-19 \
   -DQRM_SANITIZE=address,undefined,fuzzer-no-link -DQRM_FUZZ=ON -DQRM_TESTS=OFF -DQRM_BENCH=OFF >/dev/null
 cmake --build "$build" --target "${targets[@]/#/fuzz_}"
@@ -38,5 +42,29 @@ for target in "${targets[@]}"; do
     # At most 60 of the inputs that the fuzzer made, which are named by their hash; those made by hand stay.
     find "test/fuzz/corpus/$target" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' | sort | tail -n +61 | xargs -r rm
   fi
+done
+
+# limited COMMAND...: in a cgroup of 256 MiB.
+limited() {
+  local group=/sys/fs/cgroup/memory/qrm-fuzz file=memory.limit_in_bytes
+  if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+    group=/sys/fs/cgroup/qrm-fuzz file=memory.max
+  fi
+  mkdir -p "$group"
+  echo $((256 << 20)) >"$group/$file"
+  (
+    echo "$BASHPID" >"$group/cgroup.procs"
+    exec "$@"
+  )
+}
+if [ "$(id -u)" != 0 ]; then
+  echo "no findings; not replayed on the release build, because only root can limit its memory"
+  exit
+fi
+cmake --preset release >/dev/null
+cmake --build build/release --target "${targets[@]/#/fuzz_}"
+for target in "${targets[@]}"; do
+  echo "== $target, replayed"
+  limited find "test/fuzz/corpus/$target" "$build/corpus/$target" -type f -exec "build/release/bin/fuzz_$target" {} +
 done
 echo "no findings"
