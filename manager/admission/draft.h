@@ -58,7 +58,6 @@ struct Draft {
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
   std::vector<std::string> fixed;          ///< requests that cannot change in the running container
-  std::vector<std::string> hopeless;       ///< plugins that hint at no node at all
   std::vector<std::string> too_late;    ///< plugins that gave what a running container cannot take
   std::vector<std::string> unanswered;  ///< plugins that answered without an allocation
   std::vector<std::string> hopeless;    ///< plugins that hint at no node at all
