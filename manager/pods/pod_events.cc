@@ -98,13 +98,14 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
     parts_.live.NoteShown(key, container.id, ShownIn(requested, true));
   }
   const auto state = parts_.state.Load();
-  const ContainerRecord* record = parts_.stands_aside() ? nullptr : state->Find(key);
+  const bool aside = parts_.stands_aside();
+  if (IsResize(requested) && !aside) {
+    room_.placer.CompareRequests(key);
+  }
+  const ContainerRecord* record = aside ? nullptr : state->Find(key);
   if (record == nullptr) {
     reply(std::vector<ContainerUpdate>{});
     return;
-  }
-  if (IsResize(requested)) {
-    room_.placer.CompareRequests(key);
   }
   const CpuSet offline = parts_.machine.OfflineNow();
   const LinuxResources recorded = CpusetOf(*record, offline);

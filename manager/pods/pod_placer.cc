@@ -95,7 +95,13 @@ void PodPlacer::Start(const ContainerKey& key, std::function<void(const Status&)
 }
 
 void PodPlacer::CompareRequests(const ContainerKey& key) {
-  parts_.state.Post([this, key] { resizes_.Compare(key); });
+  parts_.state.Post([this, key] {
+    if (parts_.state.Load()->Find(key) == nullptr) {
+      unplaced_.Try({key});
+    } else {
+      resizes_.Compare(key);
+    }
+  });
 }
 
 void PodPlacer::Adopt(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers) {

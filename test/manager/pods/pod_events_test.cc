@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "test/manager/pods/pod_events_fixture.h"
+#include "test/support/await.h"
 
 namespace qrm::manager::pod_events_test {
 namespace {
@@ -223,6 +224,21 @@ TEST_F(PodEventsTest, AsksAgainForWhatAResizeInPlaceLetGrow) {
   EXPECT_EQ(plugins_.allocated("cpu").quantity(), 4);
   EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty()) << "to be applied";
   EXPECT_GE(Reconciles(), 1U);
+}
+
+TEST_F(PodEventsTest, TriesAnUnpinnedContainerAgainWithWhatAResizeInPlaceLeft) {
+  test::PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no room");
+  plugins_.Set("cpu", full);
+  Synchronize({Pod("web")}, {Container("web", "id1")});
+  ASSERT_FALSE(Known("web"));
+  Serve(true);
+  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 4096});
+  EXPECT_TRUE(test::Await([this] {
+    test::Settle(state_);
+    return Known("web");
+  }));
+  EXPECT_EQ(plugins_.allocated("cpu").quantity(), 4);
 }
 
 TEST_F(PodEventsTest, AuditsWhatASynchronizationMayHaveLeftOut) {
