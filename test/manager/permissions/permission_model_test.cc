@@ -47,7 +47,9 @@ void Judge(PermissionNode& node, const nlohmann::json& config, const AskingPod& 
   if (admitted.ok() && node.Admit(changed).ok()) {
     ++count.again;
     const auto then = node.Has();
-    ASSERT_TRUE(then.has_value());
+    if (!then.has_value()) {
+      FAIL() << "it has nothing: " << CaseOf(config, pod);
+    }
     ASSERT_EQ(oracle.Excess(pod, *then).value_or("nothing"), "nothing")
         << CaseOf(config, pod) << "\nthen " << ManifestOf(changed).dump();
   }
