@@ -20,7 +20,7 @@ MemoryLimit::MemoryLimit(std::size_t bytes) {
     if (!std::filesystem::create_directory(directory, error) || error) {
       continue;
     }
-    std::ofstream limit(directory + "/" + file);
+    std::ofstream limit(std::filesystem::path(directory) / file);
     if (limit << bytes && limit.flush()) {
       directory_ = directory;
       return;

@@ -28,6 +28,7 @@ nlohmann::json DecisionOn(PermissionNode& node, const PermissionOracle& oracle,
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc != 3) {
