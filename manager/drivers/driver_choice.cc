@@ -104,8 +104,12 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations) {
   std::vector<DriverChoice> asked;
   for (const auto& [key, name] : annotations) {
-    if (!name.empty() && (key == kPodDriver || key.starts_with(kContainerDriver))) {
-      asked.push_back(*ByAnnotation(annotations, key));
+    if (key != kPodDriver && !key.starts_with(kContainerDriver)) {
+      continue;
+    }
+    std::optional<DriverChoice> choice = ByAnnotation(annotations, key);
+    if (choice.has_value() && !choice->name.empty()) {
+      asked.push_back(*std::move(choice));
     }
   }
   return asked;
