@@ -42,15 +42,6 @@ bool IsOverruled(const ContainerRecord& record) {
   });
 }
 
-LinuxResources AsResources(const ShownValues& shown) {
-  LinuxResources resources;
-  resources.cpu_shares = shown.cpu_shares;
-  resources.cpu_quota_us = shown.cpu_quota_us;
-  resources.cpu_period_us = shown.cpu_period_us;
-  resources.memory_limit_bytes = shown.memory_limit_bytes;
-  return resources;
-}
-
 double AmountIn(const std::map<std::string, double>& amounts, const char* name) {
   const auto found = amounts.find(name);
   return found == amounts.end() ? 0 : found->second;
@@ -203,7 +194,7 @@ std::optional<placement::ContainerDemand> Resizes::DemandNow(const NodeState& st
   if (IsOverruled(record)) {
     return demand;
   }
-  placement::ContainerDemand shown = ResizedDemand(demand, AsResources(live.shown));
+  placement::ContainerDemand shown = ResizedDemand(demand, WithShown({}, live.shown));
   if (by_spec.has_value() && !live.shown.by_event && SameShown(demand, recorded)) {
     if (!SameShown(shown, demand)) {
       parts_.source.LookAgain(key.pod_uid);

@@ -31,19 +31,6 @@ constexpr std::chrono::seconds kFirstWait{1};
 constexpr std::chrono::seconds kLongestWait{30};
 constexpr char kNotTried[] = "qrmd has not placed it yet";
 
-/// Takes what a resize in place has changed: an estimate is made of `resources`.
-void NoteResize(const ShownValues& shown, LinuxResources& resources) {
-  const auto take = [](const auto& now, auto& value) {
-    if (now.has_value()) {
-      value = now;
-    }
-  };
-  take(shown.cpu_shares, resources.cpu_shares);
-  take(shown.cpu_quota_us, resources.cpu_quota_us);
-  take(shown.cpu_period_us, resources.cpu_period_us);
-  take(shown.memory_limit_bytes, resources.memory_limit_bytes);
-}
-
 /// Whether the reconciler sets the CPUs of the container, even if another plugin rejected it.
 bool HasCpus(const NodeState& state, const ContainerKey& key) {
   const ContainerRecord* const record = state.Find(key);
@@ -218,7 +205,9 @@ void Unplaced::FindDemand(const ContainerKey& key, DemandSource::Found found) {
   const auto entry = containers_.find(key);
   if (entry != containers_.end()) {
     auto& [pod, container] = entry->second;
-    NoteResize(parts_.live.Find(key).value_or(LiveContainer()).shown, container.resources);
+    if (const auto live = parts_.live.Find(key); live.has_value()) {  // it may have been resized
+      container.resources = WithShown(std::move(container.resources), live->shown);
+    }
     parts_.source.Find(pod, container, DeadlineAfter(spec_deadline_), std::move(found));
     return;
   }

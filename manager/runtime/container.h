@@ -48,6 +48,15 @@ inline ShownValues ShownIn(const LinuxResources& resources, bool by_event) {
           resources.memory_limit_bytes, by_event};
 }
 
+/// `resources` with the values of `shown` in place of its own.
+inline LinuxResources WithShown(LinuxResources resources, const ShownValues& shown) {
+  resources.cpu_shares = shown.cpu_shares;
+  resources.cpu_quota_us = shown.cpu_quota_us;
+  resources.cpu_period_us = shown.cpu_period_us;
+  resources.memory_limit_bytes = shown.memory_limit_bytes;
+  return resources;
+}
+
 /// One pod sandbox.
 struct RuntimePod {
   SharedText id;   ///< the runtime's
