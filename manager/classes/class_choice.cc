@@ -232,7 +232,6 @@ Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const NodeState& state, const ClassPermission& may_ask) {
   ChosenClasses chosen;
-  QRM_RETURN_IF_ERROR(config::CheckClassTypes(asker.pod.annotations, NamesOf(types)));
   for (const OfferedType& type : types) {
     QRM_ASSIGN_OR_RETURN(std::optional<ChosenClass> one,
                          Chooser(type, asker, state, may_ask).Choose());
