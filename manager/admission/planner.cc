@@ -136,15 +136,15 @@ Status Planner::Align(Draft& draft) const {
   }
   QRM_RETURN_IF_ERROR(Take(draft, "hints", &Planner::CollectHints));
   QRM_RETURN_IF_ERROR(Take(draft, "merge", &Planner::ChooseHint));
-  return draft.explanation.dry_run ? CheckHopeless(draft) : OkStatus();
+  return draft.explanation.dry_run ? CheckPossible(draft) : OkStatus();
 }
 
 // An admission goes on under a policy that admits such hints, and the plugin's allocation decides.
-Status Planner::CheckHopeless(Draft& draft) {
-  if (draft.hopeless.empty()) {
+Status Planner::CheckPossible(Draft& draft) {
+  if (draft.impossible.empty()) {
     return OkStatus();
   }
-  draft.failed_resource = draft.hopeless.front();
+  draft.failed_resource = draft.impossible.front();
   return Errorf(StatusCode::kResourceExhausted,
                 "its plugin hints that no NUMA node can serve the request; free some of {}, or "
                 "request less",
@@ -347,7 +347,7 @@ Status Planner::AskForHints(Draft& draft, HintsByResource& hints) const {
     const std::string& resource = asked[i].resource;
     if (answers[i].ok()) {
       if (answers[i]->IsImpossible()) {
-        draft.hopeless.push_back(resource);
+        draft.impossible.push_back(resource);
       }
       hints[resource] = *std::move(answers[i]);
     } else {

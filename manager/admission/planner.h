@@ -64,7 +64,7 @@ class Planner {
   Status CollectHints(Draft& draft) const;
   Status AskForHints(Draft& draft, HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;
-  static Status CheckHopeless(Draft& draft);
+  static Status CheckPossible(Draft& draft);
   Status Allocate(Draft& draft) const;
   checkpoint::Origin OriginOf(const std::string& plugin) const;
   Status Validate(Draft& draft) const;
