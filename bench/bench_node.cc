@@ -207,10 +207,9 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
   impl_->builtins = Must(manager::MakeBuiltinPlugins(impl_->config.builtin, impl_->machine));
   for (const manager::BuiltinPlugin& builtin : impl_->builtins) {
     if (!IsProcess(plugins_in, builtin.resource)) {
-      impl_->local_plugins.push_back(Must(manager::StartBuiltin(
-          builtin,
-          {*impl_->state.Load(), impl_->state, impl_->config.admission, directory + "/state"},
-          {impl_->io.io(), impl_->machine.node_mask(), impl_->registry->in_flight()})));
+      impl_->local_plugins.push_back(
+          Must(manager::StartBuiltin(builtin, {*impl_->state.Load(), impl_->state,
+                                               impl_->config.admission, directory + "/state"})));
       QRM_CHECK(impl_->registry->AddBuiltIn(builtin.resource, *impl_->local_plugins.back()).ok());
     }
   }

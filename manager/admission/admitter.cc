@@ -264,18 +264,7 @@ void Admitter::Note(Call& call, Draft& draft) {
       explanation.allocations == draft.known->allocations) {
     return;  // nothing is new
   }
-  ContainerRecord record{.type = draft.demand.type,
-                         .index = draft.demand.index,
-                         .restartable_init = draft.demand.restartable_init,
-                         .requests = ServedRequests(draft),
-                         .limits = draft.demand.limits,
-                         .request_source = draft.demand.source,
-                         .runtime_class = draft.demand.runtime_class,
-                         .skipped = call.reason,
-                         .allocations = explanation.allocations,
-                         .origins = draft.origins,
-                         .classes = draft.known == nullptr ? Shared(ToRecord(explanation.classes))
-                                                           : draft.known->classes};
+  ContainerRecord record = RecordOf(draft, call.reason);
   if (call.moment == Moment::kAtCreation) {
     explanation.applied = explanation.options.properties;
   }

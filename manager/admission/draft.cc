@@ -2,6 +2,8 @@
 #include "manager/admission/draft.h"
 
 #include "checkpoint/decision_trace.h"
+#include "manager/admission/class_step.h"
+#include "manager/admission/kept_draft.h"
 
 namespace qrm::manager {
 
@@ -18,6 +20,21 @@ void NameTogether(std::vector<Draft>& drafts) {
       }
     }
   }
+}
+
+checkpoint::ContainerRecord RecordOf(const Draft& draft, const std::string& skipped) {
+  return {.type = draft.demand.type,
+          .index = draft.demand.index,
+          .restartable_init = draft.demand.restartable_init,
+          .requests = ServedRequests(draft),
+          .limits = draft.demand.limits,
+          .request_source = draft.demand.source,
+          .runtime_class = draft.demand.runtime_class,
+          .skipped = skipped,
+          .allocations = draft.explanation.allocations,
+          .origins = draft.origins,
+          .classes = draft.known == nullptr ? Shared(ToRecord(draft.explanation.classes))
+                                            : draft.known->classes};
 }
 
 std::string ReasonUnserved(const Draft& draft) {

@@ -60,7 +60,7 @@ struct Draft {
   std::vector<std::string> fixed;          ///< requests that cannot change in the running container
   std::vector<std::string> too_late;    ///< plugins that gave what a running container cannot take
   std::vector<std::string> unanswered;  ///< plugins that answered without an allocation
-  std::vector<std::string> impossible;  ///< plugins that hint at no node at all
+  std::vector<std::string> impossible;  ///< plugin processes that hint at no node at all
   std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
   std::string failed_resource;  ///< the resource of the failed step; may be empty
   bool bad_answer = false;      ///< the plugin of `failed_resource` answered wrongly
@@ -86,6 +86,9 @@ struct Whole {
 
 /// Names in each draft's explanation the containers of the other drafts.
 void NameTogether(std::vector<Draft>& drafts);
+
+/// The record of a planned container, which is skipped for the reason `skipped` if that is set.
+checkpoint::ContainerRecord RecordOf(const Draft& draft, const std::string& skipped);
 
 /// Why a container is skipped if no plugin is asked about it.
 std::string ReasonUnserved(const Draft& draft);

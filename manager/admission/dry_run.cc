@@ -1,15 +1,20 @@
-// Takes the admitter's steps up to the merged hints, which change nothing.
+// Takes the admitter's steps with forks of the built-in plugins.
 #include "manager/admission/dry_run.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "checkpoint/decision_trace.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/request_rules.h"
+#include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "plugins/placement/requests.h"
 
@@ -33,121 +38,167 @@ void Conclude(DryRunReport& report) {
   }
 }
 
-/// Plugins that give no hints decide only when they allocate.
-void NoteUnasked(const std::vector<Draft>& drafts, DryRunReport& report) {
-  std::set<std::string> unasked;
-  for (const Draft& draft : drafts) {
-    for (const ContainerRequest& request : draft.requests) {
-      if (!draft.aligned.contains(request.resource)) {
-        unasked.insert(request.resource);
+/// The node's plugins, of which those inside qrmd are forks.
+class ForkedPlugins final : public Plugins {
+ public:
+  /// `plugins` outlives it.
+  explicit ForkedPlugins(Plugins& plugins) : plugins_(plugins) {
+    for (const PluginInfo& info : plugins.List()) {
+      LocalPlugin* const local = plugins.Local(info.resource);
+      if (local != nullptr) {
+        forks_.emplace(info.resource, local->Fork());
       }
     }
   }
-  for (const std::string& resource : unasked) {
-    report.notes.push_back(fmt::format(
-        "the plugin of {} gives no hints, so that only its allocation shows whether it has room",
-        resource));
-  }
-}
 
-void AddNotes(bool asked_together, DryRunReport& report) {
-  if (report.result != Result::kAdmitted) {
-    return;
+  std::vector<PluginInfo> List() const override { return plugins_.List(); }
+  std::optional<PluginInfo> Find(const std::string& resource) const override {
+    return plugins_.Find(resource);
   }
-  const auto placed =
-      std::count_if(report.decisions.begin(), report.decisions.end(),
-                    [](const auto& decision) { return decision.result == Result::kAdmitted; });
-  if (placed > 1 && !asked_together) {
-    report.notes.emplace_back(
-        "each container was tried without the pod's other containers: each fits, but together "
-        "they may not, or they may get other nodes");
+  void MarkSuspect(const std::string& /*resource*/, const std::string& /*problem*/) override {}
+  void Forget(const std::string& /*resource*/) override {}
+  LocalPlugin* Local(const std::string& resource) const override {
+    const auto found = forks_.find(resource);
+    return found == forks_.end() ? nullptr : found->second.get();
   }
-  report.notes.emplace_back(
-      "nothing was allocated: the pod may still be rejected if a plugin cannot allocate what it "
-      "hinted, or if the node changes until then");
-}
+  void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
+             Deadline deadline) override {
+    plugins_.Start(resource, std::move(call), deadline);
+  }
+
+ private:
+  Plugins& plugins_;
+  std::map<std::string, std::unique_ptr<LocalPlugin>> forks_;
+};
 
 }  // namespace
 
-// One admission of the dry run.
+// One dry run.
 struct DryRun::Call {
-  const placement::ContainerDemand& asked;
+  const Planner planner;
   const Deadline deadline;
-  DryRunReport& report;
-  std::vector<Draft> drafts;  // in the order in which their containers start
+  DryRunReport report{};
+  std::set<std::string> untried{};  // plugins and drivers that were asked for hints only
+  std::set<std::string> unasked{};  // plugins that give no hints: not asked at all
+
+  // Of one admission.
+  const placement::ContainerDemand* asked = nullptr;
+  std::shared_ptr<const checkpoint::NodeState> planned{};
+  std::vector<placement::ContainerDemand> demands{};  // in the order in which containers start
+  std::vector<Draft> drafts{};                        // of these
   Whole whole{};
 };
 
 DryRun::DryRun(const Parts& parts, placement::AdmissionOptions options)
-    : clock_(parts.clock),
+    : parts_(parts),
       options_(std::move(options)),
-      planner_(parts.plugins, parts.machine, parts.clock, options_),
-      classes_(parts.state == nullptr ? nullptr : parts.classes, options_),
-      state_(parts.state) {}
+      classes_(parts.state == nullptr ? nullptr : parts.classes, options_) {}
 
 DryRunReport DryRun::Run(const std::vector<placement::ContainerDemand>& admissions,
                          Deadline deadline) const {
-  DryRunReport report;
+  ForkedPlugins plugins(parts_.plugins);
+  Call call{.planner = Planner(plugins, parts_.machine, parts_.clock, options_),
+            .deadline = deadline};
+  call.planned = parts_.state == nullptr ? std::make_shared<const checkpoint::NodeState>()
+                                         : parts_.state->Load();
   for (const placement::ContainerDemand& asked : admissions) {
-    RunOne(asked, deadline, report);
+    call.asked = &asked;
+    call.drafts.clear();
+    call.whole = {};
+    RunOne(call);
   }
-  Conclude(report);
-  const bool asked_together = options_.scope == TopologyScope::kPod && admissions.size() == 1;
-  AddNotes(asked_together, report);
-  return report;
+  Conclude(call.report);
+  AddNotes(call);
+  return std::move(call.report);
 }
 
-void DryRun::RunOne(const placement::ContainerDemand& asked, Deadline deadline,
-                    DryRunReport& report) const {
-  Call call{.asked = asked, .deadline = deadline, .report = report};
-  AddDrafts(call);
-  if (const std::string reason = ReasonToSkip(asked, options_); !reason.empty()) {
-    for (Draft& draft : call.drafts) {
-      Decide(call, draft, Result::kSkipped, reason);
-    }
+void DryRun::AddNotes(Call& call) {
+  DryRunReport& report = call.report;
+  for (const std::string& resource : call.unasked) {
+    report.notes.push_back(fmt::format(
+        "the plugin of {} gives no hints, so that only its allocation shows whether it has room",
+        resource));
+  }
+  if (report.result != Result::kAdmitted) {
     return;
   }
-  if (options_.scope == TopologyScope::kPod) {
-    if (const Status aligned = planner_.AlignTogether(call.drafts, call.whole); !aligned.ok()) {
+  if (!call.untried.empty()) {
+    const auto placed =
+        std::count_if(report.decisions.begin(), report.decisions.end(),
+                      [](const auto& decision) { return decision.result == Result::kAdmitted; });
+    report.notes.push_back(fmt::format(
+        "plugins that are processes only gave hints ({}){}: the pod may still be rejected when "
+        "they allocate",
+        fmt::join(call.untried, ", "),
+        placed > 1 ? ", for each container without the pod's other containers" : ""));
+  }
+  report.notes.emplace_back(
+      "nothing is reserved: the pod may still be rejected if the node changes until then");
+}
+
+void DryRun::RunOne(Call& call) const {
+  const std::string skipped = ReasonToSkip(*call.asked, options_);
+  AddDrafts(call, skipped.empty());
+  if (skipped.empty() && options_.scope == TopologyScope::kPod) {
+    if (const Status aligned = call.planner.AlignTogether(call.drafts, call.whole); !aligned.ok()) {
       Reject(call, *call.whole.draft, aligned);
       return;
     }
   }
   for (Draft& draft : call.drafts) {
-    Status aligned = classes_.Choose(draft);
-    if (aligned.ok()) {
-      aligned = planner_.Align(draft);
-    }
-    if (!aligned.ok()) {
-      Reject(call, draft, aligned);
+    draft.state = call.planned;
+    const Status planned = Plan(call, draft, skipped);
+    if (!planned.ok() && skipped.empty()) {
+      Reject(call, draft, planned);
       return;
     }
   }
   for (Draft& draft : call.drafts) {
-    !draft.GetsSomething() ? Decide(call, draft, Result::kSkipped, ReasonUnserved(draft))
-                           : Decide(call, draft, Result::kAdmitted, "");
+    const bool gets_something = draft.GetsSomething() || !draft.explanation.untried.empty();
+    if (!skipped.empty()) {
+      Decide(call, draft, Result::kSkipped, skipped);
+    } else if (gets_something) {
+      Decide(call, draft, Result::kAdmitted, "");
+    } else {
+      Decide(call, draft, Result::kSkipped, ReasonUnserved(draft));
+    }
   }
-  NoteUnasked(call.drafts, report);
 }
 
-void DryRun::AddDrafts(Call& call) const {
-  const auto state = state_ == nullptr ? nullptr : state_->Load();
-  const std::vector<placement::ContainerDemand>& others = call.asked.others;
-  for (std::size_t i = 0; i <= others.size(); ++i) {
-    const auto add = [&](const placement::ContainerDemand& demand) {
-      call.drafts.push_back({.demand = demand,
-                             .key = demand.key(),
-                             .known = nullptr,
-                             .deadline = call.deadline,
-                             .state = state});
-      call.drafts.back().explanation.dry_run = true;
-    };
-    if (i == std::min(call.asked.place, others.size())) {
-      add(call.asked);
+// Skipped containers have no classes, and start whatever the plugins say.
+Status DryRun::Plan(Call& call, Draft& draft, const std::string& skipped) const {
+  if (skipped.empty()) {
+    QRM_RETURN_IF_ERROR(classes_.Choose(draft));
+  }
+  QRM_RETURN_IF_ERROR(call.planner.Plan(draft));
+  if (skipped.empty()) {
+    QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
+  }
+  for (const std::string& resource : draft.explanation.untried) {
+    (draft.aligned.contains(resource) ? call.untried : call.unasked).insert(resource);
+  }
+  checkpoint::Change step;
+  step.put_containers.push_back(
+      {draft.demand.pod, draft.demand.container, RecordOf(draft, skipped)});
+  call.planned = std::make_shared<const checkpoint::NodeState>(call.planned->With(std::move(step)));
+  return OkStatus();
+}
+
+void DryRun::AddDrafts(Call& call, bool placed) {
+  const std::vector<placement::ContainerDemand>& others = call.asked->others;
+  const std::size_t place = std::min(call.asked->place, others.size());
+  call.demands.assign(others.begin(), others.end());
+  call.demands.insert(call.demands.begin() + static_cast<std::ptrdiff_t>(place), *call.asked);
+  for (placement::ContainerDemand& demand : call.demands) {
+    if (!placed) {
+      demand = AskingForNothing(std::move(demand), nullptr);
     }
-    if (i < others.size()) {
-      add(others[i]);
-    }
+    call.drafts.push_back({.demand = demand,
+                           .key = demand.key(),
+                           .known = nullptr,
+                           .deadline = call.deadline,
+                           .state = call.planned});
+    call.drafts.back().explanation.dry_run = true;
   }
   NameTogether(call.drafts);
 }
@@ -155,15 +206,16 @@ void DryRun::AddDrafts(Call& call) const {
 void DryRun::Decide(Call& call, Draft& draft, Result result, const std::string& message) const {
   draft.explanation.result = ToString(result);
   draft.explanation.message = message;
-  checkpoint::DecisionTrace trace = TraceOf(draft, clock_.Now());
+  checkpoint::DecisionTrace trace = TraceOf(draft, parts_.clock.Now());
   trace.json = ToJson(draft.explanation, draft.demand);
   call.report.decisions.push_back(
       {.trace = std::move(trace), .result = result, .message = message});
 }
 
-// A pod is admitted as a whole or not at all: containers that already have hints are rejected, too.
+// A pod is admitted as a whole or not at all: containers that already have a place are rejected,
+// too.
 void DryRun::Reject(Call& call, Draft& failed, const Status& cause) const {
-  const std::string message = MessageOf(Rejection(cause, call.asked, failed, call.whole));
+  const std::string message = MessageOf(Rejection(cause, *call.asked, failed, call.whole));
   if (&failed == call.whole.draft.get()) {
     Decide(call, failed, Result::kRejected, message);
   }

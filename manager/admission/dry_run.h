@@ -1,4 +1,4 @@
-// Decides about a pod as if it were created now, without allocating anything.
+// Decides about a pod as if it were created now, without changing anything.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ class ClassBook;
 class Plugins;
 class Snapshots;
 
-/// Runs the steps of an admission up to the merged hints: nothing is allocated, committed or
-/// recorded. Each container is tried without the pod's other containers. With scope pod, all are
-/// tried together first, as in an admission.
+/// Takes the steps of an admission with forks of the built-in plugins: nothing is committed or
+/// recorded. Plugins that are processes, and drivers, give hints only, for each container without
+/// the pod's other containers.
 ///
 /// Threads: any, also while pods are admitted; waits for plugins.
 class DryRun {
@@ -51,18 +51,17 @@ class DryRun {
  private:
   struct Call;
 
-  void RunOne(const placement::ContainerDemand& asked, Deadline deadline,
-              DryRunReport& report) const;
-  void AddDrafts(Call& call) const;
+  void RunOne(Call& call) const;
+  Status Plan(Call& call, Draft& draft, const std::string& skipped) const;
+  static void AddDrafts(Call& call, bool placed);
+  static void AddNotes(Call& call);
   void Decide(Call& call, Draft& draft, DryRunReport::Result result,
               const std::string& message) const;
   void Reject(Call& call, Draft& failed, const Status& cause) const;
 
-  const Clock& clock_;
+  const Parts parts_;
   const placement::AdmissionOptions options_;
-  const Planner planner_;
   const ClassStep classes_;
-  const Snapshots* const state_;
 };
 
 }  // namespace qrm::manager

@@ -226,10 +226,14 @@ std::string ToJson(const Explanation& explanation, const placement::ContainerDem
   AddUnlessEmpty(json, "applied", explanation.applied);
   AddUnlessEmpty(json, "steps", StepsJson(explanation));
   if (explanation.dry_run && explanation.result == "admitted") {
-    json["steps_not_done"] = {"allocate", "check", "commit"};
+    json["steps_not_done"] = Json::array();
     if (!explanation.driver.name.empty() && explanation.driver.fallback.empty()) {
-      json["steps_not_done"].insert(json["steps_not_done"].begin(), "driver");
+      json["steps_not_done"].push_back("driver");
     }
+    for (const std::string& resource : explanation.untried) {
+      json["steps_not_done"].push_back("allocate " + resource);
+    }
+    json["steps_not_done"].push_back("commit");
   }
   return Within(kMostTraceBytes, std::move(json));
 }

@@ -51,10 +51,11 @@ struct Explanation {
   ExplainedDriver driver;
   ChosenClasses classes;
   RunOptions options;
-  bool after_the_fact = false;  ///< the container was running already
-  bool resized = false;         ///< its requests have changed
-  bool dry_run = false;         ///< nothing was allocated or committed
-  StringMap applied;            ///< OCI property -> value that it got at its creation
+  bool after_the_fact = false;       ///< the container was running already
+  bool resized = false;              ///< its requests have changed
+  bool dry_run = false;              ///< nothing was committed
+  std::vector<std::string> untried;  ///< dry run: plugins that were not asked to allocate
+  StringMap applied;                 ///< OCI property -> value that it got at its creation
   /// Name and duration of each executed step, in order; the last one failed if the result is
   /// "rejected".
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> steps;

@@ -122,7 +122,7 @@ Status Planner::Plan(Draft& draft) const {
   if (!draft.IsServed()) {
     return OkStatus();
   }
-  if (draft.driver.has_value()) {
+  if (draft.driver.has_value() && !draft.explanation.dry_run) {
     QRM_RETURN_IF_ERROR(Take(draft, "driver", &Planner::AskDriver));
   }
   QRM_RETURN_IF_ERROR(Take(draft, "allocate", &Planner::Allocate));
@@ -140,6 +140,7 @@ Status Planner::Align(Draft& draft) const {
 }
 
 // An admission goes on under a policy that admits such hints, and the plugin's allocation decides.
+// A dry run does not ask plugin processes to allocate.
 Status Planner::CheckPossible(Draft& draft) {
   if (draft.impossible.empty()) {
     return OkStatus();
@@ -308,7 +309,8 @@ bool Planner::KeepsFromRecord(Draft& draft, const std::string& name, double amou
   return true;
 }
 
-// A dry run also asks for hints that are not merged: they show what plugins would reject.
+// A dry run also asks plugin processes for hints that are not merged: they show what these plugins
+// would reject.
 Status Planner::CollectHints(Draft& draft) const {
   Explanation& explanation = draft.explanation;
   const bool is_aligned = options_.merge.policy != TopologyPolicy::kNone;
@@ -318,9 +320,9 @@ Status Planner::CollectHints(Draft& draft) const {
   }
   if (!is_aligned || draft.pod != nullptr) {
     HintsByResource unmerged;
-    return explanation.dry_run ? AskForHints(draft, unmerged) : OkStatus();
+    return explanation.dry_run ? AskForHints(draft, ProcessesOf(draft), unmerged) : OkStatus();
   }
-  const Status failed = AskForHints(draft, explanation.hints);
+  const Status failed = AskForHints(draft, draft.requests, explanation.hints);
   if (draft.driver.has_value()) {
     explanation.hints[kCpuResource] = draft.driver->hints;
   }
@@ -336,17 +338,26 @@ Status Planner::CollectHints(Draft& draft) const {
   return failed;
 }
 
-/// Adds the plugins' answers to `hints`, and records the rejections.
-Status Planner::AskForHints(Draft& draft, HintsByResource& hints) const {
+/// The requests to plugins that are processes.
+std::vector<ContainerRequest> Planner::ProcessesOf(const Draft& draft) const {
+  std::vector<ContainerRequest> requests;
+  std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(requests),
+               [&](const ContainerRequest& r) { return plugins_.Local(r.resource) == nullptr; });
+  return requests;
+}
+
+/// Adds the plugins' answers about `requests` to `hints`, and records the rejections.
+Status Planner::AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
+                            HintsByResource& hints) const {
   std::vector<ContainerRequest> asked;
-  std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(asked),
+  std::copy_if(requests.begin(), requests.end(), std::back_inserter(asked),
                [&](const ContainerRequest& r) { return draft.aligned.contains(r.resource); });
   auto answers = plugins_.AskForEach<calls::GetTopologyHints>(asked, CallDeadline(draft));
   Status failed;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::string& resource = asked[i].resource;
     if (answers[i].ok()) {
-      if (answers[i]->IsImpossible()) {
+      if (answers[i]->IsImpossible() && plugins_.Local(resource) == nullptr) {
         draft.impossible.push_back(resource);
       }
       hints[resource] = *std::move(answers[i]);
@@ -397,6 +408,13 @@ Status Planner::AskDriver(Draft& draft) const {
 }
 
 Status Planner::Allocate(Draft& draft) const {
+  if (draft.explanation.dry_run) {
+    for (const ContainerRequest& request : ProcessesOf(draft)) {
+      draft.explanation.untried.push_back(request.resource);
+      std::erase_if(draft.requests,
+                    [&](const ContainerRequest& r) { return r.resource == request.resource; });
+    }
+  }
   for (const ContainerRequest& request : draft.requests) {
     draft.allocated.push_back(request.resource);
   }
@@ -473,7 +491,7 @@ Status Planner::Validate(Draft& draft) const {
 // A driver's values override the plugins'. Drivers place only new containers.
 Status Planner::ApplyDrivers(Draft& draft, const CpuSet& offline) const {
   Explanation& explanation = draft.explanation;
-  if (!draft.driver.has_value()) {
+  if (!draft.driver.has_value() || explanation.dry_run) {
     QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, NewlyGiven(draft), options_));
     explanation.options = MakeRunOptions(explanation.allocations, offline);
     return OkStatus();

@@ -34,7 +34,8 @@ class Planner {
   Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
           const placement::AdmissionOptions& options);
 
-  /// Fills `draft` from its demand; without requests, there is nothing to commit.
+  /// Fills `draft` from its demand; without requests, there is nothing to commit. In a dry run,
+  /// plugins that are processes and drivers are asked for hints only.
   /// Errors: cause and cure, without pod and container, which the caller adds. The caller has to
   /// release what the plugins in `draft.allocated` gave before the failure.
   Status Plan(Draft& draft) const;
@@ -62,7 +63,9 @@ class Planner {
   Status AskDriver(Draft& draft) const;
   Status CheckRequired(Draft& draft) const;
   Status CollectHints(Draft& draft) const;
-  Status AskForHints(Draft& draft, HintsByResource& hints) const;
+  std::vector<ContainerRequest> ProcessesOf(const Draft& draft) const;
+  Status AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
+                     HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;
   static Status CheckPossible(Draft& draft);
   Status Allocate(Draft& draft) const;

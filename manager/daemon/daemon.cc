@@ -70,8 +70,7 @@ struct Daemon::Impl : DaemonParts {
 void Daemon::Impl::StartPlugins() {
   local_plugins = StartBuiltins(
       builtins, {std::exchange(found, {}), state, config.admission, config.process.state_dir},
-      {io, machine.node_mask(), registry->in_flight(), config.process.state_dir}, *registry,
-      warnings);
+      *registry, warnings);
   for (const auto& [resource, plugin] : local_plugins) {
     plugin->OnChanged([this, &resource = resource] { node->ReconcileSoon(resource); });
   }
@@ -80,13 +79,9 @@ void Daemon::Impl::StartPlugins() {
 // Raises the priority of the threads that a container's creation uses. Threads that serve clients
 // stay at normal priority, so that a busy client does not preempt the rest of the node.
 void Daemon::Impl::RaisePriority() {
-  std::vector<PostToThread> threads = {
+  const std::vector<PostToThread> threads = {
       [this](std::function<void()> job) { state.Post(std::move(job)); },
       [this](std::function<void()> job) { boost::asio::post(io, std::move(job)); }};
-  for (const auto& [resource, plugin] : local_plugins) {
-    threads.emplace_back(
-        [&plugin = *plugin](std::function<void()> job) { plugin.Post(std::move(job)); });
-  }
   const int realtime = has_own_cpus ? config.process.realtime_priority : 0;
   if (const Status may = RunWith({.nice = config.process.nice, .realtime = realtime}, threads);
       !may.ok()) {

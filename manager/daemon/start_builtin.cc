@@ -57,8 +57,7 @@ std::optional<std::string> TakeOver(const std::string& path) {
   return saved;
 }
 
-/// Replaces several plugins as one change. Each plugin's thread waits inside its task until all
-/// plugins are replaced.
+/// Replaces several plugins as one change: no call of any of them runs until all are replaced.
 class Replacement {
  public:
   Replacement(std::vector<BuiltinPlugin> fresh, std::vector<LocalPlugin*> running)
@@ -166,8 +165,7 @@ Status AddTrial(const BuiltinPlugin& fresh, sdk::PluginDriver& driver, ConfigTri
 }  // namespace
 
 StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
-                                                    const BuiltinRecords& records,
-                                                    LocalPlugin::Parts parts) {
+                                                    const BuiltinRecords& records) {
   const std::string& resource = builtin.resource;
   sdk::StoredState begin{
       .grants = RecordedGrants(records.found, InfoOf(resource), records.admission),
@@ -184,15 +182,15 @@ StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin
                            [&state = records.state, resource](const std::string& saved) {
                              state.KeepValue(resource, saved);
                            }),
-      std::move(parts));
+      records.state_dir);
 }
 
 LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
-                           const BuiltinRecords& records, const LocalPlugin::Parts& parts,
-                           Registry& registry, std::vector<std::string>& warnings) {
+                           const BuiltinRecords& records, Registry& registry,
+                           std::vector<std::string>& warnings) {
   LocalPlugins running;
   for (const BuiltinPlugin& builtin : builtins) {
-    auto plugin = StartBuiltin(builtin, records, parts);
+    auto plugin = StartBuiltin(builtin, records);
     Status added = plugin.status();
     if (plugin.ok()) {
       added = registry.AddBuiltIn(builtin.resource, **plugin);

@@ -24,7 +24,7 @@ struct BuiltinRecords {
   const checkpoint::NodeState& found;
   StateLoop& state;  ///< outlives the plugins
   const placement::AdmissionOptions& admission;
-  std::string state_dir;
+  std::string state_dir;  ///< of plugin processes, and passed to the plugins; empty: none
 };
 
 /// Runs `builtin`, which outlives the result. The plugin keeps nothing on disk: its grants are in
@@ -33,14 +33,13 @@ struct BuiltinRecords {
 /// its grants is used if the checkpoint has none. Errors: the plugin's, when its grants are
 /// restored.
 StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
-                                                    const BuiltinRecords& records,
-                                                    LocalPlugin::Parts parts);
+                                                    const BuiltinRecords& records);
 
 /// Runs `builtins`, which outlive the result, as StartBuiltin does, and adds them to `registry`.
 /// A plugin that cannot start is logged and added to `warnings`.
 LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
-                           const BuiltinRecords& records, const LocalPlugin::Parts& parts,
-                           Registry& registry, std::vector<std::string>& warnings);
+                           const BuiltinRecords& records, Registry& registry,
+                           std::vector<std::string>& warnings);
 
 /// Replaces plugins of `running` by `fresh`, which serve the same resources with another
 /// configuration. Each of them starts with all recorded grants, as after a restart. All are
@@ -48,7 +47,7 @@ LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
 /// containers. Errors: the first error of a plugin; kFailedPrecondition for a resource that no
 /// plugin of `running` serves.
 ///
-/// Threads: one at a time, not a plugin's thread; waits for calls in progress.
+/// Threads: one at a time; waits for calls in progress.
 Status ReplaceBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running);
 
 /// What ReplaceBuiltins would change; nothing changes. Errors and threads: as ReplaceBuiltins.

@@ -51,7 +51,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   using OnBack = std::function<void(const std::string& resource)>;
 
   /// `info` identifies the plugin. The endpoint is not live until Probe succeeds. With a null
-  /// `client` it never is: the plugin is known only by its recorded allocations.
+  /// `client` it never is, if `info` does not say so: the plugin is known only by its recorded
+  /// allocations, or runs inside this process.
   Endpoint(PluginInfo info, OptionsFrom options_from, std::shared_ptr<PluginClient> client,
            ProbeSettings settings);
   ~Endpoint();
@@ -83,6 +84,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   /// Errors: those of PluginClient.
   bool Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
              std::function<void(const Status&)> ended);
+  /// Updates whether the plugin is suspect after a call. Returns `status` as a sentence, with
+  /// kInternal for an answer that breaks the protocol.
+  Status Judge(const calls::Method& method, const Status& status, calls::Blame blame);
   /// Why `action` cannot be done while the plugin is not running.
   Status Away(std::string_view action) const;
 
@@ -91,9 +95,6 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   using OptionsResult = calls::CallTo<calls::GetOptions>::Result;
 
   std::shared_ptr<PluginClient> LiveClient() const;
-  /// Updates whether the plugin is suspect after a call. Returns `status` as a sentence, with
-  /// kInternal for an answer that breaks the protocol.
-  Status Judge(const calls::Method& method, const Status& status, calls::Blame blame);
   /// The connection broke, or may work again: probes the plugin, unless a probe is under way.
   void Doubt();
   void ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done);

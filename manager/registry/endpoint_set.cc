@@ -80,28 +80,28 @@ std::shared_ptr<PluginClient> EndpointSet::ClientOf(const Registration& registra
   return Connect(registration.socket);
 }
 
-Status EndpointSet::AddBuiltIn(const std::string& resource, PluginClient& plugin) {
-  PluginInfo info{
-      .resource = resource, .endpoint = kBuiltInAddress, .registered_by = RegisteredBy::kBuiltIn};
-  const std::shared_ptr<PluginClient> not_owned(std::shared_ptr<void>(), &plugin);
-  const auto endpoint =
-      std::make_shared<Endpoint>(std::move(info), OptionsFrom::kProbe, not_owned, options_.probe);
-  const auto probed =
-      FanOut<calls::Nothing>(1, DeadlineAfter(options_.probe.deadline),
-                             [&](std::size_t, AnswerCallback<calls::Nothing> answer) {
-                               endpoint->Probe([answer = std::move(answer)](const Status& live) {
-                                 live.ok() ? answer(calls::Nothing{}) : answer(live);
-                               });
-                             });
-  QRM_RETURN_IF_ERROR(
-      Annotate(probed.front().status(), "cannot add the built-in plugin of " + resource));
-  return Install(endpoint);
+Status EndpointSet::AddBuiltIn(const std::string& resource, LocalPlugin& plugin) {
+  PluginInfo info{.resource = resource,
+                  .endpoint = kBuiltInAddress,
+                  .registered_by = RegisteredBy::kBuiltIn,
+                  .options = plugin.options(),
+                  .live = true};
+  {
+    const MutexLock lock(mutex_);
+    locals_.emplace(resource, &plugin);
+  }
+  return Install(std::make_shared<Endpoint>(std::move(info), OptionsFrom::kRegistration, nullptr,
+                                            options_.probe));
 }
 
 void EndpointSet::Register(Registration registration, std::function<void(Status)> done) {
   const EndpointPtr holder = Lookup(registration.resource);
   if (holder == nullptr || !holder->live() || holder->Info().endpoint == registration.socket) {
     Enroll(registration, std::move(done));
+    return;
+  }
+  if (Local(registration.resource) != nullptr) {
+    done(Taken(holder->Info(), registration.socket));
     return;
   }
   // The live plugin may have died a moment ago: probe it before the new one is rejected.
@@ -176,6 +176,12 @@ std::optional<PluginInfo> EndpointSet::Find(const std::string& resource) const {
   return endpoint == nullptr ? std::nullopt : std::optional(endpoint->Info());
 }
 
+LocalPlugin* EndpointSet::Local(const std::string& resource) const {
+  const MutexLock lock(mutex_);
+  const auto found = locals_.find(resource);
+  return found == locals_.end() ? nullptr : found->second;
+}
+
 void EndpointSet::MarkSuspect(const std::string& resource, const std::string& problem) {
   if (const EndpointPtr endpoint = Lookup(resource); endpoint != nullptr) {
     endpoint->MarkSuspect(problem);
@@ -195,6 +201,15 @@ void EndpointSet::Forget(const std::string& resource) {
 }
 
 // --- calls
+
+void EndpointSet::NoteAnswer(const std::string& resource, const calls::Method& method,
+                             std::chrono::nanoseconds took, const Status& status) {
+  options_.on_call(
+      {.resource = resource, .method = method.name(), .took = took, .ok = status.ok()});
+  if (const EndpointPtr endpoint = Lookup(resource); status.ok() && endpoint != nullptr) {
+    (void)endpoint->Judge(method, status, calls::Blame::kNobody);
+  }
+}
 
 void EndpointSet::Start(const std::string& resource, std::shared_ptr<calls::Call> call,
                         Deadline deadline) {

@@ -59,10 +59,9 @@ class EndpointSet final : public Plugins {
   EndpointSet(const EndpointSet&) = delete;
   EndpointSet& operator=(const EndpointSet&) = delete;
 
-  /// Adds a plugin inside this process, which outlives the set and counts its calls in `in_flight`.
-  /// Threads: blocks until the plugin has answered. Errors: kAlreadyExists for a resource that has
-  /// a live plugin; the plugin's own.
-  Status AddBuiltIn(const std::string& resource, PluginClient& plugin);
+  /// Adds a plugin inside this process, which outlives the set. Errors: kAlreadyExists for a
+  /// resource that has a live plugin.
+  Status AddBuiltIn(const std::string& resource, LocalPlugin& plugin);
 
   /// Registers a plugin that answers. It replaces a plugin that is not running or had the same
   /// socket. `done` runs once and must not block. Nothing changes on an error.
@@ -77,19 +76,19 @@ class EndpointSet final : public Plugins {
   /// calls end with the set.
   std::shared_ptr<GrpcPluginClient> Connect(const std::string& socket) const;
 
-  /// The calls that end with the set.
-  const std::shared_ptr<rpc::CallsInFlight>& in_flight() const { return in_flight_; }
-
   std::vector<PluginInfo> List() const override;
   std::optional<PluginInfo> Find(const std::string& resource) const override;
   void MarkSuspect(const std::string& resource, const std::string& problem) override;
   void Forget(const std::string& resource) override;
+  LocalPlugin* Local(const std::string& resource) const override;
 
  private:
   using EndpointPtr = std::shared_ptr<Endpoint>;
 
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
              Deadline deadline) override;
+  void NoteAnswer(const std::string& resource, const calls::Method& method,
+                  std::chrono::nanoseconds took, const Status& status) override;
 
   EndpointPtr Lookup(const std::string& resource) const;
   EndpointPtr NewEndpoint(const Registration& registration) const;
@@ -101,6 +100,7 @@ class EndpointSet final : public Plugins {
   const std::shared_ptr<rpc::CallsInFlight> in_flight_;
   mutable Mutex mutex_;
   std::map<std::string, EndpointPtr> endpoints_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, LocalPlugin*> locals_ QRM_GUARDED_BY(mutex_);
   ChannelWatcher watcher_;
 };
 

@@ -1,5 +1,5 @@
 // The interface through which the manager calls the registered plugins: in parallel, with
-// deadlines, and without knowing gRPC.
+// deadlines, and without knowing gRPC. Plugins inside qrmd are called directly.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "manager/registry/calls/fan_out.h"
+#include "manager/registry/calls/local_plugin.h"
 #include "manager/registry/plugin_info.h"
 #include "plugins/sdk/calls/call.h"
 #include "plugins/sdk/calls/extension_calls.h"
@@ -33,6 +34,8 @@ using AllocationsByPlugin = ByPlugin<calls::HeldAllocations>;
 /// sentence that names the plugin and its socket. A call without an answer at its deadline fails
 /// with kDeadlineExceeded, and a later answer is dropped. An answer that breaks the protocol is
 /// kInternal and marks the plugin suspect until its next good answer to that call.
+///
+/// A plugin inside qrmd answers before the call returns, with its own errors.
 ///
 /// Threads: any; blocking calls only on the state loop, and hints also in dry runs.
 class Plugins {
@@ -54,6 +57,10 @@ class Plugins {
   template <typename C>
   void Ask(const std::string& resource, typename C::Request request, Deadline deadline,
            AnswerCallback<typename C::Answer> done) {
+    if (LocalPlugin* const local = Local(resource); local != nullptr) {
+      done(AnswerOf<C>(*local, resource, request));
+      return;
+    }
     auto call = std::make_shared<calls::CallTo<C>>(
         std::move(request), [done = std::move(done)](typename calls::CallTo<C>::Result result) {
           done(std::move(result.value));
@@ -66,11 +73,29 @@ class Plugins {
   template <typename C>
   std::vector<StatusOr<typename C::Answer>> AskForEach(
       const std::vector<typename C::Request>& requests, Deadline deadline) {
-    return FanOut<typename C::Answer>(
-        requests.size(), deadline,
-        [&](std::size_t index, AnswerCallback<typename C::Answer> answer) {
-          Ask<C>(requests[index].resource, requests[index], deadline, std::move(answer));
+    std::vector<StatusOr<typename C::Answer>> answers(requests.size());
+    std::vector<std::size_t> away;  // at plugins that are processes
+    for (std::size_t index = 0; index < requests.size(); ++index) {
+      if (Local(requests[index].resource) == nullptr) {
+        away.push_back(index);
+      }
+    }
+    ParallelCalls<typename C::Answer> calls(
+        away.size(), [&](std::size_t number, AnswerCallback<typename C::Answer> answer) {
+          const typename C::Request& request = requests[away[number]];
+          Ask<C>(request.resource, request, deadline, std::move(answer));
         });
+    for (std::size_t index = 0; index < requests.size(); ++index) {
+      const typename C::Request& request = requests[index];
+      if (LocalPlugin* const local = Local(request.resource); local != nullptr) {
+        answers[index] = AnswerOf<C>(*local, request.resource, request);
+      }
+    }
+    std::vector<StatusOr<typename C::Answer>> theirs = calls.Await(deadline);
+    for (std::size_t number = 0; number < away.size(); ++number) {
+      answers[away[number]] = std::move(theirs[number]);
+    }
+    return answers;
   }
 
   /// Sends the same request to the plugins of `resources`, in parallel, and waits for all answers.
@@ -127,10 +152,27 @@ class Plugins {
     return live;
   }
 
- protected:
+  /// The plugin of `resource` if it runs inside qrmd; else null.
+  virtual LocalPlugin* Local(const std::string& /*resource*/) const { return nullptr; }
+
   /// Starts `call` to the plugin of `resource`, or ends it at once.
   virtual void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
                      Deadline deadline) = 0;
+
+ protected:
+  /// Notes that the plugin of `resource`, which runs inside qrmd, has answered `method`.
+  virtual void NoteAnswer(const std::string& /*resource*/, const calls::Method& /*method*/,
+                          std::chrono::nanoseconds /*took*/, const Status& /*status*/) {}
+
+ private:
+  template <typename C>
+  StatusOr<typename C::Answer> AnswerOf(LocalPlugin& plugin, const std::string& resource,
+                                        const typename C::Request& request) {
+    const auto begun = std::chrono::steady_clock::now();
+    StatusOr<typename C::Answer> answer = plugin.Answer<C>(request);
+    NoteAnswer(resource, C::kMethod, std::chrono::steady_clock::now() - begun, answer.status());
+    return answer;
+  }
 };
 
 }  // namespace qrm::manager

@@ -28,11 +28,9 @@ class Registry {
   Registry(boost::asio::io_context& io, RegistryOptions options);
 
   /// As EndpointSet::AddBuiltIn. Call it before Start, so that no other plugin takes the name.
-  Status AddBuiltIn(const std::string& resource, PluginClient& plugin) {
+  Status AddBuiltIn(const std::string& resource, LocalPlugin& plugin) {
     return endpoints_.AddBuiltIn(resource, plugin);
   }
-  /// The calls that end with the registry; for plugins inside this process.
-  const std::shared_ptr<rpc::CallsInFlight>& in_flight() const { return endpoints_.in_flight(); }
 
   /// Begins to accept registrations. Errors: those of CheckPluginDirectory, of
   /// RegistrationService::Start and of SocketWatcher::Start.

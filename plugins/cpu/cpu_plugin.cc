@@ -245,6 +245,15 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   std::string SaveState() const override { return saved_pools_; }
 
+  std::unique_ptr<sdk::ResourcePlugin> Fork() const override {
+    auto fork = std::make_unique<CpuPlugin>(config_, machine_, clock_);
+    fork->remembered_ = AdvisedNow();
+    fork->state_ = state_;
+    fork->users_ = users_;
+    fork->untold_ = told_ | untold_;
+    return fork;
+  }
+
   std::string ExportState(const sdk::Grants& grants) const override {
     return ExportJson(ViewOf(), grants,
                       advisors_ == nullptr ? std::map<int, double>() : advisors_->headroom());

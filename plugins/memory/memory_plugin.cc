@@ -97,6 +97,12 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
     return config_.by_static_policy ? SaveInits(bindings_) : "";
   }
 
+  std::unique_ptr<sdk::ResourcePlugin> Fork() const override {
+    auto fork = std::make_unique<MemoryPlugin>(config_, machine_);
+    fork->bindings_ = bindings_;
+    return fork;
+  }
+
   std::string ExportState(const sdk::Grants& grants) const override {
     return ExportJson(ViewOf(), grants);
   }

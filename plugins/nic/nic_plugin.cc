@@ -40,7 +40,6 @@ class NicPlugin final : public sdk::ResourcePlugin {
   NicPlugin(NicPluginConfig config, Machine machine, std::vector<NicInfo> nics,
             std::unique_ptr<FactsWatch> watch)
       : config_(std::move(config)), machine_(std::move(machine)), watch_(std::move(watch)) {
-    LogChanges({}, nics);
     Publish(std::move(nics));
     if (watch_ != nullptr) {
       watch_->Start([this](const NicFacts& facts) { OnFacts(facts); });
@@ -130,6 +129,12 @@ class NicPlugin final : public sdk::ResourcePlugin {
 
   void Retire() override { watch_.reset(); }
 
+  std::unique_ptr<sdk::ResourcePlugin> Fork() const override {
+    auto fork = std::make_unique<NicPlugin>(config_, machine_, *Nics(), nullptr);
+    fork->state_ = state_;
+    return fork;
+  }
+
   std::string ExportState(const sdk::Grants& grants) const override {
     const NicsPtr nics = Nics();
     return ExportJson(ViewOf(*nics), grants);
@@ -175,6 +180,7 @@ StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeNicPlugin(const NicPluginConf
                                                              const NicFacts& facts,
                                                              std::unique_ptr<FactsWatch> watch) {
   QRM_ASSIGN_OR_RETURN(std::vector<NicInfo> nics, FindNics(config, machine, facts));
+  LogChanges({}, nics);
   return std::unique_ptr<sdk::ResourcePlugin>(
       std::make_unique<NicPlugin>(config, machine, std::move(nics), std::move(watch)));
 }

@@ -74,6 +74,10 @@ std::string ResourcePlugin::ExportState(const Grants& /*grants*/) const {
   return "{}";
 }
 
+std::unique_ptr<ResourcePlugin> ResourcePlugin::Fork() const {
+  return nullptr;
+}
+
 void ResourcePlugin::NotifyChanged() {
   changes_->Raise();
 }

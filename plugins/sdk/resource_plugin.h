@@ -136,6 +136,10 @@ class ResourcePlugin {
   /// replaced it, and no further call follows.
   virtual void Retire() {}
 
+  /// For plugins inside the manager: the plugin as it is, with all that is allocated, but without
+  /// its own work. The manager tries pods with it. The default is none.
+  virtual std::unique_ptr<ResourcePlugin> Fork() const;
+
   /// Makes the manager call Reconcile now instead of at its next period. Call it when allocations
   /// should change without a call from the manager. Several calls may lead to one Reconcile.
   /// Threads: any; returns at once.

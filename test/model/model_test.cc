@@ -93,15 +93,15 @@ Status Run(const Options& options) {
     Player player;
     held = PlayAll(player, steps, played);
     std::cout << player.Summary() << std::flush;
-    if (!held.ok()) {
+    if (!held.ok()) {  // before the log, which is long: outputs of tests are cut in their middle
+      std::cerr << fmt::format("after {} steps with seed {}: {}\n", played, options.seed,
+                               MessageOf(held));
       const std::string holdings = player.Holdings();
       std::cerr << player.LogEnd() << player.Trace() << holdings;
     }
   }
   if (!held.ok()) {
     steps.resize(played);
-    std::cerr << fmt::format("after {} steps with seed {}: {}\n", played, options.seed,
-                             MessageOf(held));
     Shrink(options, std::move(steps), MessageOf(held));
   }
   return held;

@@ -79,20 +79,36 @@ class Joint {
 /// Calls end by themselves at the deadline with a more precise error, so they get this much longer.
 inline constexpr std::chrono::milliseconds kFanOutGrace{50};
 
-/// Starts `count` calls and returns their answers, in the order of the calls. A call without an
-/// answer after `deadline` and the grace is kDeadlineExceeded.
-///
-/// Threads: blocks the caller; no lock is held while calls start or run.
+/// Calls that run in parallel.
+template <typename T>
+class ParallelCalls {
+ public:
+  /// Starts `count` calls.
+  ParallelCalls(std::size_t count, const StartCall<T>& start)
+      : joint_(std::make_shared<fan_out_internal::Joint<T>>(count)) {
+    for (std::size_t index = 0; index < count; ++index) {
+      start(index,
+            [joint = joint_, index](StatusOr<T> answer) { joint->Take(index, std::move(answer)); });
+    }
+  }
+
+  /// Their answers, in the order of the calls. A call without an answer after `deadline` and the
+  /// grace is kDeadlineExceeded. Call it once.
+  ///
+  /// Threads: blocks the caller; no lock is held while calls start or run.
+  std::vector<StatusOr<T>> Await(Deadline deadline) {
+    joint_->WaitUntil(deadline + kFanOutGrace);
+    return joint_->Finish(fan_out_internal::Late());
+  }
+
+ private:
+  const std::shared_ptr<fan_out_internal::Joint<T>> joint_;
+};
+
+/// Starts `count` calls and returns their answers; see ParallelCalls.
 template <typename T>
 std::vector<StatusOr<T>> FanOut(std::size_t count, Deadline deadline, const StartCall<T>& start) {
-  const auto joint = std::make_shared<fan_out_internal::Joint<T>>(count);
-  for (std::size_t index = 0; index < count; ++index) {
-    start(index, [joint, index](StatusOr<T> answer) { joint->Take(index, std::move(answer)); });
-  }
-  if (count > 0) {
-    joint->WaitUntil(deadline + kFanOutGrace);
-  }
-  return joint->Finish(fan_out_internal::Late());
+  return ParallelCalls<T>(count, start).Await(deadline);
 }
 
 /// The same without blocking: `done` runs once, on the thread that brings the last answer, or on

@@ -85,8 +85,6 @@ class Call {
   /// Ends the call with the answer whose bytes are the concatenated `pieces`. An answer with nodes
   /// outside `machine_nodes` breaks the protocol.
   virtual void Take(const Pieces& pieces, const NumaMask& machine_nodes) = 0;
-  /// Ends the call with the answer of the plugin in `driver`. Threads: see Method::answered_by.
-  virtual void Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) = 0;
   /// Ends the call without an answer.
   virtual void Fail(Status cause, Blame blame) = 0;
 
@@ -117,9 +115,13 @@ class CallTo final : public Call {
 
   const typename C::Request& request() const { return request_; }
 
+  /// The answer of the plugin in `driver` to `request`. Errors: the plugin's. Threads: see
+  /// Method::answered_by.
+  static StatusOr<typename C::Answer> Serve(sdk::PluginDriver& driver,
+                                            const typename C::Request& request);
+
   std::string Request() const override;
   void Take(const Pieces& pieces, const NumaMask& machine_nodes) override;
-  void Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) override;
   void Fail(Status cause, Blame blame) override { End({std::move(cause), blame}); }
 
   void End(Result result) {

@@ -19,7 +19,7 @@ namespace qrm::calls {
 ///   StatusOr<Answer> Serve(driver, request)            the plugin answers
 ///   Response AnswerToWire(request, answer)             the plugin's side writes
 ///   StatusOr<Answer> AnswerFromWire(response, request) the caller reads
-///   Status Check(answer, machine_nodes)                the caller checks, also without a wire
+///   Status Check(answer, machine_nodes)                the caller checks
 /// all static. FromWire fails for an invalid message, Serve for a request that the plugin must not
 /// get, Check for an answer that does not fit the machine.
 template <typename C>
@@ -108,8 +108,9 @@ void CallTo<C>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
 }
 
 template <typename C>
-void CallTo<C>::Serve(sdk::PluginDriver& driver, const NumaMask& machine_nodes) {
-  End(Checked<C>(Codec<C>::Serve(driver, request_), machine_nodes, Blame::kRefusal));
+StatusOr<typename C::Answer> CallTo<C>::Serve(sdk::PluginDriver& driver,
+                                              const typename C::Request& request) {
+  return Codec<C>::Serve(driver, request);
 }
 
 template <typename C>

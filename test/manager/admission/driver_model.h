@@ -123,42 +123,44 @@ class RandomDriver final : public sdk::ComputeDriver {
   std::map<ContainerKey, Given> holds_;
 };
 
-/// Plugins that answer on the caller's thread, as plugins inside qrmd do.
+/// Plugins inside this process.
 class ServedPlugins final : public manager::Plugins {
  public:
   void Add(const std::string& resource, sdk::ResourcePlugin& plugin) {
-    auto& host = hosts_[resource];
-    host = std::make_unique<sdk::PluginDriver>(plugin, resource, sdk::MakeMemoryState());
-    EXPECT_TRUE(IsOk(host->Start()));
+    auto started = manager::LocalPlugin::Start(plugin, resource, sdk::MakeMemoryState());
+    EXPECT_TRUE(IsOk(started.status()));
+    plugins_[resource] = *std::move(started);
   }
-  sdk::PluginDriver& host(const std::string& resource) { return *hosts_.at(resource); }
 
   std::vector<manager::PluginInfo> List() const override {
     std::vector<manager::PluginInfo> infos;
-    infos.reserve(hosts_.size());
-    for (const auto& [resource, host] : hosts_) {
-      infos.push_back({.resource = resource, .options = host->options(), .live = true});
+    infos.reserve(plugins_.size());
+    for (const auto& [resource, plugin] : plugins_) {
+      infos.push_back({.resource = resource, .options = plugin->options(), .live = true});
     }
     return infos;
   }
   std::optional<manager::PluginInfo> Find(const std::string& resource) const override {
-    const auto found = hosts_.find(resource);
-    return found == hosts_.end()
+    const manager::LocalPlugin* const plugin = Local(resource);
+    return plugin == nullptr
                ? std::nullopt
                : std::optional(manager::PluginInfo{
-                     .resource = resource, .options = found->second->options(), .live = true});
+                     .resource = resource, .options = plugin->options(), .live = true});
   }
   void MarkSuspect(const std::string& /*resource*/, const std::string& /*problem*/) override {}
   void Forget(const std::string& /*resource*/) override {}
+  manager::LocalPlugin* Local(const std::string& resource) const override {
+    const auto found = plugins_.find(resource);
+    return found == plugins_.end() ? nullptr : found->second.get();
+  }
 
  private:
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
              Deadline /*deadline*/) override {
-    call->Serve(*hosts_.at(resource), machine_nodes_);
+    call->Fail(Status(StatusCode::kNotFound, "no plugin of " + resource), calls::Blame::kRefusal);
   }
 
-  std::map<std::string, std::unique_ptr<sdk::PluginDriver>> hosts_;
-  const NumaMask machine_nodes_{0, 1};
+  std::map<std::string, std::unique_ptr<manager::LocalPlugin>> plugins_;
 };
 
 /// The owners of sixteen CPUs on two nodes, by the rules: 0 is reserved, 1 and 2 are a pool, and at

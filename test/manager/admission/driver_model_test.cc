@@ -300,12 +300,16 @@ class DriverModel {
 
   /// Containers that share CPUs of the default pool get the cpu plugin's current CPUs of it.
   Status CheckShares(const CpuSet& free) {
-    sdk::PluginDriver& cpu = plugins_.host("cpu");
-    QRM_RETURN_IF_ERROR(cpu.Reconcile());
-    for (const auto& [name, pod] : pods_) {
-      if (pod.given.shared.has_value()) {
-        const std::string& told = cpu.grants().at(pod.demand.key()).allocation->shares;
-        const std::string want = ToString(pod.given.SharedOf(free));
+    QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held,
+                         plugins_.Local("cpu")->Answer<calls::GetResourcesAllocation>({}));
+    for (const sdk::HeldAllocation& allocation : *held) {
+      const auto pod = std::find_if(pods_.begin(), pods_.end(), [&](const auto& entry) {
+        return entry.second.demand.key() == allocation.key;
+      });
+      if (pod != pods_.end() && pod->second.given.shared.has_value()) {
+        const auto& [name, given] = *pod;
+        const std::string& told = allocation.allocation->shares;
+        const std::string want = ToString(given.given.SharedOf(free));
         if (told != want) {
           return Errorf(StatusCode::kInternal, "{} is set to share {} and not {}", name, told,
                         want);
@@ -317,7 +321,7 @@ class DriverModel {
 
   Status CheckPools(const CpuSet& free) {
     QRM_RETURN_IF_ERROR(CheckShares(free));
-    const auto pools = plugins_.host("cpu").Pools();
+    const auto pools = plugins_.Local("cpu")->Answer<calls::GetPools>("cpu");
     QRM_RETURN_IF_ERROR(pools.status());
     for (const sdk::Pool& pool : *pools) {
       const CpuSet want = pool.name == "batch" ? CpuSet{1, 2} : free;

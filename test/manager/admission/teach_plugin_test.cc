@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "manager/admission/recorded_grants.h"
 #include "plugins/sdk/calls/extension_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "test/plugins/sdk/counting_plugin.h"
@@ -33,7 +35,17 @@ class ServedPlugin final : public PluginClient {
 
   std::shared_ptr<grpc::Channel> channel() const override { return nullptr; }
   void Start(const std::shared_ptr<calls::Call>& call, Deadline /*deadline*/) override {
-    call->Serve(driver_, machine_nodes_);
+    std::vector<calls::ServedCall> all = calls::PluginCalls();
+    for (const calls::ServedCall& more : calls::ExtensionCalls()) {
+      all.push_back(more);
+    }
+    for (const calls::ServedCall& served : all) {
+      if (served.method.path == std::string_view(call->method().path)) {
+        const auto answer = served.answer(driver_, call->Request());
+        answer.ok() ? call->Take({**answer}, machine_nodes_)
+                    : call->Fail(answer.status(), calls::Blame::kRefusal);
+      }
+    }
   }
 
   bool is_taught() const { return driver_.is_taught(); }

@@ -10,7 +10,6 @@
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "test/plugins/sdk/counting_plugin.h"
-#include "test/support/loop_thread.h"
 
 namespace qrm::manager::replace_builtins_test {
 namespace {
@@ -39,8 +38,7 @@ class ReplaceBuiltinsTest : public testing::Test {
     Run("memory", memory_);
   }
   void Run(const std::string& resource, CountingPlugin& plugin) {
-    auto started = LocalPlugin::Start(plugin, resource, sdk::MakeMemoryState(),
-                                      {loop_.io(), {0, 1}, std::make_shared<rpc::CallsInFlight>()});
+    auto started = LocalPlugin::Start(plugin, resource, sdk::MakeMemoryState());
     ASSERT_TRUE(started.ok()) << started.status();
     running_.emplace(resource, *std::move(started));
   }
@@ -63,7 +61,6 @@ class ReplaceBuiltinsTest : public testing::Test {
     return fresh;
   }
 
-  test::LoopThread loop_;
   CountingPlugin cpu_;
   CountingPlugin memory_;
   LocalPlugins running_;

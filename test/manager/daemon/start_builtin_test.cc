@@ -9,7 +9,6 @@
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"
 #include "test/plugins/sdk/counting_plugin.h"
-#include "test/support/loop_thread.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
@@ -29,8 +28,7 @@ class StartBuiltinTest : public testing::Test {
 
   void Start(const checkpoint::Change& recorded) {
     const auto found = checkpoint::NodeState().With(recorded);
-    auto started = StartBuiltin(builtin_, {found, state_, admission_, dir_.path()},
-                                {loop_.io(), {0, 1}, std::make_shared<rpc::CallsInFlight>()});
+    auto started = StartBuiltin(builtin_, {found, state_, admission_, dir_.path()});
     ASSERT_TRUE(started.ok()) << started.status();
     running_ = *std::move(started);
   }
@@ -46,7 +44,6 @@ class StartBuiltinTest : public testing::Test {
   const placement::AdmissionOptions admission_;
   test::Journal journal_;
   StateLoop state_{test::OpenMemoryStore(journal_)};
-  test::LoopThread loop_;
   CountingPlugin* plugin_;
   BuiltinPlugin builtin_;
   std::unique_ptr<LocalPlugin> running_;

@@ -1,4 +1,5 @@
-// The node admits what the filter places, and rejects what the filter rejects.
+// The node admits what the filter places, and rejects what the filter rejects; a dry run says both,
+// with the same values.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -106,14 +107,19 @@ class Agreement {
     Pod pod = MakePod();
     const std::string node = "n" + std::to_string(Pick(static_cast<int>(cores_.size())));
     const std::string refusal = RefusalOf(*cache_->Publish(), handles_, pod, node);
+    StatusOr<StringMap> foretold = cores_.at(node)->Foretell(pod);
     const Status admitted = cores_.at(node)->Admit(pod);
     ASSERT_EQ(refusal.empty(), admitted.ok())
         << node << " " << pod.uid << ": " << refusal << " / " << admitted;
+    ASSERT_EQ(foretold.ok(), admitted.ok()) << foretold.status() << " / " << admitted;
     if (!admitted.ok()) {
       ++refused;
       return cores_.at(node)->Remove(pod.uid);
     }
     ++placed;
+    for (const auto& [what, value] : cores_.at(node)->ValuesOf(pod.uid)) {
+      EXPECT_EQ((*foretold)[what], value) << node << " " << pod.uid << " " << what;
+    }
     cache_->SetPod(pod);
     const auto decision = cache_->Assume(pod.uid, node);
     ASSERT_TRUE(decision.ok()) << decision.status();
@@ -257,7 +263,7 @@ std::vector<AgreedNode> DescribedNodes(int count) {
 }
 
 // QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
-TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
+TEST(NodeAgreementTest, TheFilterAndADryRunDecideAsTheNode) {
   const int pods = qrm::test::RoundsBy("QRM_AGREEMENT_PODS", 400);
   Agreement agreement(1, DescribedNodes(std::max(4, pods / 50)));
   for (int i = 0; i < pods; ++i) {

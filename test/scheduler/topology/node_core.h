@@ -9,8 +9,10 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "manager/admission/admitter.h"
+#include "manager/admission/dry_run.h"
 #include "manager/admission/releaser.h"
 #include "manager/demand/pod_spec.h"
 #include "manager/registry/plugins.h"
@@ -18,25 +20,20 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/nic_plugin.h"
 #include "plugins/placement/node_model.h"
-#include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/plugin_state.h"
 #include "scheduler/cache/objects.h"
 #include "test/support/memory_store.h"
 #include "test/support/temp_decisions.h"
 
 namespace qrm::scheduler::test {
 
-/// The built-in plugins, called on the caller's thread.
+/// The built-in plugins.
 class CorePlugins final : public manager::Plugins {
  public:
-  /// `nodes` are the machine's NUMA nodes.
-  void Add(const std::string& resource, StatusOr<std::unique_ptr<sdk::ResourcePlugin>> plugin,
-           const NumaMask& nodes) {
+  void Add(const std::string& resource, StatusOr<std::unique_ptr<sdk::ResourcePlugin>> plugin) {
     Served& served = served_[resource];
-    served.machine_nodes = nodes;
     served.plugin = *std::move(plugin);
-    served.driver =
-        std::make_unique<sdk::PluginDriver>(*served.plugin, resource, sdk::MakeMemoryState());
-    (void)served.driver->Start();
+    served.local = *manager::LocalPlugin::Start(*served.plugin, resource, sdk::MakeMemoryState());
   }
 
   std::vector<manager::PluginInfo> List() const override {
@@ -55,22 +52,24 @@ class CorePlugins final : public manager::Plugins {
     ADD_FAILURE() << resource << ": " << problem;
   }
   void Forget(const std::string& /*resource*/) override {}
+  manager::LocalPlugin* Local(const std::string& resource) const override {
+    const auto found = served_.find(resource);
+    return found == served_.end() ? nullptr : found->second.local.get();
+  }
 
  private:
   struct Served {
     std::unique_ptr<sdk::ResourcePlugin> plugin;
-    std::unique_ptr<sdk::PluginDriver> driver;
-    NumaMask machine_nodes;
+    std::unique_ptr<manager::LocalPlugin> local;
   };
   static manager::PluginInfo Info(const std::string& resource, const Served& served) {
     return {.resource = resource,
             .registered_by = manager::RegisteredBy::kBuiltIn,
-            .options = served.driver->options(),
+            .options = served.local->options(),
             .live = true};
   }
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call, Deadline) override {
-    Served& served = served_.at(resource);
-    call->Serve(*served.driver, served.machine_nodes);
+    call->Fail(Status(StatusCode::kNotFound, "no plugin of " + resource), calls::Blame::kRefusal);
   }
 
   std::map<std::string, Served> served_;
@@ -80,37 +79,58 @@ class CorePlugins final : public manager::Plugins {
 class NodeCore {
  public:
   explicit NodeCore(const placement::NodeModel& model) : model_(model) {
-    plugins_.Add(cpu::kResource, cpu::MakeCpuPlugin(model.cpu, model.machine),
-                 model.machine.node_mask());
-    plugins_.Add(memory::kResource, memory::MakeMemoryPlugin(model.memory, model.machine),
-                 model.machine.node_mask());
-    plugins_.Add(model.nic.resource, nic::MakeNicPlugin(model.nic, model.machine, {}),
-                 model.machine.node_mask());
+    plugins_.Add(cpu::kResource, cpu::MakeCpuPlugin(model.cpu, model.machine));
+    plugins_.Add(memory::kResource, memory::MakeMemoryPlugin(model.memory, model.machine));
+    plugins_.Add(model.nic.resource, nic::MakeNicPlugin(model.nic, model.machine, {}));
   }
 
   /// Errors: the rejection.
   Status Admit(const Pod& pod) {
-    const manager::PodSpec spec = *manager::ReadManifest(ManifestOf(pod));
-    placement::ContainerDemand estimate;
-    estimate.pod = {.uid = pod.uid,
-                    .pod_namespace = pod.pod_namespace,
-                    .name = pod.name,
-                    .role = TextAt(pod.labels, "katalyst.kubewharf.io/pod_role"),
-                    .qos_class = pod.qos_class,
-                    .labels = pod.labels,
-                    .annotations = pod.annotations};
-    estimate.container = pod.containers.front().name;
-    const std::optional<placement::ContainerDemand> demand =
-        manager::Refine(estimate, spec, "", "test");
-    if (!demand.has_value()) {
-      return {StatusCode::kInternal, "the spec lacks its own container"};
-    }
+    QRM_ASSIGN_OR_RETURN(const placement::ContainerDemand demand, DemandOf(pod));
     return qrm::test::RunOn(state_, [&] {
       return admitter_
-          .Admit(*demand, manager::Admitter::Moment::kAtCreation,
+          .Admit(demand, manager::Admitter::Moment::kAtCreation,
                  DeadlineAfter(std::chrono::minutes(1)))
           .status();
     });
+  }
+
+  /// What a dry run says of the pod: the values of its containers. Errors: the rejection.
+  StatusOr<StringMap> Foretell(const Pod& pod) {
+    QRM_ASSIGN_OR_RETURN(const placement::ContainerDemand demand, DemandOf(pod));
+    const manager::DryRunReport report =
+        dry_run_.Run({demand}, DeadlineAfter(std::chrono::minutes(1)));
+    if (report.result == manager::DryRunReport::Result::kRejected) {
+      return Status(StatusCode::kResourceExhausted, report.message);
+    }
+    StringMap values;
+    for (const auto& decision : report.decisions) {
+      const auto json = nlohmann::json::parse(decision.trace.json);
+      if (json.contains("allocations")) {
+        for (const auto& [resource, allocation] : json["allocations"].items()) {
+          if (allocation.contains("value")) {
+            values[decision.trace.key.container + " " + resource] = allocation["value"];
+          }
+        }
+      }
+    }
+    return values;
+  }
+
+  /// The values of the pod's containers on record.
+  StringMap ValuesOf(const std::string& uid) const {
+    StringMap values;
+    const auto state = state_.Load();
+    const checkpoint::PodRecord* const pod = state->FindPod(uid);
+    for (const auto& [name, record] :
+         pod == nullptr ? decltype(pod->containers)() : pod->containers) {
+      for (const auto& [resource, allocation] : record->allocations) {
+        if (!allocation->oci_property.empty()) {
+          values[name + " " + resource] = allocation->value;
+        }
+      }
+    }
+    return values;
   }
 
   void Remove(const std::string& uid) {
@@ -135,6 +155,25 @@ class NodeCore {
   }
 
  private:
+  StatusOr<placement::ContainerDemand> DemandOf(const Pod& pod) {
+    const manager::PodSpec spec = *manager::ReadManifest(ManifestOf(pod));
+    placement::ContainerDemand estimate;
+    estimate.pod = {.uid = pod.uid,
+                    .pod_namespace = pod.pod_namespace,
+                    .name = pod.name,
+                    .role = TextAt(pod.labels, "katalyst.kubewharf.io/pod_role"),
+                    .qos_class = pod.qos_class,
+                    .labels = pod.labels,
+                    .annotations = pod.annotations};
+    estimate.container = pod.containers.front().name;
+    const std::optional<placement::ContainerDemand> demand =
+        manager::Refine(estimate, spec, "", "test");
+    if (!demand.has_value()) {
+      return Status(StatusCode::kInternal, "the spec lacks its own container");
+    }
+    return *demand;
+  }
+
   static std::string TextAt(const StringMap& texts, const std::string& key) {
     const auto found = texts.find(key);
     return found == texts.end() ? std::string() : found->second;
@@ -171,6 +210,9 @@ class NodeCore {
   const SystemClock clock_;
   manager::StateLoop state_{qrm::test::OpenMemoryStore(journal_)};
   manager::Releaser releaser_{state_, plugins_, options_};
+  manager::DryRun dry_run_{
+      {.plugins = plugins_, .machine = model_.machine, .clock = clock_, .state = &state_},
+      options_};
   manager::Admitter admitter_{{.state = state_,
                                .decisions = decisions_.log,
                                .plugins = plugins_,
