@@ -157,8 +157,8 @@ class Agreement {
     for (const auto& [uid, pod] : pods_) {
       pods.push_back(pod);
     }
+    anew->ReplaceNodes(std::move(nodes), "1");  // whose configurations say which keys pods keep
     anew->ReplacePods({.pods = std::move(pods), .version = "1"});
-    anew->ReplaceNodes(std::move(nodes), "1");
     EXPECT_EQ(anew->Dump(), cache_->Dump());
   }
 
