@@ -122,7 +122,12 @@ Status Planner::Plan(Draft& draft) const {
   if (!draft.IsServed()) {
     return OkStatus();
   }
-  if (draft.driver.has_value() && !draft.explanation.dry_run) {
+  if (draft.explanation.dry_run) {
+    LeaveOutProcesses(draft);
+    if (draft.requests.empty()) {
+      return OkStatus();
+    }
+  } else if (draft.driver.has_value()) {
     QRM_RETURN_IF_ERROR(Take(draft, "driver", &Planner::AskDriver));
   }
   QRM_RETURN_IF_ERROR(Take(draft, "allocate", &Planner::Allocate));
@@ -346,6 +351,16 @@ std::vector<ContainerRequest> Planner::ProcessesOf(const Draft& draft) const {
   return requests;
 }
 
+/// Leaves the requests to built-in plugins: in a dry run, no other plugin allocates.
+void Planner::LeaveOutProcesses(Draft& draft) const {
+  for (const ContainerRequest& request : ProcessesOf(draft)) {
+    draft.explanation.untried.push_back(request.resource);
+  }
+  std::erase_if(draft.requests, [&](const ContainerRequest& request) {
+    return plugins_.Local(request.resource) == nullptr;
+  });
+}
+
 /// Adds the plugins' answers about `requests` to `hints`, and records the rejections.
 Status Planner::AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
                             HintsByResource& hints) const {
@@ -408,13 +423,6 @@ Status Planner::AskDriver(Draft& draft) const {
 }
 
 Status Planner::Allocate(Draft& draft) const {
-  if (draft.explanation.dry_run) {
-    for (const ContainerRequest& request : ProcessesOf(draft)) {
-      draft.explanation.untried.push_back(request.resource);
-      std::erase_if(draft.requests,
-                    [&](const ContainerRequest& r) { return r.resource == request.resource; });
-    }
-  }
   for (const ContainerRequest& request : draft.requests) {
     draft.allocated.push_back(request.resource);
   }

@@ -64,6 +64,7 @@ class Planner {
   Status CheckRequired(Draft& draft) const;
   Status CollectHints(Draft& draft) const;
   std::vector<ContainerRequest> ProcessesOf(const Draft& draft) const;
+  void LeaveOutProcesses(Draft& draft) const;
   Status AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
                      HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;

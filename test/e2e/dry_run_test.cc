@@ -162,7 +162,7 @@ TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletReportsSpecs) {
   EXPECT_THAT(*dry, AllOf(HasSubstr("container container0: would be admitted\n  Placed together "
                                     "with\n    logger\n"),
                           HasSubstr("container logger: would be admitted\n"),
-                          HasSubstr("together they may not")));
+                          HasSubstr("for each container without the pod's other containers")));
   ASSERT_TRUE(IsOk(runtime_->RunPod(pod)));
   EXPECT_EQ(node_->ListPods()->pods(0).containers_size(), 2);
 }
@@ -178,8 +178,8 @@ TEST_F(DryRunTest, ChangesNothing) {
               AllOf(HasSubstr("default/pod2 would be admitted\n"),
                     HasSubstr("\ncontainer container0: would be admitted\n"),
                     HasSubstr("cpu:      10 (from manifest)"), HasSubstr("  Merged by policy"),
-                    HasSubstr("  Not done\n    allocate, check, commit\n"),
-                    HasSubstr("note: nothing was allocated"),
+                    HasSubstr("  Not done\n    allocate cpu, allocate memory, commit\n"),
+                    HasSubstr("note: nothing is reserved"),
                     HasSubstr("note: kubelet does not report pod specs to qrmd now")));
   EXPECT_FALSE(DryRun(Manifest(Pod("pod3", "storage-service", 200, 40))).ok());
   WaitForReconciles();

@@ -43,8 +43,8 @@ class LocalPlugin {
   /// more when this returns. It may be empty.
   void OnChanged(std::function<void()> listener);
 
-  /// The plugin as it is, for new containers only: what it allocates, nobody else sees. Null if the
-  /// plugin has no fork.
+  /// The plugin as it is, for new containers only: what the fork allocates stays in the fork. Null if
+  /// the plugin has no fork.
   std::unique_ptr<LocalPlugin> Fork();
 
   /// Runs `task` between calls, with the plugin's driver. It must not throw, nor call this.

@@ -67,10 +67,9 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
   bool dry_run = false;
   CommandLine line(
       "admit",
-      "Shows whether this node would admit a pod now: its requests, the hints of the\n"
-      "plugins and their merge. Nothing is allocated and nothing changes, so the pod may\n"
-      "still be rejected when it is created. Exit code 1: it would be rejected, or qrmd is\n"
-      "not ready.",
+      "Shows whether this node would admit a pod now, and what its containers would get.\n"
+      "Nothing changes and nothing is reserved, so the pod may still be rejected when it is\n"
+      "created. Exit code 1: it would be rejected, or qrmd is not ready.",
       "qrmctl admit --dry-run -f pod.yaml");
   line.Output(format)
       .ControlSocket(socket)
