@@ -72,7 +72,9 @@ void Daemon::Impl::StartPlugins() {
       builtins, {std::exchange(found, {}), state, config.admission, config.process.state_dir},
       *registry, warnings);
   for (const auto& [resource, plugin] : local_plugins) {
-    plugin->OnChanged([this, &resource = resource] { node->ReconcileSoon(resource); });
+    plugin->OnChanged([this, &resource = resource] {
+      boost::asio::post(io, [this, &resource] { node->ReconcileSoon(resource); });
+    });
   }
 }
 

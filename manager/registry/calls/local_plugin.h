@@ -38,9 +38,9 @@ class LocalPlugin {
   /// What the plugin wants from the manager.
   const PluginOptions& options() const { return options_; }
 
-  /// Calls `listener` for every change of allocations that the plugin makes outside of the
-  /// manager's calls; it must not block. It replaces the former listener, which is not called any
-  /// more when this returns. It may be empty.
+  /// Calls `listener` for every change of allocations that the call in progress, if there is one,
+  /// does not return: it must only post. It replaces the former listener, which is not called any more when this
+  /// returns. It may be empty.
   void OnChanged(std::function<void()> listener);
 
   /// The plugin as it is, for new containers only: what the fork allocates stays in the fork. Null if
