@@ -9,16 +9,16 @@
 
 #include "api/base/check.h"
 #include "api/base/errorf.h"
-#include "manager/observability/node_status.h"
+#include "api/base/log.h"
+#include "manager/registry/plugins.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/fit_config.h"
-#include "plugins/cpu/pools.h"
 #include "plugins/cpu/usage.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/live_nics.h"
+#include "plugins/sdk/plugin_driver.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -228,65 +228,22 @@ StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::Machi
   return std::move(fitting->config.reserved);
 }
 
-namespace {
-
-/// The configuration of the built-in cpu plugin, and its pools.
-struct BuiltinCpu {
-  cpu::CpuPluginConfig config;
-  cpu::PoolMap sizes;
-};
-
-/// Absent if the cpu plugin is not built in or has no section.
-StatusOr<std::optional<BuiltinCpu>> ReadBuiltinCpu(const BuiltinOptions& options,
-                                                   const StringMap& kept) {
-  const auto section = options.sections.find(cpu::kResource);
-  if (section == options.sections.end() || std::find(options.plugins.begin(), options.plugins.end(),
-                                                     cpu::kResource) == options.plugins.end()) {
-    return std::optional<BuiltinCpu>();
+std::optional<cpu::CpuUsage> BuiltinCpuUsage(Plugins& plugins) {
+  std::optional<cpu::CpuUsage> usage;
+  LocalPlugin* const local = plugins.Local(cpu::kResource);
+  if (local != nullptr) {
+    local->Run([&usage](sdk::PluginDriver& driver) {
+      const Status asked = driver.Ask("Usage", [&usage](const sdk::ResourcePlugin& plugin) {
+        const auto* const source = dynamic_cast<const cpu::UsageSource*>(&plugin);
+        usage = source == nullptr ? std::nullopt : std::optional(source->Usage());
+        return OkStatus();
+      });
+      if (!asked.ok()) {
+        log::Warning("the use of CPUs is not known", {{"error", MessageOf(asked)}});
+      }
+    });
   }
-  BuiltinCpu read;
-  QRM_ASSIGN_OR_RETURN(read.config, cpu::ParseCpuConfig(section->second));
-  if (const auto saved = kept.find(cpu::kResource); saved != kept.end()) {
-    read.sizes = cpu::LoadPools(read.config, saved->second).value_or(cpu::SavedPools()).pools;
-  }
-  return std::optional(std::move(read));
-}
-
-}  // namespace
-
-std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept) {
-  std::vector<PoolStatus> status;
-  const auto read = ReadBuiltinCpu(options, kept).value_or(std::nullopt);
-  if (!read.has_value()) {
-    return status;
-  }
-  for (const auto& [name, pool] : read->config.pools) {
-    const auto size = read->sizes.find(name);
-    CpuSet cpus = size != read->sizes.end() ? size->second : pool.cpus;
-    for (const auto& [instance, theirs] : read->sizes) {
-      cpus |=
-          pool.instances.has_value() && cpu::ConfiguredName(instance) == name ? theirs : CpuSet();
-    }
-    // An elastic pool always has the size that it is configured to have.
-    status.push_back({.resource = cpu::kResource,
-                      .pool = name,
-                      .configured = pool.size.has_value() ? cpus : pool.cpus,
-                      .cpus = cpus});
-  }
-  return status;
-}
-
-StatusOr<std::optional<cpu::CpuUsage>> BuiltinCpuUsage(const BuiltinOptions& options,
-                                                       const Machine& machine,
-                                                       const StringMap& kept,
-                                                       const sdk::Grants& grants) {
-  QRM_ASSIGN_OR_RETURN(std::optional<BuiltinCpu> read, ReadBuiltinCpu(options, kept));
-  if (!read.has_value()) {
-    return std::optional<cpu::CpuUsage>();
-  }
-  QRM_ASSIGN_OR_RETURN(cpu::CpuUsage usage,
-                       cpu::UsageOf(read->config, machine, std::move(read->sizes), grants));
-  return std::optional(std::move(usage));
+  return usage;
 }
 
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

@@ -28,7 +28,7 @@ struct CpuUsage;
 namespace qrm::manager {
 
 class LocalPlugin;
-struct PoolStatus;
+class Plugins;
 
 /// The names of all plugins that can run inside qrmd.
 std::vector<std::string> BuiltinNames();
@@ -77,17 +77,8 @@ StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::Machi
 /// is not built in. Errors: kInvalidArgument when the plugin's section is wrong.
 StatusOr<std::vector<std::string>> NetnsAnnotations(const BuiltinOptions& options);
 
-/// The pools of the built-in cpu plugin. `kept` has the values that plugins keep beside their
-/// allocations.
-std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept);
-
-/// The use of CPUs by the built-in cpu plugin, from its kept values and its grants. Absent if the
-/// plugin is not built in or has no section. Errors: kInvalidArgument when the plugin's section is
-/// wrong. Cost: O(containers).
-StatusOr<std::optional<cpu::CpuUsage>> BuiltinCpuUsage(const BuiltinOptions& options,
-                                                       const Machine& machine,
-                                                       const StringMap& kept,
-                                                       const sdk::Grants& grants);
+/// The pools and the use of CPUs of the built-in cpu plugin; absent if that plugin is not built in.
+std::optional<cpu::CpuUsage> BuiltinCpuUsage(Plugins& plugins);
 
 /// The resources of the plugins that `options` require; `builtins` were created from `options`.
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

@@ -16,7 +16,6 @@
 #include "checkpoint/node_state.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/admission/forget_plugin.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/builtin_plugins.h"
@@ -214,11 +213,14 @@ PoolClip ClipOf(cpu::PoolUsage::Clip clip) {
 }
 
 void AddUsage(const cpu::CpuUsage& usage, const Machine& machine, NodeStatus& status) {
-  for (PoolStatus& pool : status.pools) {
-    if (const auto found = usage.pools.find(pool.pool); found != usage.pools.end()) {
+  for (const auto& [name, size] : usage.sizes) {
+    PoolStatus pool{
+        .resource = cpu::kResource, .pool = name, .configured = size.configured, .cpus = size.now};
+    if (const auto found = usage.pools.find(name); found != usage.pools.end()) {
       pool.wished_cpus = found->second.wished;
       pool.clipped = ClipOf(found->second.clipped);
     }
+    status.pools.push_back(std::move(pool));
   }
   for (NumaStatus& node : status.numa_nodes) {
     const CpuSet& cpus = machine.FindNode(node.node)->cpus;
@@ -273,21 +275,13 @@ void AddPublishProblem(NodeStatus& status) {
 
 }  // namespace
 
-/// The use of CPUs for one state and one configuration, cached because it is read often.
-struct NodeView::KnownUsage {
-  std::shared_ptr<const checkpoint::NodeState> state;
-  std::shared_ptr<const ConfigInForce::Keys> keys;
-  std::optional<cpu::CpuUsage> usage;
-};
-
 NodeView::NodeView(const Parts& parts)
     : parts_(parts),
       loops_({{.name = "state loop",
                .post = [&state = parts.state](auto job) { state.Post(std::move(job)); }},
               {.name = "I/O loop",
                .post = [&io = parts.io](auto job) { boost::asio::post(io, std::move(job)); }}}),
-      health_(std::make_unique<HealthWatch>()),
-      known_(std::make_unique<KnownUsage>()) {}
+      health_(std::make_unique<HealthWatch>()) {}
 
 NodeView::~NodeView() = default;
 
@@ -452,8 +446,7 @@ void NodeView::AddUnserved(NodeStatus& status) const {
 void NodeView::AddPoolsAndNodes(NodeStatus& status) const {
   const auto state = parts_.state.Load();
   status.numa_nodes = NumaStatuses(*state, parts_.machine);
-  status.pools = BuiltinPools(parts_.in_force.Load()->builtin, state->plugin_values());
-  if (const auto usage = CpuUsageOf(state); usage.has_value()) {
+  if (const auto usage = BuiltinCpuUsage(parts_.plugins); usage.has_value()) {
     AddUsage(*usage, parts_.machine, status);
   }
   for (const PoolStatus& pool : status.pools) {
@@ -461,21 +454,6 @@ void NodeView::AddPoolsAndNodes(NodeStatus& status) const {
       status.warnings.push_back(PoolWarning(pool));
     }
   }
-}
-
-std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(
-    const std::shared_ptr<const checkpoint::NodeState>& state) const {
-  const auto keys = parts_.in_force.Load();
-  const MutexLock lock(mutex_);
-  if (known_->state != state || known_->keys != keys) {
-    const PluginInfo plugin{.resource = cpu::kResource, .registered_by = RegisteredBy::kBuiltIn};
-    *known_ = {.state = state,
-               .keys = keys,
-               .usage = BuiltinCpuUsage(keys->builtin, parts_.machine, state->plugin_values(),
-                                        RecordedGrants(*state, plugin, parts_.config.admission))
-                            .value_or(std::nullopt)};
-  }
-  return known_->usage;
 }
 
 void NodeView::AddIncomplete(NodeStatus& status) const {

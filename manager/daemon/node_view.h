@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "api/base/io_context.h"
-#include "api/base/mutex.h"
 #include "manager/observability/loop_watch.h"
 #include "manager/observability/node_services.h"
 
@@ -21,10 +20,6 @@ class Machine;
 namespace qrm::checkpoint {
 class DecisionLog;
 }  // namespace qrm::checkpoint
-
-namespace qrm::cpu {
-struct CpuUsage;
-}  // namespace qrm::cpu
 
 namespace qrm::manager {
 
@@ -112,17 +107,10 @@ class NodeView final : public NodeServices {
   std::string UnappliedOf(const checkpoint::ContainerRecord& record,
                           const LiveContainer& container) const;
   void AddPoolsAndNodes(NodeStatus& status) const;
-  /// Absent if the cpu plugin is a process or has no section.
-  std::optional<cpu::CpuUsage> CpuUsageOf(
-      const std::shared_ptr<const checkpoint::NodeState>& state) const;
 
   const Parts parts_;
   LoopWatch loops_;
   const std::unique_ptr<HealthWatch> health_;
-
-  struct KnownUsage;
-  mutable Mutex mutex_;
-  const std::unique_ptr<KnownUsage> known_ QRM_PT_GUARDED_BY(mutex_);
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

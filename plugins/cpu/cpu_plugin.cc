@@ -24,6 +24,7 @@
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
+#include "plugins/cpu/usage.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/irqbalance.h"
 #include "plugins/tuning/host_tuner.h"
@@ -36,7 +37,7 @@ constexpr char kJournal[] = "/cpu_classes.knobs.json";
 /// Pools give CPUs up at most once in this time.
 constexpr std::chrono::seconds kShrinkPace{1};
 
-class CpuPlugin final : public sdk::ResourcePlugin {
+class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
  public:
   CpuPlugin(CpuPluginConfig config, Machine machine, const Clock& clock)
       : config_(std::move(config)), machine_(std::move(machine)), layout_(machine_), clock_(clock) {
@@ -242,6 +243,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     Tune();
     return OkStatus();
   }
+
+  CpuUsage Usage() const override { return UsageOf(ViewOf()); }
 
   std::string SaveState() const override { return saved_pools_; }
 

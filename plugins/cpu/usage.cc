@@ -6,7 +6,6 @@
 
 #include "plugins/cpu/borrow.h"
 #include "plugins/cpu/config/instances.h"
-#include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pool_asks.h"
 
 namespace qrm::cpu {
@@ -59,16 +58,23 @@ std::map<int, double> HeadroomOf(const View& view, const CpuSet& idle) {
   return headroom;
 }
 
+std::map<std::string, PoolSize> SizesOf(const View& view) {
+  std::map<std::string, PoolSize> sizes;
+  for (const auto& [name, pool] : view.config.pools) {
+    PoolSize& size = sizes[name];
+    for (const auto& [instance, cpus] : view.state.pools) {
+      size.now |= ConfiguredName(instance) == name ? cpus : CpuSet();
+    }
+    size.configured = pool.size.has_value() ? size.now : pool.cpus;
+  }
+  return sizes;
+}
+
 }  // namespace
 
-StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine, PoolMap pools,
-                           const sdk::Grants& grants) {
-  QRM_ASSIGN_OR_RETURN(const FittingConfig fitting, FitCpuConfig(machine, config));
-  CpuState state = Rebuild(machine, fitting.config, pools, grants, {}).state;
-  pools.merge(state.pools);  // adds pools that are not saved
-  state.pools = std::move(pools);
-  const View view{machine, fitting.config, state, nullptr, machine.OfflineNow()};
-  CpuUsage usage{.idle = IdleCpus(view), .lent = LentCpus(view)};
+CpuUsage UsageOf(View view) {
+  view.advised = nullptr;
+  CpuUsage usage{.sizes = SizesOf(view), .idle = IdleCpus(view), .lent = LentCpus(view)};
   usage.headroom = HeadroomOf(view, usage.idle);
   for (const auto& [name, ask] : AsksOf(view)) {
     PoolUsage& pool = usage.pools[std::string(ConfiguredName(name))];

@@ -5,12 +5,8 @@
 #include <map>
 #include <string>
 
-#include "api/base/status.h"
 #include "api/id_set.h"
-#include "plugins/cpu/config/config.h"
 #include "plugins/cpu/state.h"
-#include "plugins/sdk/resource_plugin.h"
-#include "topology/machine.h"
 
 namespace qrm::cpu {
 
@@ -27,7 +23,16 @@ struct PoolUsage {
   bool operator==(const PoolUsage&) const = default;
 };
 
+/// The CPUs of a configured pool, in all its instances together.
+struct PoolSize {
+  CpuSet configured;  ///< the present ones, if the pool is elastic
+  CpuSet now;
+
+  bool operator==(const PoolSize&) const = default;
+};
+
 struct CpuUsage {
+  std::map<std::string, PoolSize> sizes;   ///< by configured name
   std::map<std::string, PoolUsage> pools;  ///< elastic ones, by configured name
   CpuSet idle;                             ///< online, without an owner
   CpuSet lent;                             ///< of a pool, and also used by others
@@ -36,9 +41,14 @@ struct CpuUsage {
   std::map<int, double> headroom;
 };
 
-/// By the grants and the current pools. Errors: those of FitCpuConfig. Cost: that of a restart of
-/// the plugin, O(containers).
-StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine, PoolMap pools,
-                           const sdk::Grants& grants);
+/// The use of pools and CPUs in `view`, whatever advisors say.
+CpuUsage UsageOf(View view);
+
+/// A plugin that reports its use of CPUs.
+class UsageSource {
+ public:
+  virtual ~UsageSource() = default;
+  virtual CpuUsage Usage() const = 0;
+};
 
 }  // namespace qrm::cpu

@@ -1,16 +1,13 @@
 // Which plugins are required by the names that the configuration gives.
 #include "manager/daemon/builtin_plugins.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/observability/node_status.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/cpu/usage.h"
 #include "topology/discovery.h"
 
 namespace qrm::manager::builtin_plugins_test {
@@ -52,19 +49,6 @@ BuiltinOptions WithPools(const std::string& keys) {
   BuiltinOptions options{.plugins = {"cpu"}};
   options.sections.emplace("cpu", *config::Section::Parse(keys, "cpu.yaml"));
   return options;
-}
-
-TEST(BuiltinPoolsTest, HaveTheCpusThatWereSetByHandOrTheConfiguredOnes) {
-  const BuiltinOptions options = WithPools("pools: {a: {cpus: 0-3}, b: {cpus: 4-7}}");
-  const StringMap kept = {
-      {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"0-3"}}})"},
-  };
-  const std::vector<PoolStatus> pools = BuiltinPools(options, kept);
-  ASSERT_EQ(pools.size(), 2U);
-  EXPECT_EQ(ToString(pools[0].cpus), "0-1");
-  EXPECT_EQ(ToString(pools[0].configured), "0-3");
-  EXPECT_TRUE(pools[0].changed());
-  EXPECT_FALSE(pools[1].changed());
 }
 
 Machine FourCpus() {
@@ -110,33 +94,6 @@ TEST(ReservedCpusTest, ThatDoNotFitNameTheirLineInTheFile) {
   const auto reserved =
       ReservedCpus(WithPools("reserved-cpus: 9"), config::MachineConfig(), FourCpus());
   EXPECT_THAT(MessageOf(reserved.status()), ::testing::StartsWith("cpu.yaml:1: cannot reserve"));
-}
-
-TEST(BuiltinPoolsTest, OfAnotherConfigurationAreTheConfiguredOnes) {
-  const StringMap kept = {
-      {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"0-3"}}})"},
-  };
-  EXPECT_FALSE(BuiltinPools(WithPools("pools: {a: {cpus: 0-2}}"), kept)[0].changed());
-  EXPECT_THAT(BuiltinPools({.plugins = {}}, kept), ElementsAre());
-}
-
-TEST(BuiltinPoolsTest, ThatFollowTheirContainersAreNeverOfAnotherSize) {
-  const StringMap kept = {
-      {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"elastic"}}})"},
-  };
-  const auto pools = BuiltinPools(WithPools("pools: {a: {size: {max: 2}}}"), kept);
-  ASSERT_EQ(pools.size(), 1U);
-  EXPECT_EQ(ToString(pools[0].cpus), "0-1");
-  EXPECT_FALSE(pools[0].changed());
-}
-
-TEST(BuiltinCpuUsageTest, IsOfThePluginThatIsBuiltIn) {
-  const BuiltinOptions options = WithPools("pools: {a: {size: {min: 2}}, b: {cpus: \"3\"}}");
-  const std::optional<cpu::CpuUsage> usage =
-      BuiltinCpuUsage(options, FourCpus(), {}, {}).value_or(std::nullopt);
-  EXPECT_THAT(usage.value_or(cpu::CpuUsage()).pools,
-              ElementsAre(testing::Pair("a", cpu::PoolUsage{.wished = 2})));
-  EXPECT_FALSE(BuiltinCpuUsage({.plugins = {}}, FourCpus(), {}, {})->has_value());
 }
 
 }  // namespace
