@@ -97,7 +97,7 @@ Status Player::EndObserver() {
 
 // What the runtime writes is older than qrmd's values, while an update is pending.
 Status Player::WrittenAgain(Random&) {
-  constexpr std::chrono::seconds kCorrected{2};  // one, on a machine that others use too
+  constexpr std::chrono::seconds kCorrected{6};  // one, if the machine does not stall
   for (const Box& box : runtime_.Boxes()) {
     runtime_.WriteAgain(box.id);
   }

@@ -41,9 +41,8 @@ class Player {
 
  private:
   using Random = std::mt19937;
-  /// The least between reconciles that a node's own timer begins, twice; here they follow each
-  /// other.
-  static constexpr std::chrono::seconds kTimeToAgree{2};
+  /// For what two reconciles begin, such as updates: two seconds, if the machine does not stall.
+  static constexpr std::chrono::seconds kTimeToAgree{6};
   /// From 0 to `below` - 1.
   static int DrawBelow(Random& random, std::size_t below) {
     return static_cast<int>(random() % static_cast<uint32_t>(below));
