@@ -162,13 +162,10 @@ Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
     return OkStatus();
   }
   std::vector<const placement::ContainerDemand*> demands;
-  const placement::ContainerDemand* main = &drafts.front().demand;
   for (const Draft& draft : drafts) {
     demands.push_back(&draft.demand);
-    main = draft.demand.type == ContainerType::kMain ? &draft.demand : main;
   }
-  whole.demand = *main;
-  whole.demand.requests = TotalRequests(demands, options_, NeededNatives(options_, plugins_));
+  whole.demand = placement::WholePod(demands, options_, NeededNatives(options_, plugins_));
   whole.draft = std::make_unique<Draft>(Draft{.demand = whole.demand,
                                               .key = whole.demand.key(),
                                               .known = nullptr,

@@ -133,16 +133,19 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
   return requests;
 }
 
-std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
-                                            const AdmissionOptions& options,
-                                            const std::vector<std::string>& natives) {
+ContainerDemand WholePod(const std::vector<const ContainerDemand*>& containers,
+                         const AdmissionOptions& options, const std::vector<std::string>& natives) {
   std::vector<ContainerAmounts> amounts;
   amounts.reserve(containers.size());
+  const ContainerDemand* main = containers.front();
   for (const ContainerDemand* container : containers) {
     amounts.push_back(
         {.type = container->type, .amounts = AllRequests(*container, options, natives)});
+    main = container->type == ContainerType::kMain ? container : main;
   }
-  return PodRequest(amounts);
+  ContainerDemand whole = *main;
+  whole.requests = PodRequest(amounts);
+  return whole;
 }
 
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {

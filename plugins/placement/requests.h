@@ -45,11 +45,11 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
                                           const AdmissionOptions& options,
                                           const std::vector<std::string>& natives);
 
-/// The peak of the containers' requests together, by AllRequests of each; init containers come
-/// first in `containers`. Source: Kubernetes 1.36, the pod scope's requests.
-std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
-                                            const AdmissionOptions& options,
-                                            const std::vector<std::string>& natives);
+/// Scope pod: the main one of `containers`, which are in start order, with the peak of the requests
+/// of all of them together, by AllRequests of each. Source: Kubernetes 1.36, the pod scope's
+/// requests.
+ContainerDemand WholePod(const std::vector<const ContainerDemand*>& containers,
+                         const AdmissionOptions& options, const std::vector<std::string>& natives);
 
 /// Whether the pod gets `implicit`, by its role or annotation.
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod);

@@ -83,14 +83,11 @@ StatusOr<std::vector<Requests>> RequestsOfAsked(const NodeModel& model, const Po
 StatusOr<Requests> Together(const NodeModel& model, const PodDemands& pod) {
   const std::vector<std::string> natives = NativesOf(model);
   std::vector<const ContainerDemand*> demands;
-  const ContainerDemand* main = &pod.front();
   for (const ContainerDemand& demand : pod) {
     demands.push_back(&demand);
-    main = demand.type == ContainerType::kMain ? &demand : main;
   }
-  ContainerDemand whole = *main;
-  whole.requests = TotalRequests(demands, model.options, natives);
-  QRM_ASSIGN_OR_RETURN(Requests requests, RequestsOfOne(model, whole, natives));
+  QRM_ASSIGN_OR_RETURN(Requests requests,
+                       RequestsOfOne(model, WholePod(demands, model.options, natives), natives));
   for (ContainerRequest& request : requests) {
     request.for_whole_pod = true;
   }

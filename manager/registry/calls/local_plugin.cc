@@ -5,6 +5,8 @@
 
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/plugin_state.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::manager {
 

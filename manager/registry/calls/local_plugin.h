@@ -7,12 +7,13 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
+#include "api/resource.h"
 #include "plugins/sdk/calls/call.h"
-#include "plugins/sdk/plugin_state.h"
-#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 class PluginDriver;
+class PluginState;
+class ResourcePlugin;
 }  // namespace qrm::sdk
 
 namespace qrm::manager {
