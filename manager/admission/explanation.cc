@@ -145,8 +145,9 @@ std::string Within(std::size_t most, Json json) {
     const auto largest = std::max_element(
         json.begin(), json.end(),
         [&](const Json& a, const Json& b) { return text(a).size() < text(b).size(); });
-    json["left_out"].push_back(fmt::format("{} ({} bytes)", largest.key(), text(*largest).size()));
+    std::string name = fmt::format("{} ({} bytes)", largest.key(), text(*largest).size());
     json.erase(largest);
+    json["left_out"].push_back(std::move(name));  // may move all parts
     all = text(json);
   }
   return all;

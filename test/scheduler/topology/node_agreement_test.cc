@@ -69,6 +69,36 @@ const char* const kConfigs[] = {
         plugins: {cpu: {reserved-cpus: "0", static: true,
                         pools: {batch: {roles: [db], size: {per: limit, min: 1, max: 6}}}},
                   memory: {static: true}}})",
+    // The options of kubelet's static policy.
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:4 pu:2", topology-policy: none,
+        plugins: {cpu: {reserved-cpus: "0,1", static: {full-pcpus-only: true, strict-cpu-reservation: true}},
+                  memory: {static: true}}})",
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:4 pu:2", topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", static: {distribute-cpus-across-numa: true}}}})",
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] l3:2 core:4 pu:2", topology-policy: restricted,
+        plugins: {cpu: {reserved-cpus: "0", static: {prefer-align-cpus-by-uncorecache: true}}}})",
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:8 pu:2", topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", static: {distribute-cpus-across-cores: true}}}})",
+    // Many nodes, of which containers need several, and one hint for all containers of a pod.
+    R"({machine: "synthetic:package:4 numa:4(memory=1GiB) core:2 pu:2", topology-policy: best-effort,
+        topology-scope: pod, prefer-closest-numa-nodes: true,
+        plugins: {cpu: {reserved-cpus: "0", static: true}, memory: {static: true}}})",
+    R"({machine: "synthetic:package:8 numa:8(memory=2GiB) core:2 pu:1", topology-policy: restricted,
+        plugins: {cpu: {reserved-cpus: "0", static: true}, memory: {static: true}}})",
+    // Pools with instances, and pools that lend and borrow.
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:8 pu:1", topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", pools: {team: {roles: [db], size: {min: 1, max: 4}, instances: {by: pod}}}},
+                  memory: {static: true}}})",
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:8 pu:1", topology-policy: none,
+        plugins: {cpu: {reserved-cpus: "0", static: true,
+                        pools: {online: {roles: [db], size: {min: 2, max: 8}, priority: 1, borrow: {idle: numa},
+                                         lend: {to: [offline], keep: 1}},
+                                offline: {size: {min: 1}, borrow: {idle: all}}, default: {size: {min: 1}}}}}})",
+    // Memory of kinds.
+    R"({machine: "synthetic:package:2 numa:2(memory=4GiB) core:4 pu:1", topology-policy: best-effort,
+        memory-kinds: {1: hbm, 3: hbm},
+        plugins: {cpu: {reserved-cpus: "0", roles: {db: {numa: any, share-numa-with: ["*"]}}},
+                  memory: {roles: {db: {numa: any, kinds: [hbm, dram], share-numa-with: ["*"]}}}}})",
 };
 
 /// A pod is of each with the same probability.
@@ -265,7 +295,8 @@ std::vector<AgreedNode> DescribedNodes(int count) {
 // QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
 TEST(NodeAgreementTest, TheFilterAndADryRunDecideAsTheNode) {
   const int pods = qrm::test::RoundsBy("QRM_AGREEMENT_PODS", 400);
-  Agreement agreement(1, DescribedNodes(std::max(4, pods / 50)));
+  Agreement agreement(1,
+                      DescribedNodes(std::max(static_cast<int>(std::size(kConfigs)), pods / 50)));
   for (int i = 0; i < pods; ++i) {
     ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
     if (i % 50 == 0) {
