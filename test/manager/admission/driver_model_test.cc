@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "api/base/section.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
 #include "plugins/cpu/cpu_plugin.h"
@@ -52,9 +53,12 @@ class DriverModel {
       computes_.push_back(std::make_unique<sdk::ComputePlugin>(*drivers_.back()));
       plugins_.Add(sdk::DriverResource(name), *computes_.back());
     }
-    cpu::CpuPluginConfig config{.reserved = {0}, .pools = {{"batch", {.cpus = {1, 2}}}}};
-    config.roles["owner"] = {.numa = rules::NumaSpan::kFewest, .share = {.anyone = true}};
-    auto plugin = cpu::MakeCpuPlugin(config, machine_);
+    const auto keys = config::Section::Parse(
+        "{reserved-cpus: '0', pools: {batch: {cpus: 1-2}}, "
+        "roles: {owner: {numa: fewest, share-numa-with: ['*']}}}",
+        "test");
+    EXPECT_TRUE(IsOk(keys.status()));
+    auto plugin = cpu::MakeCpuPlugin(*cpu::ParseCpuConfig(*keys), machine_);
     EXPECT_TRUE(IsOk(plugin.status()));
     cpu_ = *std::move(plugin);
     plugins_.Add("cpu", *cpu_);
