@@ -50,7 +50,7 @@ struct ContainerRequest {
   SharedText resource{};  ///< the name under which the plugin is registered
   /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere; where the
   /// pod used another name, those of that name. One entry, keyed by the name the pod used; those of
-  /// hugepages are beside the built-in memory plugin's.
+  /// hugepages are beside that of memory.
   Shared<std::map<std::string, double>> requests{};
   /// What one of the entry is in the resource's own units, such as 0.001 for thousandths. Our own
   /// extension: other managers leave it absent.
@@ -152,10 +152,28 @@ using AllocationByContainer = std::map<ContainerKey, AllocationByResource>;
 /// The knob names of CRI's LinuxContainerResources that an allocation may set.
 inline constexpr std::string_view kCpusetCpus = "CpusetCpus";
 inline constexpr std::string_view kCpusetMems = "CpusetMems";
+/// Whether `resource` is hugepages of some size, such as "hugepages-2Mi".
+bool IsHugepages(std::string_view resource);
+
 
 /// A resource as the node offers it: totals and the parts of each NUMA node, in the resource's
 /// units.
 struct AllocatableResource {
+/// A part of what a container holds, or a node offers. Source: resourceplugin.v1alpha1
+/// TopologyAwareQuantity.
+struct PlacedQuantity {
+  enum class Level { kNuma, kSocket };
+
+  double amount = 0;  ///< in the resource's units
+  uint64_t node = 0;  ///< NUMA node or socket, as `level` says
+  Level level = Level::kNuma;
+  std::string name{};  ///< of the device, if it has one
+  std::string type{};  ///< such as "NIC"
+  StringMap annotations{};
+
+  bool operator==(const PlacedQuantity&) const = default;
+};
+
   bool is_node_resource = false;
   bool is_scalar_resource = false;
   double allocatable = 0;
@@ -165,6 +183,10 @@ struct AllocatableResource {
   /// The CPUs behind `allocatable`, for a resource that is CPUs. Our own extension: other plugins
   /// leave it empty.
   CpuSet allocatable_cpus{};
+  /// The same amounts with sockets, names, types or annotations, where there are any: the
+  /// pod-resources API then has these instead.
+  std::vector<PlacedQuantity> allocatable_places{};
+  std::vector<PlacedQuantity> capacity_places{};
 
   bool operator==(const AllocatableResource&) const = default;
 };

@@ -222,7 +222,9 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
   }
   KeepIfEmpty(fresh.envs, before.envs);
   KeepIfEmpty(fresh.annotations, before.annotations);
-  KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
+  if (fresh.value == before.value) {
+    KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
+  }
   KeepIfEmpty(fresh.mounts, before.mounts);
   KeepIfEmpty(fresh.devices, before.devices);
   KeepIfEmpty(fresh.pool, before.pool);

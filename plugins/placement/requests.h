@@ -54,16 +54,12 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
 /// Whether the pod gets `implicit`, by its role or annotation.
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod);
 
-/// Which requests go into one call.
-enum class Hugepages {
-  kApart,       ///< plugins that are processes read one entry only
-  kWithMemory,  ///< hugepages have no plugin and must be on the NUMA nodes of the memory
-};
-
 /// The request to the plugin of `resource` for `asked`, a name that the pod uses and its amount.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
-                             Hugepages hugepages, const std::pair<const std::string, double>& asked,
+                             const std::pair<const std::string, double>& asked,
                              const AdmissionOptions& options);
+/// A request for memory also has the hugepages: they have no plugin and must be on the NUMA nodes
+/// of the memory.
 
 /// The plugin's name for the resource that a pod calls `requested`.
 const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options);

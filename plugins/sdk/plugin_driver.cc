@@ -349,10 +349,13 @@ ChangedAllocations PluginDriver::ChangesSince(const std::string& since) const {
   return answer;
 }
 
-StatusOr<AllocatableResource> PluginDriver::Allocatable() const {
-  return Ask("Allocatable", [](const ResourcePlugin& plugin) -> StatusOr<AllocatableResource> {
-    return plugin.Allocatable();
-  });
+StatusOr<AllocatableByResource> PluginDriver::Allocatable() const {
+  return Ask("Allocatable",
+             [this](const ResourcePlugin& plugin) -> StatusOr<AllocatableByResource> {
+               AllocatableByResource resources = plugin.AllocatableBeside();
+               resources.insert_or_assign(resource_, plugin.Allocatable());
+               return resources;
+             });
 }
 
 StatusOr<std::vector<Pool>> PluginDriver::Pools() const {

@@ -104,6 +104,7 @@ TEST(PlanReconcileTest, KeepsWhatThePluginDoesNotRepeat) {
   ResourceAllocation want = full;
   want.value = bare.value;
   want.quantity = bare.quantity;
+  want.amount_by_node.clear();  // of other CPUs
   EXPECT_EQ(MergeAllocation(full, bare), want);
 }
 
@@ -193,7 +194,7 @@ TEST(PlanReconcileTest, ComparesOnlyThePodsOfItsScope) {
 }
 
 TEST(PlanReconcileTest, RejectsWhatAnAdmissionWouldReject) {
-  for (const char* bad : {"0-99", "", "x"}) {
+  for (const char* bad : {"0-99", "x"}) {
     const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", Pool(bad)}}));
     EXPECT_TRUE(plan.change.Empty()) << bad;
     EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("cannot change container main of pod")));
