@@ -410,13 +410,44 @@ pb::ResourcePluginOptions ToWire(const PluginOptions& options) {
   message.set_pre_start_required(options.pre_start_required);
   message.set_with_topology_alignment(options.with_topology_alignment);
   message.set_need_reconcile(options.need_reconcile);
+  message.set_says_exclusive(options.says_exclusive);
   return message;
 }
 
 PluginOptions FromWire(const pb::ResourcePluginOptions& message) {
   return {.pre_start_required = message.pre_start_required(),
           .with_topology_alignment = message.with_topology_alignment(),
-          .need_reconcile = message.need_reconcile()};
+          .need_reconcile = message.need_reconcile(),
+          .says_exclusive = message.says_exclusive()};
+}
+
+void FillPlaces(const std::vector<PlacedQuantity>& places, PlacedQuantities& list) {
+  for (const PlacedQuantity& place : places) {
+    pb::TopologyAwareQuantity& message = *list.Add();
+    message.set_resource_value(place.amount);
+    message.set_node(place.node);
+    message.set_topology_level(place.level == PlacedQuantity::Level::kSocket ? pb::SOCKET
+                                                                             : pb::NUMA);
+    message.set_name(place.name);
+    message.set_type(place.type);
+    message.mutable_annotations()->insert(place.annotations.begin(), place.annotations.end());
+  }
+}
+
+StatusOr<std::vector<PlacedQuantity>> PlacesFrom(const PlacedQuantities& list) {
+  std::vector<PlacedQuantity> places;
+  for (const pb::TopologyAwareQuantity& message : list) {
+    QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_value(), "quantity"));
+    places.push_back({.amount = message.resource_value(),
+                      .node = message.node(),
+                      .level = message.topology_level() == pb::SOCKET
+                                   ? PlacedQuantity::Level::kSocket
+                                   : PlacedQuantity::Level::kNuma,
+                      .name = message.name(),
+                      .type = message.type(),
+                      .annotations = MapFrom(message.annotations())});
+  }
+  return places;
 }
 
 pb::AllocatableTopologyAwareResource ToWire(const AllocatableResource& resource) {

@@ -41,6 +41,10 @@ bool IsSystemCores(const checkpoint::PodMeta& pod) {
 
 }  // namespace
 
+bool IsDedicatedCores(const checkpoint::PodMeta& pod) {
+  return TextOf(pod.annotations, rules::kQosLevelKey) == "dedicated_cores";
+}
+
 std::string ReadRole(const PodKeys& keys, checkpoint::PodMeta& pod) {
   const std::string by_label = TextOf(pod.labels, keys.role_label);
   pod.role = FirstOf(by_label, TextOf(pod.annotations, keys.role_annotation));

@@ -51,15 +51,18 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
                                             const AdmissionOptions& options,
                                             const std::vector<std::string>& natives);
 
+/// Whether the pod's QoS level is Katalyst's dedicated_cores.
+bool IsDedicatedCores(const checkpoint::PodMeta& pod);
+
 /// Whether the pod gets `implicit`, by its role or annotation.
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod);
 
 /// The request to the plugin of `resource` for `asked`, a name that the pod uses and its amount.
+/// A request for memory also has the hugepages: they have no plugin and must be on the NUMA nodes
+/// of the memory.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
                              const std::pair<const std::string, double>& asked,
                              const AdmissionOptions& options);
-/// A request for memory also has the hugepages: they have no plugin and must be on the NUMA nodes
-/// of the memory.
 
 /// The plugin's name for the resource that a pod calls `requested`.
 const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options);

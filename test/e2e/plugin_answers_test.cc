@@ -290,5 +290,154 @@ TEST_F(PluginAnswersTest, TheOriginalQuantityStaysWhatWasAdmitted) {
   EXPECT_EQ(cpu.topology_aware_quantity_list(1).resource_value(), 1);
 }
 
+/// CPUs as a plugin gives them that knows no extension.
+ResourceAllocation Cpus(const std::string& cpus, const std::map<uint64_t, uint64_t>& by_node) {
+  return {.oci_property = std::string(kCpusetCpus),
+          .value = cpus,
+          .is_scalar_resource = true,
+          .quantity = static_cast<double>(CpuSet::Parse(cpus)->Count()),
+          .amount_by_node = by_node};
+}
+
+/// Answers GetResourcesAllocation with `allocation` for the container of each pod of `pods`.
+PluginScript Reconciles(const std::vector<std::string>& pods,
+                        std::function<ResourceAllocation()> allocation) {
+  return {.reconcile = [=](const auto&, pb::GetResourcesAllocationResponse& response) {
+    for (const std::string& pod : pods) {
+      auto& given = (*response.mutable_pod_resources())["uid-" + pod];
+      (*(*given.mutable_container_resources())["container0"].mutable_resource_allocation())["cpu"] =
+          wire::ToWire(allocation());
+    }
+    return OkStatus();
+  }};
+}
+
+TEST_F(PluginAnswersTest, TheNodeOfCpusThatAPluginMovedIsListed) {
+  Start("exclusive-cpu-plugins: [cpu]\n");
+  std::atomic<bool> moved = false;
+  const auto plugin = Serve(
+      "cpu", Gives("cpu", Cpus("0-1", {{0, 2}})),
+      Reconciles({"web"}, [&moved] { return moved ? Cpus("6-7", {}) : Cpus("0-1", {{0, 2}}); }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web"))));
+  EXPECT_EQ(ResourceIn(Listed("web"), "cpu").topology_aware_quantity_list(0).node(), 0u);
+  moved = true;
+  ASSERT_TRUE(AwaitAnswer([this] { return PropertiesOf("web").value("cpusetCpus", "") == "6-7"; }));
+  const auto cpu = ResourceIn(Listed("web"), "cpu");
+  ASSERT_THAT(cpu.topology_aware_quantity_list(), SizeIs(1));
+  EXPECT_EQ(cpu.topology_aware_quantity_list(0).node(), 1u);
+}
+
+/// Fails every call for hints.
+PluginScript FailsHints() {
+  return {
+      .hints = [](const auto&, auto&) { return Errorf(StatusCode::kInternal, "no hints today"); }};
+}
+
+TEST_F(PluginAnswersTest, AFailingHintCallRejectsNoPodUnderBestEffort) {
+  Start("topology-policy: best-effort\n");
+  const auto plugin = Serve("cpu", Gives("cpu", Cpus("2", {})), FailsHints());
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web"))));
+  EXPECT_EQ(PropertiesOf("web").value("cpusetCpus", ""), "2");
+  EXPECT_THAT(node_->Qrmctl({"explain", "web"}).value_or(""), HasSubstr("no hints today"));
+}
+
+TEST_F(PluginAnswersTest, AFailingHintCallRejectsPodsUnderRestricted) {
+  Start("topology-policy: restricted\n");
+  const auto plugin = Serve("cpu", Gives("cpu", Cpus("2", {})), FailsHints());
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("web"))), HasSubstr("no hints today"));
+}
+
+TEST_F(PluginAnswersTest, AFailingAllocationRejectsPodsUnderBestEffort) {
+  Start("topology-policy: best-effort\n");
+  PluginScript script = FailsHints();
+  const auto plugin = Serve("cpu", Gives("cpu", Cpus("9", {})), script);
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("web"))), HasSubstr("9 are not online"));
+}
+
+TEST_F(PluginAnswersTest, AnEmptyCpusetRejectsNoPodAndIsAskedForAgain) {
+  Start();
+  std::atomic<bool> decided = false;
+  const auto plugin = Serve("cpu", [&decided](const auto&) {
+    return AllocationByResource{{"cpu", Cpus(decided ? "3" : "", {})}};
+  });
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web"))));
+  EXPECT_THAT(node_->Qrmctl({"pods", "-o", "wide"}).value_or(""), HasSubstr("qrmd asks again"));
+  decided = true;
+  EXPECT_TRUE(AwaitAnswer([this] { return PropertiesOf("web").value("cpusetCpus", "") == "3"; }));
+}
+
+const StringMap kDedicated = {{"katalyst.kubewharf.io/qos_level", "dedicated_cores"}};
+
+TEST_F(PluginAnswersTest, DedicatedCpusOfAPluginWithoutExtensionsHaveOneOwnerAndAreListed) {
+  Start();
+  const auto plugin = Serve("cpu", Gives("cpu", Cpus("2-3", {})));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("owner", kDedicated))));
+  EXPECT_THAT(Listed("owner").cpu_ids(), ElementsAre(2, 3));
+  for (const StringMap& annotations : {kDedicated, StringMap()}) {
+    EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("other", annotations))),
+                HasSubstr("2-3 belong to container container0 of pod default/owner"));
+  }
+  // Katalyst's sidecars run on the CPUs of their main container.
+  EXPECT_TRUE(IsOk(runtime_.AddContainer("owner", {.name = "sidecar", .milli_cpus = 100})));
+}
+
+TEST_F(PluginAnswersTest, SharedCpusOfAPluginWithoutExtensionsAreNotListed) {
+  Start();
+  const auto plugin = Serve("cpu", Gives("cpu", Cpus("2-3", {{0, 2}})));
+  for (const char* pod : {"a", "b"}) {
+    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(pod))));
+    EXPECT_THAT(Listed(pod).cpu_ids(), IsEmpty());
+  }
+}
+
+TEST_F(PluginAnswersTest, CpusOfAPluginThatTheConfigurationNamesAreExclusive) {
+  Start("exclusive-cpu-plugins: [cpu]\n");
+  const auto plugin = Serve("cpu", Gives("cpu", Cpus("2-3", {})));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("owner"))));
+  EXPECT_THAT(Listed("owner").cpu_ids(), ElementsAre(2, 3));
+  EXPECT_FALSE(runtime_.RunPod(Pod("other")).ok());
+}
+
+/// An allocation of widgets that sets `property`.
+ResourceAllocation Sets(const std::string& property, const std::string& value) {
+  return {.oci_property = property, .value = value, .quantity = 1};
+}
+
+class CgroupVersionTest : public PluginAnswersTest {
+ protected:
+  /// A cgroup-root of that version with a hierarchy of memory.
+  void StartOn(const std::string& file) {
+    const std::filesystem::path root = dir_ / "cgroup";
+    std::filesystem::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << "cpuset cpu io memory\n";
+    Start("cgroup-root: " + root.string() + "\n");
+  }
+};
+
+TEST_F(CgroupVersionTest, FilesOfCgroup2AndHugepageLimitsOfAPluginAreSet) {
+  StartOn("cgroup.controllers");
+  const auto files = Serve(
+      kWidget, Gives(kWidget, Sets("Unified", R"({"io.weight": "50", "memory.oom.group": "1"})")));
+  const auto limits =
+      Serve("NIC", Gives("NIC", Sets("HugepageLimits", R"([{"page_size": "2MB", "limit": 8}])")));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web"))));
+  const nlohmann::json set = PropertiesOf("web");
+  EXPECT_EQ(set["unified"], (nlohmann::json{{"io.weight", "50"}, {"memory.oom.group", "1"}}));
+  EXPECT_EQ(set["hugepageLimits"], (nlohmann::json{{"2MB", 8}}));
+}
+
+TEST_F(CgroupVersionTest, FilesOfCgroup2AreRejectedOnCgroup1WithTheReason) {
+  StartOn("memory/cgroup.procs");
+  const auto plugin = Serve(kWidget, Gives(kWidget, Sets("Unified", R"({"io.weight": "50"})")));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("web"))), HasSubstr("this node has cgroup v1"));
+}
+
+TEST_F(CgroupVersionTest, FilesThatPluginsMayNotSetAreRejected) {
+  StartOn("cgroup.controllers");
+  const auto plugin = Serve(kWidget, Gives(kWidget, Sets("Unified", R"({"memory.max": "1"})")));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("web"))),
+              AllOf(HasSubstr("cannot set \"memory.max\""), HasSubstr("io.weight")));
+}
+
 }  // namespace
 }  // namespace qrm::test::plugin_answers_test
