@@ -1,7 +1,6 @@
 // What a plugin reports about one container by NUMA node, as values without gRPC.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,20 +8,6 @@
 #include "api/resource.h"
 
 namespace qrm {
-
-/// A part of what a container holds. Source: resourceplugin.v1alpha1 TopologyAwareQuantity.
-struct PlacedQuantity {
-  enum class Level { kNuma, kSocket };
-
-  double amount = 0;  ///< in the resource's units
-  uint64_t node = 0;  ///< NUMA node or socket, as `level` says
-  Level level = Level::kNuma;
-  std::string name;  ///< of the device, if it has one
-  std::string type;  ///< such as "NIC"
-  StringMap annotations;
-
-  bool operator==(const PlacedQuantity&) const = default;
-};
 
 /// What a container holds of one resource, now and when it was admitted.
 struct PlacedResource {

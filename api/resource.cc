@@ -58,10 +58,14 @@ std::string_view ToString(ContainerType type) {
   return "EPHEMERAL";
 }
 
+bool IsHugepages(std::string_view resource) {
+  constexpr std::string_view kPrefix = "hugepages-";
+  return resource.substr(0, kPrefix.size()) == kPrefix;
+}
+
 double ContainerRequest::quantity() const {
-  constexpr std::string_view kHugepages = "hugepages-";
   for (const auto& [name, amount] : requests) {
-    if (name.substr(0, kHugepages.size()) != kHugepages) {
+    if (!IsHugepages(name)) {
       return amount * scale;
     }
   }

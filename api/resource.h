@@ -50,7 +50,7 @@ struct ContainerRequest {
   SharedText resource{};  ///< the name under which the plugin is registered
   /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere; where the
   /// pod used another name, those of that name. One entry, keyed by the name the pod used; those of
-  /// hugepages are beside the built-in memory plugin's.
+  /// hugepages are beside that of memory.
   Shared<std::map<std::string, double>> requests{};
   /// What one of the entry is in the resource's own units, such as 0.001 for thousandths. Our own
   /// extension: other managers leave it absent.
@@ -115,6 +115,9 @@ struct ResourceAllocation {
   /// The CPUs of `value` belong to this container alone. Our own extension: other plugins leave it
   /// false.
   bool exclusive = false;
+  /// The manager inferred `exclusive`: the containers of a pod may have the same CPUs. Not on the
+  /// wire.
+  bool is_inferred = false;
   /// CPUs, kernel list form, that a container with exclusive CPUs may also use while a pool has
   /// them, and the part that the pool has: the knob gets `value` and `shares` together. The pool is
   /// `shares_of`; empty: the default pool. Our own extension: other plugins leave them empty.
@@ -149,9 +152,27 @@ using AllocationByResource = std::map<SharedText, Shared<ResourceAllocation>, st
 /// The allocations of many containers, as a plugin or the checkpoint holds them.
 using AllocationByContainer = std::map<ContainerKey, AllocationByResource>;
 
+/// Whether `resource` is hugepages of some size, such as "hugepages-2Mi".
+bool IsHugepages(std::string_view resource);
+
 /// The knob names of CRI's LinuxContainerResources that an allocation may set.
 inline constexpr std::string_view kCpusetCpus = "CpusetCpus";
 inline constexpr std::string_view kCpusetMems = "CpusetMems";
+
+/// A part of what a container holds, or a node offers. Source: resourceplugin.v1alpha1
+/// TopologyAwareQuantity.
+struct PlacedQuantity {
+  enum class Level { kNuma, kSocket };
+
+  double amount = 0;  ///< in the resource's units
+  uint64_t node = 0;  ///< NUMA node or socket, as `level` says
+  Level level = Level::kNuma;
+  std::string name{};  ///< of the device, if it has one
+  std::string type{};  ///< such as "NIC"
+  StringMap annotations{};
+
+  bool operator==(const PlacedQuantity&) const = default;
+};
 
 /// A resource as the node offers it: totals and the parts of each NUMA node, in the resource's
 /// units.
@@ -162,6 +183,10 @@ struct AllocatableResource {
   double capacity = 0;
   std::map<int, double> allocatable_by_node{};
   std::map<int, double> capacity_by_node{};
+  /// The same amounts with sockets, names, types or annotations, where there are any: the
+  /// pod-resources API then has these instead.
+  std::vector<PlacedQuantity> allocatable_places{};
+  std::vector<PlacedQuantity> capacity_places{};
   /// The CPUs behind `allocatable`, for a resource that is CPUs. Our own extension: other plugins
   /// leave it empty.
   CpuSet allocatable_cpus{};
@@ -179,6 +204,9 @@ struct PluginOptions {
   bool pre_start_required = false;
   bool with_topology_alignment = false;
   bool need_reconcile = false;
+  /// The plugin says which CPUs are exclusive: its SDK does. Our own extension: for other plugins,
+  /// the manager infers it.
+  bool says_exclusive = false;
 
   bool operator==(const PluginOptions&) const = default;
 };

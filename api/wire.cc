@@ -1,6 +1,7 @@
 // Converts messages of the resource plugin API.
 #include "api/wire.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -123,8 +124,7 @@ void FillAllocations(const AllocationByResource& allocations, pb::ResourceAlloca
   }
 }
 
-void AddQuantities(const std::map<int, double>& by_node,
-                   google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>& list) {
+void AddQuantities(const std::map<int, double>& by_node, PlacedQuantities& list) {
   for (const auto& [node, amount] : by_node) {
     pb::TopologyAwareQuantity& quantity = *list.Add();
     quantity.set_node(static_cast<uint64_t>(node));
@@ -133,21 +133,29 @@ void AddQuantities(const std::map<int, double>& by_node,
   }
 }
 
-StatusOr<std::map<int, double>> QuantitiesFrom(
-    const google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>& list) {
-  std::map<int, double> by_node;
-  for (const pb::TopologyAwareQuantity& quantity : list) {
-    QRM_RETURN_IF_ERROR(CheckQuantity(quantity.resource_value(), "quantity"));
-    if (quantity.topology_level() != pb::NUMA) {
+bool IsPlain(const PlacedQuantity& quantity) {
+  return quantity.level == PlacedQuantity::Level::kNuma && quantity.name.empty() &&
+         quantity.type.empty() && quantity.annotations.empty();
+}
+
+/// Fills `by_node` with the amounts of NUMA nodes, and `places` if more than these is in the list.
+Status ReadQuantities(const PlacedQuantities& list, std::map<int, double>& by_node,
+                      std::vector<PlacedQuantity>& places) {
+  QRM_ASSIGN_OR_RETURN(places, PlacesFrom(list));
+  for (const PlacedQuantity& quantity : places) {
+    if (quantity.level != PlacedQuantity::Level::kNuma) {
       continue;
     }
-    if (quantity.node() >= IdSet::kMaxIds) {
+    if (quantity.node >= IdSet::kMaxIds) {
       return Errorf(StatusCode::kInvalidArgument, "cannot use NUMA node {}: ids end at {}",
-                    quantity.node(), IdSet::kMaxIds - 1);
+                    quantity.node, IdSet::kMaxIds - 1);
     }
-    by_node[static_cast<int>(quantity.node())] += quantity.resource_value();
+    by_node[static_cast<int>(quantity.node)] += quantity.amount;
   }
-  return by_node;
+  if (std::all_of(places.begin(), places.end(), IsPlain)) {
+    places.clear();
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -155,7 +163,12 @@ StatusOr<std::map<int, double>> QuantitiesFrom(
 pb::ResourceRequest ToWire(const ContainerRequest& request) {
   pb::ResourceRequest message;
   CopyIdentity(request, message);
-  message.mutable_resource_requests()->insert(request.requests.begin(), request.requests.end());
+  for (const auto& [name, amount] : request.requests) {
+    auto& entries = IsHugepages(name) && request.requests.size() > 1
+                        ? *message.mutable_hugepage_requests()
+                        : *message.mutable_resource_requests();
+    entries[name] = amount;
+  }
   message.set_runtime_class(request.runtime_class);
   if (request.limit.has_value()) {
     message.set_resource_limit(*request.limit);
@@ -196,9 +209,11 @@ StatusOr<ContainerRequest> FromWire(const pb::ResourceRequest& message) {
   request.annotations = MapFrom(message.annotations());
   request.native_qos_class = message.native_qos_class();
   request.runtime_class = message.runtime_class();
-  for (const auto& [name, amount] : message.resource_requests()) {
-    QRM_RETURN_IF_ERROR(CheckQuantity(amount, "request of " + name));
-    request.requests.Edit().emplace(name, amount);
+  for (const auto* entries : {&message.resource_requests(), &message.hugepage_requests()}) {
+    for (const auto& [name, amount] : *entries) {
+      QRM_RETURN_IF_ERROR(CheckQuantity(amount, "request of " + name));
+      request.requests.Edit().emplace(name, amount);
+    }
   }
   if (message.has_resource_limit()) {
     QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_limit(), "limit"));
@@ -395,13 +410,44 @@ pb::ResourcePluginOptions ToWire(const PluginOptions& options) {
   message.set_pre_start_required(options.pre_start_required);
   message.set_with_topology_alignment(options.with_topology_alignment);
   message.set_need_reconcile(options.need_reconcile);
+  message.set_says_exclusive(options.says_exclusive);
   return message;
 }
 
 PluginOptions FromWire(const pb::ResourcePluginOptions& message) {
   return {.pre_start_required = message.pre_start_required(),
           .with_topology_alignment = message.with_topology_alignment(),
-          .need_reconcile = message.need_reconcile()};
+          .need_reconcile = message.need_reconcile(),
+          .says_exclusive = message.says_exclusive()};
+}
+
+void FillPlaces(const std::vector<PlacedQuantity>& places, PlacedQuantities& list) {
+  for (const PlacedQuantity& place : places) {
+    pb::TopologyAwareQuantity& message = *list.Add();
+    message.set_resource_value(place.amount);
+    message.set_node(place.node);
+    message.set_topology_level(place.level == PlacedQuantity::Level::kSocket ? pb::SOCKET
+                                                                             : pb::NUMA);
+    message.set_name(place.name);
+    message.set_type(place.type);
+    message.mutable_annotations()->insert(place.annotations.begin(), place.annotations.end());
+  }
+}
+
+StatusOr<std::vector<PlacedQuantity>> PlacesFrom(const PlacedQuantities& list) {
+  std::vector<PlacedQuantity> places;
+  for (const pb::TopologyAwareQuantity& message : list) {
+    QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_value(), "quantity"));
+    places.push_back({.amount = message.resource_value(),
+                      .node = message.node(),
+                      .level = message.topology_level() == pb::SOCKET
+                                   ? PlacedQuantity::Level::kSocket
+                                   : PlacedQuantity::Level::kNuma,
+                      .name = message.name(),
+                      .type = message.type(),
+                      .annotations = MapFrom(message.annotations())});
+  }
+  return places;
 }
 
 pb::AllocatableTopologyAwareResource ToWire(const AllocatableResource& resource) {
@@ -410,10 +456,16 @@ pb::AllocatableTopologyAwareResource ToWire(const AllocatableResource& resource)
   message.set_is_scalar_resource(resource.is_scalar_resource);
   message.set_aggregated_allocatable_quantity(resource.allocatable);
   message.set_aggregated_capacity_quantity(resource.capacity);
-  AddQuantities(resource.allocatable_by_node,
-                *message.mutable_topology_aware_allocatable_quantity_list());
-  AddQuantities(resource.capacity_by_node,
-                *message.mutable_topology_aware_capacity_quantity_list());
+  auto& allocatable = *message.mutable_topology_aware_allocatable_quantity_list();
+  auto& capacity = *message.mutable_topology_aware_capacity_quantity_list();
+  FillPlaces(resource.allocatable_places, allocatable);
+  FillPlaces(resource.capacity_places, capacity);
+  if (allocatable.empty()) {
+    AddQuantities(resource.allocatable_by_node, allocatable);
+  }
+  if (capacity.empty()) {
+    AddQuantities(resource.capacity_by_node, capacity);
+  }
   message.set_allocatable_cpus(ToString(resource.allocatable_cpus));
   return message;
 }
@@ -426,10 +478,10 @@ StatusOr<AllocatableResource> FromWire(const pb::AllocatableTopologyAwareResourc
   resource.capacity = message.aggregated_capacity_quantity();
   QRM_RETURN_IF_ERROR(CheckQuantity(resource.allocatable, "allocatable quantity"));
   QRM_RETURN_IF_ERROR(CheckQuantity(resource.capacity, "capacity"));
-  QRM_ASSIGN_OR_RETURN(resource.allocatable_by_node,
-                       QuantitiesFrom(message.topology_aware_allocatable_quantity_list()));
-  QRM_ASSIGN_OR_RETURN(resource.capacity_by_node,
-                       QuantitiesFrom(message.topology_aware_capacity_quantity_list()));
+  QRM_RETURN_IF_ERROR(ReadQuantities(message.topology_aware_allocatable_quantity_list(),
+                                     resource.allocatable_by_node, resource.allocatable_places));
+  QRM_RETURN_IF_ERROR(ReadQuantities(message.topology_aware_capacity_quantity_list(),
+                                     resource.capacity_by_node, resource.capacity_places));
   QRM_ASSIGN_OR_RETURN(resource.allocatable_cpus, CpuSet::Parse(message.allocatable_cpus()));
   return resource;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "api/resource.h"
@@ -14,8 +15,14 @@ class ResourceAllocationResponse;
 class ResourceHintsResponse;
 class ResourcePluginOptions;
 class ResourceRequest;
+class TopologyAwareQuantity;
 class TopologyHint;
 }  // namespace resourceplugin::v1alpha1
+
+namespace google::protobuf {
+template <typename T>
+class RepeatedPtrField;
+}  // namespace google::protobuf
 
 namespace qrm::wire {
 
@@ -70,9 +77,13 @@ StatusOr<AllocationByContainer> FromWire(const pb::GetResourcesAllocationRespons
 pb::ResourcePluginOptions ToWire(const PluginOptions& options);
 PluginOptions FromWire(const pb::ResourcePluginOptions& message);
 
+using PlacedQuantities = google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>;
+void FillPlaces(const std::vector<PlacedQuantity>& places, PlacedQuantities& list);
+/// Errors: kInvalidArgument for an amount that is negative or no number.
+StatusOr<std::vector<PlacedQuantity>> PlacesFrom(const PlacedQuantities& list);
+
 pb::AllocatableTopologyAwareResource ToWire(const AllocatableResource& resource);
-/// Quantities by node are those of level NUMA; a plugin's per-socket quantities count only in the
-/// totals.
+/// Amounts by node are those of level NUMA.
 StatusOr<AllocatableResource> FromWire(const pb::AllocatableTopologyAwareResource& message);
 
 }  // namespace qrm::wire

@@ -118,6 +118,7 @@ class Writer {
     message.set_is_scalar_resource(allocation.is_scalar_resource);
     message.set_quantity(Finite(allocation.quantity, resource));
     message.set_exclusive(allocation.exclusive);
+    message.set_is_inferred(allocation.is_inferred);
     message.set_decided_by(Text(allocation.decided_by));
     message.set_may_share(Text(allocation.may_share));
     message.set_shares(Text(allocation.shares));
@@ -231,6 +232,7 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .annotations = Read(message.annotations()),
                                 .amount_by_node = Read(message.amount_by_node()),
                                 .exclusive = message.exclusive(),
+                                .is_inferred = message.is_inferred(),
                                 .may_share = message.may_share(),
                                 .shares = message.shares(),
                                 .shares_of = message.shares_of(),

@@ -33,8 +33,8 @@ MemoryAmounts* FindAmounts(MemoryTable& table, int node, const std::string& type
   return amounts == memory->second.types.end() ? nullptr : &amounts->second;
 }
 
-/// "hugepages-2Mi" for 2097152: the largest binary unit that divides it.
-/// Source: Kubernetes, HugePageResourceName and quantity formats.
+}  // namespace
+
 std::string HugepagesType(uint64_t page_bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"", "Ki", "Mi", "Gi", "Ti"};
   std::size_t unit = 0;
@@ -44,8 +44,6 @@ std::string HugepagesType(uint64_t page_bytes) {
   }
   return fmt::format("hugepages-{}{}", page_bytes, kUnits[unit]);
 }
-
-}  // namespace
 
 MemoryTable UnusedMemory(const Machine& machine, const std::map<int, MemoryBytes>& reserved) {
   MemoryTable table;

@@ -48,6 +48,10 @@ struct MemoryBlock {
   bool operator==(const MemoryBlock&) const = default;
 };
 
+/// "hugepages-2Mi" for 2097152: the largest binary unit that divides it.
+/// Source: Kubernetes, HugePageResourceName and quantity formats.
+std::string HugepagesType(uint64_t page_bytes);
+
 /// All of `machine` free except `reserved` (by node). Memory of hugepages is not ordinary memory.
 /// Units: bytes. Cost: O(nodes x types). Source: Kubernetes 1.36, getDefaultMachineState.
 MemoryTable UnusedMemory(const Machine& machine, const std::map<int, MemoryBytes>& reserved);

@@ -17,6 +17,7 @@
 #include "manager/admission/kept_draft.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/placement/requests.h"
 #include "plugins/placement/wishes.h"
@@ -66,13 +67,18 @@ void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
   }
 }
 
+/// Whether the plugin decided against the container; another error is a failed call.
+bool IsRefusal(const Status& status) {
+  return status.code() == StatusCode::kResourceExhausted ||
+         status.code() == StatusCode::kInvalidArgument;
+}
+
 /// Removes from `draft.allocated` the plugins whose answer says that they allocated nothing: the
 /// container's former allocation is unchanged and need not be restored.
 template <typename Answers>
 void LeaveOutRefusals(const Answers& answers, Draft& draft) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const StatusCode code = answers[i].status().code();
-    if (code == StatusCode::kResourceExhausted || code == StatusCode::kInvalidArgument) {
+    if (IsRefusal(answers[i].status())) {
       std::erase(draft.allocated, draft.requests[i].resource);
     }
   }
@@ -375,6 +381,11 @@ Status Planner::AskForHints(Draft& draft, const std::vector<ContainerRequest>& r
       hints[resource] = *std::move(answers[i]);
     } else {
       draft.explanation.refusals[resource] = MessageOf(answers[i].status());
+      if (options_.merge.policy == TopologyPolicy::kBestEffort && !draft.explanation.dry_run &&
+          !IsRefusal(answers[i].status())) {
+        hints[resource] = HintList::Impossible();  // as Katalyst does; the allocation decides
+        continue;
+      }
       draft.failed_resource = failed.ok() ? resource : draft.failed_resource;
       failed.Update(answers[i].status());
     }
@@ -437,6 +448,12 @@ Status Planner::Allocate(Draft& draft) const {
     draft.explanation.allocations = draft.known->allocations;
     draft.origins = draft.known->origins;
   }
+  for (auto& answer : answers) {
+    std::erase_if(*answer, [](const auto& given) { return IsEmptyCpuset(given.second); });
+  }
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    InferExclusive(draft, draft.requests[i].resource, *answers[i]);
+  }
   // Each plugin's own resource first: an allocation that another plugin adds never replaces it.
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string& resource = draft.requests[i].resource;
@@ -462,6 +479,23 @@ Status Planner::Allocate(Draft& draft) const {
   return OkStatus();
 }
 
+// Plugins without our extension do not say which CPUs are exclusive.
+void Planner::InferExclusive(const Draft& draft, const std::string& plugin,
+                             AllocationByResource& given) const {
+  const std::optional<PluginInfo> info = plugins_.Find(plugin);
+  if (!info.has_value() || info->options.says_exclusive ||
+      !(Contains(options_.exclusive_cpu_plugins, plugin) ||
+        placement::IsDedicatedCores(draft.demand.pod))) {
+    return;
+  }
+  for (auto& [resource, allocation] : given) {
+    if (allocation->oci_property == kCpusetCpus && !allocation->exclusive) {
+      ResourceAllocation& own = allocation.Edit();
+      own.exclusive = own.is_inferred = true;
+    }
+  }
+}
+
 checkpoint::Origin Planner::OriginOf(const std::string& plugin) const {
   const std::optional<PluginInfo> info = plugins_.Find(plugin);
   return {.plugin = plugin, .endpoint = info.has_value() ? info->endpoint : std::string()};
@@ -478,6 +512,12 @@ Status Planner::Validate(Draft& draft) const {
     Status good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
     if (good.ok()) {
       good = CheckBoundMemory(draft.key, draft.demand.type, allocation, machine_, *draft.state);
+    }
+    if (good.ok() && options_.has_cgroup_v1 && allocation->oci_property == kUnified) {
+      good = Errorf(StatusCode::kFailedPrecondition,
+                    "it gave {} {}, but this node has cgroup v1; let the plugin give a property "
+                    "that cgroup v1 has, such as CpuShares",
+                    kUnified, allocation->value);
     }
     draft.bad_answer = !good.ok();
     QRM_RETURN_IF_ERROR(good);

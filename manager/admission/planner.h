@@ -70,6 +70,8 @@ class Planner {
   Status ChooseHint(Draft& draft) const;
   static Status CheckPossible(Draft& draft);
   Status Allocate(Draft& draft) const;
+  void InferExclusive(const Draft& draft, const std::string& plugin,
+                      AllocationByResource& given) const;
   checkpoint::Origin OriginOf(const std::string& plugin) const;
   Status Validate(Draft& draft) const;
   Status ApplyDrivers(Draft& draft, const CpuSet& offline) const;

@@ -149,11 +149,7 @@ std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
 ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
                              const std::string& requested, double amount,
                              const placement::AdmissionOptions& options) {
-  return placement::MakeRequest(demand, plugin.resource,
-                                plugin.registered_by == RegisteredBy::kBuiltIn
-                                    ? placement::Hugepages::kWithMemory
-                                    : placement::Hugepages::kApart,
-                                {requested, amount}, options);
+  return placement::MakeRequest(demand, plugin.resource, {requested, amount}, options);
 }
 
 }  // namespace qrm::manager

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <prometheus/counter.h>
 
+#include "api/base/cgroup.h"
 #include "api/base/heap.h"
 #include "api/base/log.h"
 #include "api/base/task_thread.h"
@@ -253,6 +254,8 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   const Status stays = StayOnReserved(config, machine);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
+  const auto memory = FindCgroupHierarchy(config.runtime.cgroup_root, "memory", "memory");
+  config.admission.has_cgroup_v1 = memory.ok() && memory->is_v1;
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> netns, NetnsAnnotations(config.builtin));
   std::vector<std::string>& known = config.admission.netns_annotations;
   known.insert(known.end(), netns.begin(), netns.end());

@@ -361,6 +361,7 @@ NodeStatus NodeView::Status() const {
   AddUnserved(status);
   AddConfigWarnings(parts_.in_force, status);
   AddPoolsAndNodes(status);
+  status.answer_ages = parts_.pod_resources.AnswerAges();
   for (const std::string& problem : parts_.pod_resources.Problems()) {
     status.Degrade(Subsystem::kPlugins, problem);
   }

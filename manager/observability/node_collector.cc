@@ -291,6 +291,20 @@ void AddPlugins(const std::vector<PluginInfo>& plugins, Families& families) {
   families.push_back(std::move(suspect));
 }
 
+void AddAnswerAges(const std::map<std::string, double>& ages, Families& families) {
+  MetricFamily family{"qrm_pod_resources_answer_age_seconds",
+                      "How old the used answer of a plugin, or kubelet, is while it fails; 0 while "
+                      "it answers.",
+                      MetricType::Gauge,
+                      {}};
+  for (const auto& [source, age] : ages) {
+    family.metric.push_back(MetricOf(MetricType::Gauge, age, {{"source", source}}));
+  }
+  if (!ages.empty()) {
+    families.push_back(std::move(family));
+  }
+}
+
 void AddClasses(const std::vector<ClassTypeStatus>& types, Families& families) {
   const auto gauge = [](const char* name, const char* help) {
     return MetricFamily{name, help, MetricType::Gauge, {}};
@@ -355,6 +369,7 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddState(*state, families);
   AddOffline(*state, machine_.OfflineNow(), families);
   AddPlugins(plugins_.List(), families);
+  AddAnswerAges(status.answer_ages, families);
   AddClasses(node_.Classes(), families);
   return families;
 }

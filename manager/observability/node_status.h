@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -115,6 +116,9 @@ struct NodeStatus {
   std::vector<NumaStatus> numa_nodes;
   std::string disk_problem;  ///< why new containers are rejected; empty: the disk accepts changes
   RequestsStatus requests;
+  /// By plugin, and "kubelet": how old its answer to the pod-resources API is while it fails; 0
+  /// while it answers. Units: seconds.
+  std::map<std::string, double> answer_ages;
   std::array<Health, kSubsystemCount> health{};  ///< by Subsystem
   std::vector<SubsystemStatus> subsystems;
 

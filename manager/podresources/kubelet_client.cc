@@ -2,6 +2,7 @@
 // callers.
 #include "manager/podresources/kubelet_client.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -34,9 +35,15 @@ constexpr char kGetAllocatable[] = "/v1.PodResourcesLister/GetAllocatableResourc
 /// Both calls of a round, with their serialized answers; the one that ends last ends the round.
 struct Round {
   StatusOr<std::string> list;
-  std::string allocatable;
+  StatusOr<std::string> allocatable;
   std::atomic<int> left = 2;
 };
+
+/// Older kubelets do not have the call, and others have it switched off: no devices then.
+bool IsWithoutTheCall(const Status& status) {
+  return status.code() == StatusCode::kUnimplemented ||
+         MessageOf(status).find("GetAllocatableResources disabled") != std::string::npos;
+}
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& path) {
   return rpc::UnixChannel(path, {.first_backoff = kReconnect, .most_backoff = kReconnect});
@@ -69,12 +76,12 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
                             answer.ok() ? Joined(*answer) : StatusOr<std::string>(answer.status());
                         end();
                       }) &&
-        // Older kubelets do not have it: then no allocatable devices are added.
         rpc::StartRaw(calls, channel, {.method = kGetAllocatable, .deadline = deadline},
                       [round, end](const StatusOr<Pieces>& answer) {
-                        if (answer.ok()) {
-                          round->allocatable = Joined(*answer);
-                        }
+                        round->allocatable = answer.ok() ? Joined(*answer)
+                                             : IsWithoutTheCall(answer.status())
+                                                 ? StatusOr<std::string>("")
+                                                 : answer.status();
                         end();
                       });
     QRM_CHECK(sent);  // `calls` is never stopped: each call ends by its deadline
@@ -85,10 +92,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
     ViewPtr result;
     {
       const MutexLock lock(mutex);
-      if (const Status accepted = round.list.ok() ? Accept(round) : round.list.status();
-          !accepted.ok()) {
-        Miss(MessageOf(accepted));
-      }
+      Note(Accept(round));
       asked_at = std::chrono::steady_clock::now();
       asking = false;
       ready.swap(waiting);
@@ -99,26 +103,42 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
     }
   }
 
+  /// Takes what kubelet answered, and what it answered before to a call that fails now. Returns why
+  /// a call failed.
   Status Accept(Round& round) QRM_REQUIRES(mutex) {
-    if (!view->IsOf(*round.list, round.allocatable)) {
-      QRM_ASSIGN_OR_RETURN(view,
-                           KubeletView::Make(*std::move(round.list), std::move(round.allocatable)));
+    const auto now = std::chrono::steady_clock::now();
+    if (!round.list.ok()) {
+      if (!IsUsable(list_at, now)) {
+        Forget();
+      }
+      return round.list.status();
     }
-    good_at = std::chrono::steady_clock::now();
-    failing = false;
-    return OkStatus();
+    const Status failed = round.allocatable.status();
+    if (!failed.ok()) {
+      round.allocatable = IsUsable(allocatable_at, now) ? view->allocatable() : std::string();
+    }
+    if (!view->IsOf(*round.list, *round.allocatable)) {
+      QRM_ASSIGN_OR_RETURN(
+          view, KubeletView::Make(*std::move(round.list), *std::move(round.allocatable)));
+    }
+    list_at = now;
+    allocatable_at = failed.ok() ? now : allocatable_at;
+    return failed;
   }
 
-  void Miss(const std::string& reason) QRM_REQUIRES(mutex) {
-    errors.Increment();
-    if (!failing) {
-      log::Warning("cannot get kubelet's devices",
-                   {{"socket", options.socket_path}, {"error", reason}});
+  bool IsUsable(const std::optional<SteadyTime>& given_at, SteadyTime now) const {
+    return given_at.has_value() && now - *given_at <= options.keep;
+  }
+
+  void Note(const Status& accepted) QRM_REQUIRES(mutex) {
+    if (!accepted.ok()) {
+      errors.Increment();
+      if (!failing) {
+        log::Warning("cannot get kubelet's devices",
+                     {{"socket", options.socket_path}, {"error", MessageOf(accepted)}});
+      }
     }
-    failing = true;
-    if (std::chrono::steady_clock::now() - good_at > options.max_stale) {
-      Forget();
-    }
+    failing = !accepted.ok();
   }
 
   void Forget() QRM_REQUIRES(mutex) {
@@ -134,7 +154,8 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   Mutex mutex;
   ViewPtr view QRM_GUARDED_BY(mutex) = std::make_shared<const KubeletView>();
   std::optional<SteadyTime> asked_at QRM_GUARDED_BY(mutex);
-  SteadyTime good_at QRM_GUARDED_BY(mutex);
+  std::optional<SteadyTime> list_at QRM_GUARDED_BY(mutex);  // of the used answers
+  std::optional<SteadyTime> allocatable_at QRM_GUARDED_BY(mutex);
   bool failing QRM_GUARDED_BY(mutex) = false;
   bool asking QRM_GUARDED_BY(mutex) = false;
   std::vector<std::unique_ptr<Asker>> waiting QRM_GUARDED_BY(mutex);
@@ -167,6 +188,18 @@ void KubeletClient::Get(std::unique_ptr<Asker> asker) {
   } else if (ask) {
     state_->Ask();
   }
+}
+
+std::optional<double> KubeletClient::Age() const {
+  const MutexLock lock(state_->mutex);
+  const auto& list_at = state_->list_at;
+  const auto& allocatable_at = state_->allocatable_at;
+  if (!list_at.has_value() || !allocatable_at.has_value()) {
+    return std::nullopt;
+  }
+  const std::chrono::duration<double> age =
+      std::chrono::steady_clock::now() - std::min(*list_at, *allocatable_at);
+  return state_->failing ? age.count() : 0;
 }
 
 }  // namespace qrm::manager

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/base/durations.h"
@@ -19,8 +20,8 @@ struct KubeletClientOptions {
   /// How long an answer serves calls. Source: kubelet answers 100 calls a second, of all its
   /// clients together.
   std::chrono::milliseconds max_age{500};
-  /// How long the last good answer is used while kubelet fails.
-  std::chrono::seconds max_stale{60};
+  /// How long the last good answer of each call is used while kubelet fails it.
+  std::chrono::milliseconds keep{300'000};
 };
 
 /// Threads: any.
@@ -41,6 +42,10 @@ class KubeletClient {
   /// kubelet, else on a thread of gRPC within the timeout. Equal answers are the same view. Calls
   /// during a query share its answer.
   void Get(std::unique_ptr<Asker> asker);
+
+  /// How old the used answer is while kubelet fails a call; 0 while it answers. Absent until it has
+  /// answered. Units: seconds.
+  std::optional<double> Age() const;
 
  private:
   struct State;  // outlives the client while kubelet is being asked

@@ -108,6 +108,10 @@ std::size_t KubeletView::size() const {
   return impl_->list.size();
 }
 
+const std::string& KubeletView::allocatable() const {
+  return impl_->allocatable;
+}
+
 bool KubeletView::AgreesOn(const std::string& pod_namespace, const std::string& name,
                            const KubeletView& other) const {
   const Impl::Pod* ours = impl_->Find(pod_namespace, name);

@@ -1,6 +1,7 @@
 // Keeps each plugin's latest failure, and counts failures.
 #include "manager/podresources/plugin_failures.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -25,6 +26,13 @@ void PluginFailures::Add(const std::string& resource, const Status& why) {
 void PluginFailures::Forget(const std::string& resource) {
   const MutexLock lock(mutex_);
   reasons_.erase(resource);
+}
+
+void PluginFailures::Keep(const std::vector<std::string>& resources) {
+  const MutexLock lock(mutex_);
+  std::erase_if(reasons_, [&](const auto& failed) {
+    return std::find(resources.begin(), resources.end(), failed.first) == resources.end();
+  });
 }
 
 std::vector<std::string> PluginFailures::Sentences() const {

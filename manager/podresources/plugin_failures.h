@@ -27,6 +27,8 @@ class PluginFailures {
   void Add(const std::string& resource, const Status& why);
   /// The plugin answered, or was replaced.
   void Forget(const std::string& resource);
+  /// Forgets all plugins but those.
+  void Keep(const std::vector<std::string>& resources);
 
   /// One for each plugin that fails, by name: what it does not report, and why.
   std::vector<std::string> Sentences() const;

@@ -22,10 +22,9 @@ using checkpoint::PodRecord;
 
 constexpr std::string_view kCpu = "cpu";
 constexpr std::string_view kMemory = "memory";
-constexpr std::string_view kHugepagesPrefix = "hugepages-";
 
 bool IsMemory(std::string_view resource) {
-  return resource == kMemory || resource.substr(0, kHugepagesPrefix.size()) == kHugepagesPrefix;
+  return resource == kMemory || IsHugepages(resource);
 }
 
 /// The exclusive CPUs of the allocation.
@@ -57,6 +56,14 @@ void AddMemoryBlock(const std::string& type, uint64_t bytes, const std::vector<i
   }
 }
 
+std::vector<int64_t> BoundNodes(const ResourceAllocation& allocation) {
+  if (allocation.oci_property != kCpusetMems) {
+    return {};
+  }
+  const NumaMask mask = NumaMask::Parse(allocation.value).value_or(NumaMask{});
+  return {mask.begin(), mask.end()};
+}
+
 /// A block per NUMA node if the amounts by node are known, else one block for all nodes.
 void AddMemory(const std::string& resource, const ResourceAllocation& allocation,
                ::v1::ContainerResources& container) {
@@ -66,12 +73,18 @@ void AddMemory(const std::string& resource, const ResourceAllocation& allocation
     }
     return;
   }
-  std::vector<int64_t> nodes;
-  if (allocation.oci_property == kCpusetMems) {
-    const NumaMask mask = NumaMask::Parse(allocation.value).value_or(NumaMask{});
-    nodes.assign(mask.begin(), mask.end());
+  AddMemoryBlock(resource, BytesOf(allocation.quantity), BoundNodes(allocation),
+                 *container.mutable_memory());
+}
+
+/// Hugepages are on the nodes of the container's memory.
+void AddHugepages(const ContainerRecord& record, const ResourceAllocation& memory,
+                  ::v1::ContainerResources& container) {
+  for (const auto& [name, amount] : record.requests) {
+    if (IsHugepages(name) && !record.allocations.contains(name)) {
+      AddMemoryBlock(name, BytesOf(amount), BoundNodes(memory), *container.mutable_memory());
+    }
   }
-  AddMemoryBlock(resource, BytesOf(allocation.quantity), nodes, *container.mutable_memory());
 }
 
 using AmountByNode = std::map<uint64_t, uint64_t>;
@@ -86,28 +99,39 @@ AmountByNode CountByNode(const CpuSet& cpus, const Machine& machine) {
   return amounts;
 }
 
-/// Amounts by node from the plugin, else counted from `own_cpus`.
+using TopologyAwareQuantities = ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>;
+
+void AddQuantities(const AmountByNode& amounts, TopologyAwareQuantities& list) {
+  for (const auto& [node, amount] : amounts) {
+    ::v1::TopologyAwareQuantity& quantity = *list.Add();
+    quantity.set_node(node);
+    quantity.set_resource_value(static_cast<double>(amount));
+    quantity.set_topology_level(::v1::NUMA);
+  }
+}
+
+/// Amounts by node from the plugin, else counted from `own_cpus`. `admitted` are the amounts at the
+/// admission; null: they are the same.
 void AddTopologyAware(const std::string& resource, const ResourceAllocation& allocation,
-                      const CpuSet& own_cpus, const Machine& machine,
-                      ::v1::ContainerResources& container) {
+                      const checkpoint::Amounts* admitted, const CpuSet& own_cpus,
+                      const Machine& machine, ::v1::ContainerResources& container) {
   const bool is_known = !allocation.amount_by_node.empty();
-  const AmountByNode counted = is_known ? AmountByNode() : CountByNode(own_cpus, machine);
   ::v1::TopologyAwareResource& message = *container.add_resources();
   message.set_resource_name(resource);
   message.set_is_node_resource(allocation.is_node_resource);
   message.set_is_scalar_resource(allocation.is_scalar_resource);
   message.set_aggregated_quantity(allocation.quantity);
-  message.set_original_aggregated_quantity(allocation.quantity);
-  for (const auto& [node, amount] : is_known ? allocation.amount_by_node : counted) {
-    ::v1::TopologyAwareQuantity& quantity = *message.add_topology_aware_quantity_list();
-    quantity.set_node(node);
-    quantity.set_resource_value(static_cast<double>(amount));
-    quantity.set_topology_level(::v1::NUMA);
+  AddQuantities(is_known ? allocation.amount_by_node : CountByNode(own_cpus, machine),
+                *message.mutable_topology_aware_quantity_list());
+  auto& original = *message.mutable_original_topology_aware_quantity_list();
+  if (admitted == nullptr) {
+    message.set_original_aggregated_quantity(allocation.quantity);
+    original = message.topology_aware_quantity_list();
+  } else {
+    message.set_original_aggregated_quantity(admitted->quantity);
+    AddQuantities(admitted->by_node, original);
   }
-  *message.mutable_original_topology_aware_quantity_list() = message.topology_aware_quantity_list();
 }
-
-using TopologyAwareQuantities = ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>;
 
 /// If a plugin reports no amounts by node, those of the record stay.
 void ReplaceQuantities(const std::vector<PlacedQuantity>& told, TopologyAwareQuantities& list) {
@@ -163,7 +187,13 @@ void FillContainer(const std::string& name, const ContainerRecord& record, const
     if (IsMemory(resource)) {
       AddMemory(resource, allocation, message);
     }
-    AddTopologyAware(resource, allocation, own_cpus, machine, message);
+    if (resource == kMemory) {
+      AddHugepages(record, allocation, message);
+    }
+    const auto origin = record.origins.find(resource);
+    const bool changed = origin != record.origins.end() && origin->second.admitted.has_value();
+    AddTopologyAware(resource, allocation, changed ? &*origin->second.admitted : nullptr, own_cpus,
+                     machine, message);
   }
   for (const int cpu : exclusive) {
     message.add_cpu_ids(cpu);
@@ -193,21 +223,23 @@ std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
   return listed;
 }
 
-void AddQuantities(const std::map<int, double>& amounts,
-                   ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>& list) {
+void AddOffered(const std::map<int, double>& amounts, const std::vector<PlacedQuantity>& places,
+                TopologyAwareQuantities& list) {
   for (const auto& [node, amount] : amounts) {
     ::v1::TopologyAwareQuantity& quantity = *list.Add();
     quantity.set_node(static_cast<uint64_t>(node));
     quantity.set_resource_value(amount);
     quantity.set_topology_level(::v1::NUMA);
   }
+  ReplaceQuantities(places, list);
 }
 
 CpuSet AllocatableCpus(const AllocatableResource& resource, const Machine& machine) {
   const bool nothing_reserved =
       resource.allocatable == static_cast<double>(machine.cpu_set().Count());
-  return resource.allocatable_cpus.Empty() && nothing_reserved ? machine.cpu_set()
-                                                               : resource.allocatable_cpus;
+  return (resource.allocatable_cpus.Empty() && nothing_reserved ? machine.cpu_set()
+                                                                : resource.allocatable_cpus) -
+         machine.OfflineNow();
 }
 
 using TakePod = std::function<void(::v1::PodResources& pod)>;
@@ -329,10 +361,10 @@ StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const 
     message.set_is_scalar_resource(resource.is_scalar_resource);
     message.set_aggregated_allocatable_quantity(resource.allocatable);
     message.set_aggregated_capacity_quantity(resource.capacity);
-    AddQuantities(resource.allocatable_by_node,
-                  *message.mutable_topology_aware_allocatable_quantity_list());
-    AddQuantities(resource.capacity_by_node,
-                  *message.mutable_topology_aware_capacity_quantity_list());
+    AddOffered(resource.allocatable_by_node, resource.allocatable_places,
+               *message.mutable_topology_aware_allocatable_quantity_list());
+    AddOffered(resource.capacity_by_node, resource.capacity_places,
+               *message.mutable_topology_aware_capacity_quantity_list());
   }
   kubelet.AddAllocatable(response);
   return response;

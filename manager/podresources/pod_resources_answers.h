@@ -56,7 +56,8 @@ StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const checkpoint::NodeState& s
                                                   const PodPlacements* placements = nullptr);
 
 /// Capacity less reservations, in use or not. CPU ids are those that a plugin reported, or all of
-/// the machine if its amount shows that none is reserved; devices are kubelet's.
+/// the machine if its amount shows that none is reserved, without those that are offline now;
+/// devices are kubelet's.
 ::v1::AllocatableResourcesResponse AllocatableAnswer(const AllocatableByResource& allocatable,
                                                      const Machine& machine,
                                                      const KubeletView& kubelet);

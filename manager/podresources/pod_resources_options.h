@@ -39,6 +39,8 @@ struct PodResourcesOptions {
   std::chrono::milliseconds plugin_retry{10'000};
   /// A call that finds an older answer of the plugins returns it, and starts a refresh.
   std::chrono::milliseconds allocatable_max_age{5000};
+  /// How long the last good answer of a plugin or of kubelet is used while it fails.
+  std::chrono::milliseconds keep_answers{300'000};
 };
 
 config::ConfigKey GroupKey(std::string name, std::optional<gid_t>& place, std::string help);
@@ -56,6 +58,9 @@ inline std::vector<config::ConfigKey> PodResourcesKeys(PodResourcesOptions& opti
       config::SwitchKey("pod-resources-allocatable", options.allocatable_enabled,
                         "Whether GetAllocatableResources is enabled. If not, it fails as in a "
                         "kubelet without it."),
+      config::DurationKey("pod-resources-keep-answers", options.keep_answers, {"0s", "24h"},
+                          "How long allocatable resources stay listed while their plugin, or "
+                          "kubelet, fails to report them."),
       config::WordsKey("pod-resources-annotations", options.annotations, "list of annotation keys",
                        "The annotations of pods that answers contain. Others are left out, since "
                        "tenants can write anything into them."),

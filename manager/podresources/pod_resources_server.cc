@@ -87,8 +87,10 @@ struct PodResourcesServer::Impl {
         list(std::make_shared<ListCache>(machine, annotations)),
         asker(parts.plugins, metrics.placement_errors_total, options.plugin_timeout,
               ToCache(list, options.plugin_retry)),
-        allocatable(parts.plugins, metrics.allocatable_errors_total),
-        kubelet({.socket_path = KubeletSocketOf(options), .timeout = options.kubelet_timeout},
+        allocatable(parts.plugins, metrics.allocatable_errors_total, options.keep_answers),
+        kubelet({.socket_path = KubeletSocketOf(options),
+                 .timeout = options.kubelet_timeout,
+                 .keep = options.keep_answers},
                 metrics.kubelet_errors_total),
         limiter(options.qps, options.burst),
         rejections(kFloodFactor * options.qps, 2 * kFloodFactor * options.qps),
@@ -212,9 +214,8 @@ struct PodResourcesServer::Impl {
     return bytes;
   }
 
-  std::shared_ptr<const AllocatableByResource> KnownAllocatable() {
+  void RefreshOld() {
     allocatable.RefreshIfOlder(options.allocatable_max_age, options.plugin_timeout);
-    return allocatable.Load();
   }
 
   grpc::Status GetAllocatable(const KubeletView& view,
@@ -222,7 +223,8 @@ struct PodResourcesServer::Impl {
     if (!options.allocatable_enabled) {
       return {grpc::StatusCode::UNKNOWN, kAllocatableDisabled};
     }
-    const auto known = KnownAllocatable();
+    RefreshOld();
+    const auto known = allocatable.Load();
     if (known == nullptr) {
       return FailedPrecondition(kNotAsked);
     }
@@ -343,7 +345,16 @@ void PodResourcesServer::Stop() {
 }
 
 std::shared_ptr<const AllocatableByResource> PodResourcesServer::Allocatable() {
-  return impl_->KnownAllocatable();
+  impl_->RefreshOld();
+  return impl_->allocatable.LoadLatest();
+}
+
+std::map<std::string, double> PodResourcesServer::AnswerAges() const {
+  std::map<std::string, double> ages = impl_->allocatable.Ages();
+  if (const std::optional<double> age = impl_->kubelet.Age(); age.has_value()) {
+    ages.emplace("kubelet", *age);
+  }
+  return ages;
 }
 
 void PodResourcesServer::OnPluginChanged(const std::string& resource) {

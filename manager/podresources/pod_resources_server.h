@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,13 +44,17 @@ class PodResourcesServer {
   /// one when all have answered or the timeout has passed. Returns at once.
   void RefreshAllocatable();
 
-  /// The node's allocatable resources, as the plugins last reported them; starts a refresh when
-  /// they are old. Null until the plugins have answered.
+  /// The node's allocatable resources, as the plugins reported them in the latest round; starts a
+  /// refresh when they are old. Null until the plugins have answered.
   std::shared_ptr<const AllocatableByResource> Allocatable();
 
   /// The plugin of `resource` has registered, runs again, or has changed its allocations:
   /// refreshes, and asks it about its containers at the next List. Returns at once.
   void OnPluginChanged(const std::string& resource);
+
+  /// By plugin, and "kubelet": how old its used answer is while it fails; 0 while it answers.
+  /// Units: seconds. Threads: any.
+  std::map<std::string, double> AnswerAges() const;
 
   /// One sentence for each plugin whose resources are missing in answers. Threads: any.
   std::vector<std::string> Problems() const;

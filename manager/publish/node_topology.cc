@@ -16,6 +16,7 @@
 #include "checkpoint/holdings.h"
 #include "manager/demand/demand_source.h"
 #include "manager/publish/pods_fingerprint.h"
+#include "topology/node_memory.h"
 
 namespace qrm::manager {
 namespace {
@@ -27,32 +28,11 @@ using nlohmann::json;
 constexpr int kMostNodes = 64;
 constexpr char kCpu[] = "cpu";
 constexpr char kMemory[] = "memory";
-constexpr char kHugepages[] = "hugepages-";
 
 struct Held {
   CpuSet cpus;
   std::map<std::string, std::map<int, double>> amounts;  // by resource and NUMA node
 };
-
-/// Adds the exclusive CPUs and other amounts of `pod`. Shared CPUs belong to no container, so they
-/// do not count.
-void AddPod(const PodRecord& pod, Held& held) {
-  std::map<std::string, checkpoint::PodMemory> amounts;
-  for (const auto& [name, record] : pod.containers) {
-    for (const auto& [resource, allocation] : record->allocations) {
-      if (checkpoint::IsExclusiveCpuset(allocation)) {
-        held.cpus |= CpuSet::Parse(allocation->value).value_or(CpuSet{});
-      } else if (allocation->oci_property != kCpusetCpus) {
-        amounts[resource].Add(record->type, allocation->amount_by_node);
-      }
-    }
-  }
-  for (const auto& [resource, amount] : amounts) {
-    amount.ForEachNode([&, &resource = resource](uint64_t node, uint64_t at_once) {
-      held.amounts[resource][static_cast<int>(node)] += static_cast<double>(at_once);
-    });
-  }
-}
 
 double AmountOn(const std::map<int, double>& amounts, int node) {
   const auto found = amounts.find(node);
@@ -64,23 +44,72 @@ double AmountOf(const Held& held, const std::string& resource, int node) {
   return found == held.amounts.end() ? 0 : AmountOn(found->second, node);
 }
 
+/// The allocatable hugepages of `type` on `node`: all that it has, unless a plugin offers them.
+double HugepagesOn(const TopologyView& view, const std::string& type, int node) {
+  if (const auto offered = view.allocatable.find(type); offered != view.allocatable.end()) {
+    return AmountOn(offered->second.allocatable_by_node, node);
+  }
+  const NumaNode* const found = view.machine.FindNode(node);
+  double bytes = 0;
+  for (const auto& [page_bytes, pages] :
+       found == nullptr ? std::map<uint64_t, uint64_t>() : found->hugepages) {
+    bytes += HugepagesType(page_bytes) == type ? static_cast<double>(page_bytes * pages) : 0;
+  }
+  return bytes;
+}
+
+using PodAmounts = std::map<std::string, checkpoint::PodMemory>;
+
+/// Adds the hugepages of a container, which are on the nodes of its memory: what others left there,
+/// in ascending order.
+void AddHugepages(const TopologyView& view, const Held& held, const ContainerRecord& record,
+                  const NumaMask& nodes, PodAmounts& amounts) {
+  for (const auto& [type, requested] : record.requests) {
+    if (!IsHugepages(type) || record.allocations.contains(type)) {
+      continue;
+    }
+    double left = requested;
+    std::map<uint64_t, uint64_t> parts;
+    for (const int node : nodes) {
+      const double free = HugepagesOn(view, type, node) - AmountOf(held, type, node) -
+                          static_cast<double>(amounts[type].AtOnce(static_cast<uint64_t>(node)));
+      const double part = std::min(left, std::max(0.0, free));
+      parts[static_cast<uint64_t>(node)] = static_cast<uint64_t>(part);
+      left -= part;
+    }
+    amounts[type].Add(record.type, parts);
+  }
+}
+
+/// Adds the exclusive CPUs and other amounts of `pod`. Shared CPUs belong to no container, so they
+/// do not count.
+void AddPod(const TopologyView& view, const PodRecord& pod, Held& held) {
+  PodAmounts amounts;
+  for (const auto& [name, record] : pod.containers) {
+    for (const auto& [resource, allocation] : record->allocations) {
+      if (checkpoint::IsExclusiveCpuset(allocation)) {
+        held.cpus |= CpuSet::Parse(allocation->value).value_or(CpuSet{});
+      } else if (allocation->oci_property != kCpusetCpus) {
+        amounts[resource].Add(record->type, allocation->amount_by_node);
+      }
+      if (allocation->oci_property == kCpusetMems) {
+        AddHugepages(view, held, *record, NumaMask::Parse(allocation->value).value_or(NumaMask{}),
+                     amounts);
+      }
+    }
+  }
+  for (const auto& [resource, amount] : amounts) {
+    amount.ForEachNode([&, &resource = resource](uint64_t node, uint64_t at_once) {
+      held.amounts[resource][static_cast<int>(node)] += static_cast<double>(at_once);
+    });
+  }
+}
+
 /// How many allocatable CPUs of `resource` on `node` are offline or exclusive.
 int CpusTaken(const TopologyView& view, const AllocatableResource& resource, const Held& held,
               const NumaNode& node) {
   const CpuSet taken = (held.cpus | view.machine.OfflineNow()) & node.cpus;
   return (resource.allocatable_cpus.Empty() ? taken : taken & resource.allocatable_cpus).Count();
-}
-
-/// The resource's name: "hugepages-2Mi".
-std::string HugepagesName(uint64_t bytes) {
-  constexpr uint64_t kStep = 1024;
-  const char* const units[] = {"", "Ki", "Mi", "Gi", "Ti"};
-  std::size_t unit = 0;
-  while (bytes >= kStep && bytes % kStep == 0 && unit + 1 < std::size(units)) {
-    bytes /= kStep;
-    ++unit;
-  }
-  return fmt::format("{}{}{}", kHugepages, bytes, units[unit]);
 }
 
 json ResourceEntry(const std::string& name, double capacity, double allocatable, double held) {
@@ -94,7 +123,7 @@ json ResourcesOn(const TopologyView& view, const Held& held, const NumaNode& nod
   json resources = json::array();
   for (const auto& [name, resource] : view.allocatable) {
     const double capacity = AmountOn(resource.capacity_by_node, node.id);
-    if (capacity <= 0 || name.starts_with(kHugepages)) {
+    if (capacity <= 0) {
       continue;
     }
     const double taken =
@@ -103,9 +132,9 @@ json ResourcesOn(const TopologyView& view, const Held& held, const NumaNode& nod
         ResourceEntry(name, capacity, AmountOn(resource.allocatable_by_node, node.id), taken));
   }
   for (const auto& [page_bytes, pages] : node.hugepages) {
-    const std::string name = HugepagesName(page_bytes);
+    const std::string name = HugepagesType(page_bytes);
     const auto bytes = static_cast<double>(page_bytes * pages);
-    if (pages > 0) {
+    if (pages > 0 && !view.allocatable.contains(name)) {
       resources.push_back(ResourceEntry(name, bytes, bytes, AmountOf(held, name, node.id)));
     }
   }
@@ -142,7 +171,7 @@ bool IsNative(const std::string& resource) {
 /// Whether a Guaranteed container gets `amount` of `resource` exclusively.
 bool IsOwn(const std::string& resource, double amount) {
   return resource == kCpu ? amount >= 1 && std::floor(amount) == amount
-                          : resource == kMemory || resource.starts_with(kHugepages);
+                          : resource == kMemory || IsHugepages(resource);
 }
 
 /// Decides like readers of the method `with-exclusive-resources`. They see the specs of pods and
@@ -224,7 +253,7 @@ std::string AmountText(double amount) {
 
 json NodeTopologyOf(const TopologyView& view) {
   Held held;
-  view.state.ForEachPod([&](const PodRecord& pod) { AddPod(pod, held); });
+  view.state.ForEachPod([&](const PodRecord& pod) { AddPod(view, pod, held); });
   json zones = json::array();
   for (const NumaNode& node : view.machine.nodes()) {
     if (node.id < kMostNodes) {

@@ -92,7 +92,7 @@ class ReconcilePlanner {
                       const ContainerRecord& known, const SharedText& resource,
                       const Shared<ResourceAllocation>& fresh) {
     const auto before = known.allocations.find(resource);
-    if (before != known.allocations.end() && fresh == before->second) {
+    if (IsEmptyCpuset(fresh) || (before != known.allocations.end() && fresh == before->second)) {
       return;
     }
     if (before == known.allocations.end() && IsForNewOnly(fresh)) {
@@ -220,9 +220,14 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
   if (!fresh.hints.has_value()) {
     fresh.hints = before.hints;
   }
+  if (before.is_inferred) {
+    fresh.exclusive = fresh.is_inferred = true;
+  }
   KeepIfEmpty(fresh.envs, before.envs);
   KeepIfEmpty(fresh.annotations, before.annotations);
-  KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
+  if (fresh.value == before.value) {
+    KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
+  }
   KeepIfEmpty(fresh.mounts, before.mounts);
   KeepIfEmpty(fresh.devices, before.devices);
   KeepIfEmpty(fresh.pool, before.pool);
@@ -253,7 +258,8 @@ StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id
   std::set<std::string_view> seen;  // of two resources with the same property, the first counts
   for (const auto& [resource, allocation] : record.allocations) {
     const std::string& property = allocation->oci_property;
-    if (property.empty() || property == kOomScoreAdj || !seen.insert(property).second) {
+    if (property.empty() || property == kOomScoreAdj || property == kHugepageLimits ||
+        !seen.insert(property).second) {
       continue;
     }
     const bool differs = property == kCpusetCpus && (shares || !offline.Empty());

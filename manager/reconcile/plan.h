@@ -68,8 +68,8 @@ struct PlannedUpdate {
 };
 
 /// The properties of `record` that its container `id` does not have yet, without `offline` CPUs.
-/// OomScoreAdj, which no runtime changes in a live container, is not among them. Cost: no heap
-/// allocation when there are none.
+/// OomScoreAdj and HugepageLimits, which no runtime changes in a live container, are not among
+/// them. Cost: no heap allocation when there are none.
 StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id,
                             const CpuSet& offline = {});
 

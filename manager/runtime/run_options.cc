@@ -10,12 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
+#include "api/base/foreign_text.h"
 #include "api/base/number.h"
 
 namespace qrm::manager {
 namespace {
 
-enum class Kind { kNumber, kCpuList, kNodeList };
+enum class Kind { kNumber, kCpuList, kNodeList, kHugepages, kFiles };
 
 struct Property {
   std::string_view name;  // as plugins write it
@@ -29,10 +31,22 @@ constexpr Property kProperties[] = {
     {"CpuShares", "cpuShares", Kind::kNumber},
     {kCpusetCpus, "cpusetCpus", Kind::kCpuList},
     {kCpusetMems, "cpusetMems", Kind::kNodeList},
+    {kHugepageLimits, "hugepageLimits", Kind::kHugepages},
     {"MemoryLimitInBytes", "memoryLimitInBytes", Kind::kNumber},
     {"MemorySwapLimitInBytes", "memorySwapLimitInBytes", Kind::kNumber},
     {"OomScoreAdj", "oomScoreAdj", Kind::kNumber},
+    {kUnified, "unified", Kind::kFiles},
 };
+
+/// The files that plugins may set. Those of cpusets, quotas and memory limits have properties of
+/// their own. Source: Linux Documentation/admin-guide/cgroup-v2.rst.
+constexpr std::string_view kFiles[] = {
+    "cpu.idle",        "cpu.max.burst",    "cpu.uclamp.max", "cpu.uclamp.min",   "cpu.weight",
+    "cpu.weight.nice", "io.bfq.weight",    "io.latency",     "io.max",           "io.weight",
+    "memory.high",     "memory.low",       "memory.min",     "memory.oom.group", "memory.swap.high",
+    "memory.swap.max", "memory.zswap.max", "pids.max"};
+constexpr JsonBounds kValueBounds{
+    .bytes = 16 << 10, .depth = 3, .values = 256, .unique_keys = true};
 
 template <typename T>
 bool Has(const std::vector<T>& values, const T& value) {
@@ -80,6 +94,52 @@ Status CheckList(std::string_view name, std::string_view value) {
                   name);
   }
   return OkStatus();
+}
+
+/// The files of a Unified, with their values. Errors: kInvalidArgument.
+StatusOr<StringMap> FilesIn(std::string_view value) {
+  const StatusOr<nlohmann::json> json = ParseJson(value, kValueBounds);
+  if (!json.ok() || !json->is_object()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} is not an object of files of cgroup v2 in JSON; write it like "
+                  "{{\"memory.high\": \"1073741824\"}}",
+                  kUnified);
+  }
+  StringMap files;
+  for (const auto& [file, text] : json->items()) {
+    if (std::find(std::begin(kFiles), std::end(kFiles), file) == std::end(kFiles) ||
+        !text.is_string() || text.get<std::string>().empty()) {
+      return Errorf(StatusCode::kInvalidArgument, "{} cannot set \"{}\"; give a text to one of {}",
+                    kUnified, Quoted(file), fmt::join(kFiles, ", "));
+    }
+    files[file] = text.get<std::string>();
+  }
+  return files;
+}
+
+/// The limits of a HugepageLimits, by page size. Errors: kInvalidArgument.
+StatusOr<std::map<std::string, uint64_t>> HugepagesIn(std::string_view value) {
+  const auto bad = [] {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} is not a list of limits in JSON; write it like "
+                  "[{{\"page_size\": \"2MB\", \"limit\": 4194304}}]",
+                  kHugepageLimits);
+  };
+  const StatusOr<nlohmann::json> json = ParseJson(value, kValueBounds);
+  if (!json.ok() || !json->is_array()) {
+    return bad();
+  }
+  std::map<std::string, uint64_t> limits;
+  for (const nlohmann::json& entry : *json) {
+    const auto size = entry.is_object() ? entry.find("page_size") : entry.end();
+    const auto limit = entry.is_object() ? entry.find("limit") : entry.end();
+    if (size == entry.end() || limit == entry.end() || !size->is_string() ||
+        !limit->is_number_unsigned()) {
+      return bad();
+    }
+    limits[size->get<std::string>()] = limit->get<uint64_t>();
+  }
+  return limits;
 }
 
 // Merges allocations one by one, and remembers which resource set each value.
@@ -147,6 +207,8 @@ nlohmann::ordered_json ResourcesJson(const StringMap& properties) {
       nlohmann::ordered_json& field = json[std::string(property->json)];
       if (property->kind == Kind::kNumber) {
         field = ParseNumber<int64_t>(value).value_or(0);
+      } else if (property->kind == Kind::kHugepages || property->kind == Kind::kFiles) {
+        field = ParseJson(value, kValueBounds).value_or(nlohmann::json());
       } else {
         field = value;
       }
@@ -233,6 +295,12 @@ Status CheckOciProperty(std::string_view name, std::string_view value) {
   if (property->kind == Kind::kNodeList) {
     return CheckList<NumaMask>(name, value);
   }
+  if (property->kind == Kind::kHugepages) {
+    return HugepagesIn(value).status();
+  }
+  if (property->kind == Kind::kFiles) {
+    return FilesIn(value).status();
+  }
   if (!ParseNumber<int64_t>(value).has_value()) {
     return Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is not a 64-bit integer", name, value);
   }
@@ -248,12 +316,20 @@ LinuxResources ToLinuxResources(const StringMap& properties) {
   resources.memory_swap_limit_bytes = NumberIn(properties, "MemorySwapLimitInBytes");
   resources.cpuset_cpus = TextIn(properties, kCpusetCpus);
   resources.cpuset_mems = TextIn(properties, kCpusetMems);
+  if (const auto files = properties.find(std::string(kUnified)); files != properties.end()) {
+    resources.unified = FilesIn(files->second).value_or(StringMap());
+  }
+  if (const auto limits = properties.find(std::string(kHugepageLimits));
+      limits != properties.end()) {
+    resources.hugepage_limit_bytes =
+        HugepagesIn(limits->second).value_or(std::map<std::string, uint64_t>());
+  }
   return resources;
 }
 
 ContainerAdjustment ToAdjustment(const RunOptions& options) {
   LinuxResources resources = ToLinuxResources(options.properties);
-  resources.unified = options.classes.unified;
+  resources.unified.insert(options.classes.unified.begin(), options.classes.unified.end());
   const std::optional<int64_t> score = NumberIn(options.properties, "OomScoreAdj");
   return {.resources = std::move(resources),
           .oom_score_adj = score.has_value() ? score : options.classes.oom_score_adj,

@@ -47,11 +47,17 @@ std::string WithShared(const std::string& value, const AllocationByResource& all
 /// with cgroup v1 rejects a cpuset that has one. The same text if it has none.
 std::string WithoutOffline(const std::string& value, const CpuSet& offline);
 
+/// Files of cgroup v2 and their values, as an object in JSON.
+inline constexpr std::string_view kUnified = "Unified";
+/// Only of new containers, since containerd appends them at each update. A list of CRI's
+/// HugepageLimit in JSON.
+inline constexpr std::string_view kHugepageLimits = "HugepageLimits";
+
 /// OK when `name` is a property that an allocation may set (CpusetCpus, CpusetMems, CpuPeriod,
-/// CpuQuota, CpuShares, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj) and `value` is
-/// valid for it. An empty cpuset is not, since runtimes take it as "do not change it".
-/// Errors: kInvalidArgument naming both and what is accepted.
-/// Source: CRI LinuxContainerResources in Go spelling, as kubelet's QoS resource manager reads it.
+/// CpuQuota, CpuShares, HugepageLimits, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj,
+/// Unified) and `value` is valid for it. An empty cpuset is not, since runtimes take it as "do not
+/// change it". Errors: kInvalidArgument naming both and what is accepted. Source: CRI
+/// LinuxContainerResources in Go spelling, as kubelet's QoS resource manager reads it.
 Status CheckOciProperty(std::string_view name, std::string_view value);
 
 /// `properties` as cgroup values; they must have passed CheckOciProperty. OomScoreAdj is not a

@@ -17,7 +17,13 @@ namespace {
 
 bool IsOther(const ExclusiveCpus& owner, const ContainerKey& key, ContainerType type) {
   const bool same_pod = owner.pod.uid == key.pod_uid;
-  return !same_pod || (owner.container != key.container && !RunInTurn(owner.type, type));
+  return !same_pod ||
+         (!owner.is_inferred && owner.container != key.container && !RunInTurn(owner.type, type));
+}
+
+bool IsInferred(const AllocationByResource& allocations) {
+  return std::any_of(allocations.begin(), allocations.end(),
+                     [](const auto& allocation) { return allocation.second->is_inferred; });
 }
 
 Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus,
@@ -161,7 +167,8 @@ std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state)
   state.ForEachCpuOwner([&exclusive](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
       if (CpuSet cpus = OwnedCpus(record->allocations); !cpus.Empty()) {
-        exclusive.push_back({pod.meta, name, record->type, std::move(cpus)});
+        exclusive.push_back(
+            {pod.meta, name, record->type, std::move(cpus), IsInferred(record->allocations)});
       }
     }
   });
@@ -210,6 +217,11 @@ Status CheckOnline(const ResourceAllocation& allocation, OnlineCpus needed, cons
                 "its CPUs are {}, of which {} are offline; bring them online (write 1 to "
                 "/sys/devices/system/cpu/cpu{}/online), or delete its pod",
                 allocation.value, ToString(missing), *missing.begin());
+}
+
+bool IsEmptyCpuset(const ResourceAllocation& allocation) {
+  return (allocation.oci_property == kCpusetCpus || allocation.oci_property == kCpusetMems) &&
+         allocation.value.empty() && allocation.shares.empty();
 }
 
 Status CheckAllocation(const ContainerKey& key, ContainerType type,

@@ -19,6 +19,7 @@ struct ExclusiveCpus {
   const std::string& container;
   ContainerType type;
   CpuSet cpus;
+  bool is_inferred = false;  ///< containers of the pod may have the same
 };
 
 /// The exclusive CPUs of a container with `allocations`.
@@ -49,6 +50,10 @@ enum class OnlineCpus { kAllOwned, kSome };
 /// OK when the needed CPUs of `allocation` are not `offline`. Errors: kResourceExhausted, naming
 /// the CPUs.
 Status CheckOnline(const ResourceAllocation& allocation, OnlineCpus needed, const CpuSet& offline);
+
+/// Whether `allocation` names CpusetCpus or CpusetMems and gives none: the plugin has not decided
+/// yet. Source: Katalyst's managers, which apply no empty cpuset.
+bool IsEmptyCpuset(const ResourceAllocation& allocation);
 
 /// OK when `allocation` is valid for the container `key` of `type` on `machine`, beside the
 /// `exclusive` CPUs of others. Containers of its pod that run before or after it may share its

@@ -200,7 +200,7 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
   }
 
   AllocatableResource Allocatable() const override {
-    const CpuSet allocatable = machine_.cpu_set() - config_.reserved;
+    const CpuSet allocatable = machine_.cpu_set() - config_.reserved - machine_.OfflineNow();
     AllocatableResource resource = {
         .is_scalar_resource = true,
         .allocatable = static_cast<double>(allocatable.Count()),

@@ -70,7 +70,7 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
     }
     QRM_ASSIGN_OR_RETURN(const Section types, nodes.Child(name));
     for (const std::string& type : types.Keys()) {
-      if (type != kOrdinaryMemory && type.rfind("hugepages-", 0) != 0) {
+      if (type != kOrdinaryMemory && !IsHugepages(type)) {
         return types.Error(type, "is not a type of memory", "write memory or hugepages-2Mi");
       }
       QRM_ASSIGN_OR_RETURN(reserved[node][type], types.Bytes(type, 0));

@@ -82,15 +82,14 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   }
 
   AllocatableResource Allocatable() const override {
-    AllocatableResource resource = {.is_scalar_resource = true};
-    for (const auto& [id, node] : TableOf(ViewOf())) {
-      const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
-      resource.allocatable_by_node[id] = static_cast<double>(amounts.allocatable);
-      resource.capacity_by_node[id] = static_cast<double>(amounts.total);
-      resource.allocatable += static_cast<double>(amounts.allocatable);
-      resource.capacity += static_cast<double>(amounts.total);
-    }
-    return resource;
+    return AllocatableByType().at(kOrdinaryMemory);
+  }
+
+  AllocatableByResource AllocatableBeside() const override {
+    AllocatableByResource hugepages = AllocatableByType();
+    hugepages.erase(kOrdinaryMemory);
+    std::erase_if(hugepages, [](const auto& type) { return type.second.capacity == 0; });
+    return hugepages;
   }
 
   std::string SaveState() const override {
@@ -108,6 +107,21 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   }
 
  private:
+  AllocatableByResource AllocatableByType() const {
+    AllocatableByResource resources = {{kOrdinaryMemory, {.is_scalar_resource = true}}};
+    for (const auto& [id, node] : unused_) {
+      for (const auto& [type, amounts] : node.types) {
+        AllocatableResource& resource = resources[type];
+        resource.is_scalar_resource = true;
+        resource.allocatable_by_node[id] = static_cast<double>(amounts.allocatable);
+        resource.capacity_by_node[id] = static_cast<double>(amounts.total);
+        resource.allocatable += static_cast<double>(amounts.allocatable);
+        resource.capacity += static_cast<double>(amounts.total);
+      }
+    }
+    return resources;
+  }
+
   View ViewOf() const { return {machine_, config_, bindings_, &unused_}; }
 
   const MemoryPluginConfig config_;

@@ -136,7 +136,6 @@ MemoryTable TableOf(const View& view) {
 }
 
 StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {
-  constexpr std::string_view kHugepages = "hugepages-";
   MemoryBytes bytes;
   for (const auto& [name, amount] : request.requests) {
     if (!(amount >= 0 && amount <= kLargestAmount)) {
@@ -145,7 +144,7 @@ StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {
                     NameOf(request), amount);
     }
     // A pod may call ordinary memory by another name, which the manager maps to ours.
-    const bool ordinary = name.substr(0, kHugepages.size()) != kHugepages;
+    const bool ordinary = !IsHugepages(name);
     bytes[ordinary ? kOrdinaryMemory : name] =
         static_cast<uint64_t>(std::ceil(ordinary ? amount * request.scale : amount));
   }

@@ -34,6 +34,17 @@ void LogChanges(const std::vector<NicInfo>& before, const std::vector<NicInfo>& 
   }
 }
 
+PlacedQuantity PlaceOf(const NicInfo& nic, double amount) {
+  PlacedQuantity place{.amount = amount,
+                       .node = static_cast<uint64_t>(*nic.node),
+                       .name = nic.id.interface,
+                       .type = "NIC"};
+  if (!nic.id.netns.empty()) {
+    place.annotations["netns"] = nic.id.netns;
+  }
+  return place;
+}
+
 /// Threads: OnFacts is the watch's; the others are the SDK's, see ResourcePlugin.
 class NicPlugin final : public sdk::ResourcePlugin {
  public:
@@ -122,9 +133,22 @@ class NicPlugin final : public sdk::ResourcePlugin {
       if (nic.node) {
         resource.capacity_by_node[*nic.node] += amount;
         resource.allocatable_by_node[*nic.node] += usable;
+        resource.capacity_places.push_back(PlaceOf(nic, amount));
+        resource.allocatable_places.push_back(PlaceOf(nic, usable));
       }
     }
     return resource;
+  }
+
+  /// The NIC as it is now; none if it has no node.
+  std::vector<PlacedQuantity> PlacesOf(const ContainerKey& /*container*/,
+                                       const ResourceAllocation& allocation) const override {
+    const NicsPtr nics = Nics();
+    const NicInfo* const nic = FindNic(*nics, NicOf(allocation));
+    if (nic == nullptr || !nic->node.has_value()) {
+      return {};
+    }
+    return {PlaceOf(*nic, config_.request_is_bandwidth ? allocation.quantity : 1)};
   }
 
   void Retire() override { watch_.reset(); }

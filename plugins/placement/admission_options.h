@@ -40,6 +40,8 @@ struct AdmissionOptions {
   /// Resources, by their plugins' names, that every container uses. A container without a request
   /// asks for an amount of 0, so that the plugin keeps it off exclusive resources.
   std::vector<std::string> native_resources = {"cpu", "memory"};
+  /// Resources whose plugins give each container exclusive CPUs and do not say so.
+  std::vector<std::string> exclusive_cpu_plugins;
   /// Resources whose plugins must run before any container is placed.
   std::vector<std::string> required_plugins;
   /// Namespaces whose containers start also while plugins are not running: those of the plugins'
@@ -54,6 +56,7 @@ struct AdmissionOptions {
   Permissions permissions;
   /// Annotations by which plugins name another network namespace than the pod's.
   std::vector<std::string> netns_annotations = {"kubernetes.io/host-netns-path"};
+  bool has_cgroup_v1 = false;  ///< the node's containers have no files of cgroup v2
   DriverOptions drivers;
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
@@ -101,6 +104,10 @@ inline std::vector<config::ConfigKey> RequestKeys(AdmissionOptions& options) {
           "Resources that every container uses. Their plugins also place containers "
           "without a request, with an amount of 0. Plugins of other resources are only "
           "asked about containers that request them."),
+      config::WordsKey(
+          "exclusive-cpu-plugins", options.exclusive_cpu_plugins, "list of resource names",
+          "Plugins that give each container exclusive CPUs and do not say so. The CPUs of other "
+          "plugins that do not say so are exclusive in pods of QoS level dedicated_cores."),
   };
 }
 

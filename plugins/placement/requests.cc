@@ -16,7 +16,6 @@ namespace qrm::placement {
 namespace {
 
 constexpr char kMemory[] = "memory";
-constexpr char kHugepages[] = "hugepages-";
 
 std::string TextOf(const StringMap& texts, const std::string& key) {
   const auto found = texts.find(key);
@@ -41,6 +40,10 @@ bool IsSystemCores(const checkpoint::PodMeta& pod) {
 }
 
 }  // namespace
+
+bool IsDedicatedCores(const checkpoint::PodMeta& pod) {
+  return TextOf(pod.annotations, rules::kQosLevelKey) == "dedicated_cores";
+}
 
 std::string ReadRole(const PodKeys& keys, checkpoint::PodMeta& pod) {
   const std::string by_label = TextOf(pod.labels, keys.role_label);
@@ -154,14 +157,14 @@ bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
 }
 
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
-                             Hugepages hugepages, const std::pair<const std::string, double>& asked,
+                             const std::pair<const std::string, double>& asked,
                              const AdmissionOptions& options) {
   const std::string& requested = asked.first;
   std::map<std::string, double> requests = {asked};
-  if (resource == kMemory && hugepages == Hugepages::kWithMemory) {
+  if (resource == kMemory) {
     std::copy_if(demand.requests.begin(), demand.requests.end(),
                  std::inserter(requests, requests.end()),
-                 [](const auto& request) { return request.first.rfind(kHugepages, 0) == 0; });
+                 [](const auto& request) { return IsHugepages(request.first); });
   }
   const double scale = ScaleOf(requested, options);
   const auto limit = demand.limits.find(requested);

@@ -51,18 +51,17 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
 ContainerDemand WholePod(const std::vector<const ContainerDemand*>& containers,
                          const AdmissionOptions& options, const std::vector<std::string>& natives);
 
+/// Whether the pod's QoS level is Katalyst's dedicated_cores.
+bool IsDedicatedCores(const checkpoint::PodMeta& pod);
+
 /// Whether the pod gets `implicit`, by its role or annotation.
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod);
 
-/// Which requests go into one call.
-enum class Hugepages {
-  kApart,       ///< plugins that are processes read one entry only
-  kWithMemory,  ///< hugepages have no plugin and must be on the NUMA nodes of the memory
-};
-
 /// The request to the plugin of `resource` for `asked`, a name that the pod uses and its amount.
+/// A request for memory also has the hugepages: they have no plugin and must be on the NUMA nodes
+/// of the memory.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
-                             Hugepages hugepages, const std::pair<const std::string, double>& asked,
+                             const std::pair<const std::string, double>& asked,
                              const AdmissionOptions& options);
 
 /// The plugin's name for the resource that a pod calls `requested`.

@@ -53,7 +53,7 @@ StatusOr<Requests> RequestsOfOne(const NodeModel& model, const ContainerDemand& 
                     [&](const ContainerRequest& other) { return other.resource == resource; })) {
       return Errorf(StatusCode::kInvalidArgument, "the pod requests {} under two names", resource);
     }
-    requests.push_back(MakeRequest(demand, resource, Hugepages::kWithMemory, asked, model.options));
+    requests.push_back(MakeRequest(demand, resource, asked, model.options));
   }
   return requests;
 }

@@ -47,7 +47,7 @@ void AddQosWishes(const QosRequest& qos, std::vector<Wish>& wishes) {
 bool IsNative(const std::string& resource, const AdmissionOptions& options) {
   const std::vector<std::string>& natives = options.native_resources;
   return std::find(natives.begin(), natives.end(), resource) != natives.end() ||
-         resource.starts_with("hugepages-");
+         IsHugepages(resource);
 }
 
 StatusOr<std::vector<Wish>> WishesOf(const ContainerDemand& demand,

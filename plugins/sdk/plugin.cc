@@ -50,6 +50,20 @@ AllocatableResource ResourcePlugin::Allocatable() const {
   return {};
 }
 
+AllocatableByResource ResourcePlugin::AllocatableBeside() const {
+  return {};
+}
+
+std::vector<PlacedQuantity> ResourcePlugin::PlacesOf(const ContainerKey& /*container*/,
+                                                     const ResourceAllocation& allocation) const {
+  std::vector<PlacedQuantity> places;
+  places.reserve(allocation.amount_by_node.size());
+  for (const auto& [node, amount] : allocation.amount_by_node) {
+    places.push_back({.amount = static_cast<double>(amount), .node = node});
+  }
+  return places;
+}
+
 std::vector<Pool> ResourcePlugin::Pools() const {
   return {};
 }

@@ -40,6 +40,13 @@ std::shared_ptr<const ResourceAllocation> AdmittedOf(const Grant& grant) {
 }
 
 /// The manager rejects what cannot be read, and the state could not be read after a restart.
+/// Plugins on the SDK set ResourceAllocation::exclusive where it holds.
+PluginOptions OptionsOf(const ResourcePlugin& plugin) {
+  PluginOptions options = plugin.Options();
+  options.says_exclusive = true;
+  return options;
+}
+
 Status CheckAllocation(const ResourceAllocation& allocation) {
   return Annotate(wire::Check(allocation), "cannot use the plugin's allocation");
 }
@@ -71,7 +78,7 @@ Status PluginDriver::Start() {
   QRM_RETURN_IF_ERROR(GiveBack(grants_, saved_));
   QRM_ASSIGN_OR_RETURN(options_,
                        Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
-                         return plugin.Options();
+                         return OptionsOf(plugin);
                        }));
   answers_are_quick_ = serving_->AnswersAreQuick();
   Begin();
@@ -349,10 +356,13 @@ ChangedAllocations PluginDriver::ChangesSince(const std::string& since) const {
   return answer;
 }
 
-StatusOr<AllocatableResource> PluginDriver::Allocatable() const {
-  return Ask("Allocatable", [](const ResourcePlugin& plugin) -> StatusOr<AllocatableResource> {
-    return plugin.Allocatable();
-  });
+StatusOr<AllocatableByResource> PluginDriver::Allocatable() const {
+  return Ask("Allocatable",
+             [this](const ResourcePlugin& plugin) -> StatusOr<AllocatableByResource> {
+               AllocatableByResource resources = plugin.AllocatableBeside();
+               resources.insert_or_assign(resource_, plugin.Allocatable());
+               return resources;
+             });
 }
 
 StatusOr<std::vector<Pool>> PluginDriver::Pools() const {
@@ -404,11 +414,11 @@ Status PluginDriver::Prepare(ResourcePlugin& next) {
   Status ready = GiveBack(grants_, saved.empty() ? std::nullopt : std::optional(saved));
   if (ready.ok()) {
     ready = Ask("Options", [this](const ResourcePlugin& plugin) {
-      return plugin.Options() == options_ ? OkStatus()
-                                          : Errorf(StatusCode::kFailedPrecondition,
-                                                   "cannot configure the plugin of {} while it "
-                                                   "runs: its plugin options changed; restart it",
-                                                   resource_);
+      return OptionsOf(plugin) == options_ ? OkStatus()
+                                           : Errorf(StatusCode::kFailedPrecondition,
+                                                    "cannot configure the plugin of {} while it "
+                                                    "runs: its plugin options changed; restart it",
+                                                    resource_);
     });
   }
   serving_ = former;

@@ -74,7 +74,8 @@ class PluginDriver {
   /// next successful change. Errors: the plugin's.
   Status Reconcile();
 
-  StatusOr<AllocatableResource> Allocatable() const;
+  /// Of the plugin's resource and of those beside it.
+  StatusOr<AllocatableByResource> Allocatable() const;
   StatusOr<std::vector<Pool>> Pools() const;
   StatusOr<std::string> ExportState() const;
   /// Errors: the plugin's; kUnavailable when the pools could not be written; they are then as

@@ -110,6 +110,14 @@ class ResourcePlugin {
   /// The node's allocatable amounts of this resource, for the pod-resources API. The default is
   /// none.
   virtual AllocatableResource Allocatable() const;
+  /// The same of resources that have no plugin of their own and that this one places, such as
+  /// hugepages beside memory. The default is none.
+  virtual AllocatableByResource AllocatableBeside() const;
+
+  /// Where the container's allocation is, with sockets, names and types, for the pod-resources API.
+  /// The default has `amount_by_node`.
+  virtual std::vector<PlacedQuantity> PlacesOf(const ContainerKey& container,
+                                               const ResourceAllocation& allocation) const;
 
   /// The plugin's named pools; the default has no pools, and SetPools fails.
   virtual std::vector<Pool> Pools() const;

@@ -53,6 +53,17 @@ TEST(WireTest, RejectsRelativePathsOfMountsAndDevices) {
   EXPECT_TRUE(Check({.mounts = {{"/data", "/srv/data", true}}}).ok());
 }
 
+TEST(WireTest, KeepsHugepagesOutOfTheOneRequestThatOthersRead) {
+  ContainerRequest request = Request();
+  request.requests = std::map<std::string, double>{{"memory", 100}, {"hugepages-2Mi", 8}};
+  const auto message = ToWire(request);
+  EXPECT_EQ(message.resource_requests().size(), 1);
+  EXPECT_EQ(message.resource_requests().at("memory"), 100);
+  EXPECT_EQ(FromWire(message)->requests, request.requests);
+  request.requests = std::map<std::string, double>{{"hugepages-2Mi", 8}};
+  EXPECT_EQ(ToWire(request).resource_requests().at("hugepages-2Mi"), 8);
+}
+
 TEST(WireTest, RejectsALimitThatIsNotAnAmount) {
   ContainerRequest request = Request();
   request.limit = std::numeric_limits<double>::quiet_NaN();

@@ -240,6 +240,12 @@ StatusOr<::v1::ListPodResourcesResponse> Node::ListPodResources() const {
                                         ::v1::ListPodResourcesRequest());
 }
 
+StatusOr<::v1::AllocatableResourcesResponse> Node::GetAllocatableResources() const {
+  return Call<::v1::PodResourcesLister>(Path("pod-resources.sock"),
+                                        &::v1::PodResourcesLister::Stub::GetAllocatableResources,
+                                        ::v1::AllocatableResourcesRequest());
+}
+
 StatusOr<v1::DryRunResponse> Node::DryRun(const std::string& pod) const {
   v1::DryRunRequest request;
   request.set_pod(pod);

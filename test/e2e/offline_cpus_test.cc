@@ -1,9 +1,11 @@
 // CPUs that go offline and return while containers run, on a simulated runtime whose kernel has
 // cgroup v1.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,6 +104,26 @@ TEST_F(OfflineCpusTest, RunningContainersFollowThemThereAndBack) {
   EXPECT_TRUE(Await([&] { return Cpus("web") == "4-5" && Cpus("owner") == "0-1"; }))
       << Cpus("web") << " and " << Cpus("owner");
   EXPECT_TRUE(Await([&] { return LastProblem().empty(); })) << LastProblem();
+}
+
+TEST_F(OfflineCpusTest, AllocatableFollowsThemThereAndBack) {
+  const auto listed = [this] {
+    CpuSet cpus;
+    const auto answer = node_->GetAllocatableResources();
+    for (const int64_t cpu : answer->cpu_ids()) {
+      cpus.Add(static_cast<int>(cpu));
+    }
+    return std::pair(cpus, answer->resources(0).aggregated_allocatable_quantity());
+  };
+  const auto await = [&](const CpuSet& cpus) {
+    return Await([&] { return listed() == std::pair(cpus, static_cast<double>(cpus.Count())); },
+                 std::chrono::seconds(15), std::chrono::milliseconds(50));
+  };
+  EXPECT_TRUE(await(kAll));
+  SetOffline({1, 5});
+  EXPECT_TRUE(await({0, 2, 3, 4}));
+  SetOffline({});
+  EXPECT_TRUE(await(kAll));
 }
 
 TEST_F(OfflineCpusTest, OwnerOfExclusiveCpusIsRecreatedOnTheCpusThatAreOnline) {

@@ -1,35 +1,50 @@
 // What qrmd reports to an API server about its node and about pods that it rejects.
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/proto/core/v1/pod.pb.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"
+#include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test::publish_test {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr char kNodes[] = "/api/v1/nodes";
 constexpr char kTopologies[] = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
 constexpr int64_t kBytes = 4096;
 
-/// A node of two NUMA nodes with 8 CPUs each, whose Guaranteed containers get exclusive CPUs.
+/// The machine has two NUMA nodes with 8 CPUs each; Guaranteed containers get exclusive CPUs.
+constexpr char kKeys[] =
+    "machine: 'synthetic:package:2 [numa] core:4 pu:2'\nplugins: {cpu: {static: true}}\n";
+
 class PublishTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    Start(kKeys, "cpu,memory");
+    ASSERT_TRUE(Await([&] { return CpusAvailable() == "8"; }));
+  }
+  void Start(const std::string& keys, const std::string& builtin_plugins,
+             std::vector<std::string> flags = {}) {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
     const cluster::ClusterAccess access = server_.access();
     std::ofstream(dir_ / "ca.crt") << access.authorities.text;
@@ -38,9 +53,8 @@ class PublishTest : public ::testing::Test {
         "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
         "certificate-authority: ca.crt}}}}], users: [{{name: u, user: {{}}}}]}}\n",
         access.server.port);
-    std::ofstream(dir_ / "qrmd.yaml") << "machine: 'synthetic:package:2 [numa] core:4 pu:2'\n"
-                                         "topology-policy: single-numa-node\n"
-                                         "plugins: {cpu: {static: true}}\n"
+    std::ofstream(dir_ / "qrmd.yaml") << keys
+                                      << "topology-policy: single-numa-node\n"
                                          "publish: [topology, events]\n"
                                          "publish-interval: 100ms\n"
                                          "node-name: n1\n"
@@ -52,9 +66,9 @@ class PublishTest : public ::testing::Test {
                       .config = dir_ / "qrmd.yaml",
                       .nri_socket = runtime_.nri_socket(),
                       .cri_socket = runtime_.cri_socket(),
-                      .builtin_plugins = "cpu,memory"});
-    ASSERT_TRUE(IsOk(node_->Start(2)));
-    ASSERT_TRUE(Await([&] { return CpusAvailable() == "8"; }));
+                      .builtin_plugins = builtin_plugins,
+                      .flags = std::move(flags)});
+    ASSERT_TRUE(IsOk(node_->Start(builtin_plugins == "cpu" ? 1 : 2)));
   }
 
   static PodSpec Pod(const std::string& name, int cpus) {
@@ -100,6 +114,93 @@ TEST_F(PublishTest, AFailingApiServerIsShownByStatusAndDelaysNoPod) {
   server_.Refuse(0, 403);
   EXPECT_TRUE(Await([&] { return CpusAvailable() == "5"; }));
 }
+
+/// Of two NUMA nodes with 4 CPUs and 1 GiB each, the second has 64 hugepages of 2 MiB.
+constexpr char kMachine[] =
+    "machine: 'described:cpus=0-7 cores=0-7 l3s=0*4,4*4 packages=0*4,1*4 cpu-nodes=0*4,1*4 "
+    "nodes=0-1 node-packages=0-1 memory=1073741824*2 hugepages-2097152=0,64 "
+    "distances=10,20,20,10'\n";
+constexpr char kStatic[] = "static: true\nreserved-memory: {1: {hugepages-2Mi: 4Mi}}\n";
+constexpr char kPages[] = "hugepages-2Mi";
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+/// The memory plugin is in qrmd, or a process.
+class HugepagesTest : public PublishTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    const bool is_process = GetParam();
+    std::ofstream(dir_ / "memory.yaml") << kMachine << kStatic;
+    const std::string section =
+        is_process
+            ? ""
+            : "plugins: {memory: {static: true, reserved-memory: {1: {hugepages-2Mi: 4Mi}}}}\n";
+    Start(kMachine + section, is_process ? "cpu" : "cpu,memory",
+          {"--kubelet-pods-socket=" + pods_socket_});
+    if (is_process) {
+      ASSERT_TRUE(IsOk(node_->StartPlugin("memory", "memory", dir_ / "memory.yaml")));
+    }
+    ASSERT_TRUE(Await([&] { return node_->HasFollowedKubelet(); }));
+  }
+  /// A Guaranteed pod of 1 CPU and 64 MiB that requests so much in hugepages of 2 MiB.
+  Status Run(const std::string& name, const std::string& pages) {
+    PodSpec spec = Pod(name, 1);
+    spec.container.name = "main";
+    spec.container.memory_bytes = 64 * kMiB;
+    ::k8s::io::api::core::v1::Pod pod;
+    pod.ParseFromString(PodMessage(spec.uid, name, "1"));
+    auto& resources = *pod.mutable_spec()->mutable_containers(0)->mutable_resources();
+    for (const auto& [resource, amount] :
+         StringMap{{"cpu", "1"}, {"memory", "64Mi"}, {kPages, pages}}) {
+      (*resources.mutable_requests())[resource].set_string(amount);
+      (*resources.mutable_limits())[resource].set_string(amount);
+    }
+    pods_.Put(spec.uid, pod.SerializeAsString());
+    return runtime_.RunPod(spec);
+  }
+  /// The bytes of hugepages on each node that `blocks` has.
+  template <typename Blocks>
+  static std::map<int64_t, int64_t> PagesOf(const Blocks& blocks) {
+    std::map<int64_t, int64_t> bytes;
+    for (const ::v1::ContainerMemory& block : blocks) {
+      if (block.memory_type() == kPages) {
+        bytes[block.topology().nodes(0).id()] += static_cast<int64_t>(block.size());
+      }
+    }
+    return bytes;
+  }
+  /// Of the second NUMA node, as the API server has it.
+  std::string PagesAvailable() const {
+    const nlohmann::json topology = server_.Find(kTopologies, "n1");
+    const nlohmann::json zone =
+        topology.is_null() ? nlohmann::json() : topology["zones"].at(1)["resources"];
+    for (const nlohmann::json& resource : zone) {
+      if (resource["name"] == kPages) {
+        return resource["available"];
+      }
+    }
+    return "";
+  }
+
+  const std::string pods_socket_ = dir_ / "pods-api.sock";
+  ScriptedKubelet pods_{pods_socket_};
+};
+
+TEST_P(HugepagesTest, AreListedAndAllocatableBySizeAndNoMoreAvailable) {
+  EXPECT_TRUE(Await([&] { return PagesAvailable() == std::to_string(124 * kMiB); }));
+  ASSERT_TRUE(IsOk(Run("web", "24Mi")));
+  const auto list = node_->ListPodResources();
+  ASSERT_TRUE(list.ok() && list->pod_resources_size() == 1);
+  EXPECT_THAT(PagesOf(list->pod_resources(0).containers(0).memory()),
+              ElementsAre(Pair(1, 24 * kMiB)));
+  EXPECT_THAT(PagesOf(node_->GetAllocatableResources()->memory()),
+              ElementsAre(Pair(1, 124 * kMiB)));
+  EXPECT_TRUE(Await([&] { return PagesAvailable() == std::to_string(100 * kMiB); }));
+  EXPECT_THAT(MessageOf(Run("large", "102Mi")), HasSubstr(kPages));
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, HugepagesTest, testing::Bool(), [](const auto& param_info) {
+  return param_info.param ? "Process" : "BuiltIn";
+});
 
 }  // namespace
 }  // namespace qrm::test::publish_test

@@ -290,6 +290,8 @@ TEST_F(ReloadTest, KeysThatNeedAStartAreNamed) {
   EXPECT_TRUE(Logs("key=topology-policy"));
   EXPECT_THAT(Log("qrmd"), HasSubstr("restart qrmd to apply the change"));
   EXPECT_EQ(node_->GetStatus()->topology_policy(), "best-effort");
+  EXPECT_THAT(node_->Qrmctl({"status"}).value_or(""),
+              HasSubstr("the key topology-policy of the configuration file waits for a restart"));
 }
 
 TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {

@@ -413,6 +413,12 @@ nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name)
     options["linux_container_resources"]["cpusetMems"] = cpusets.mems();
   }
   const auto& linux_part = latest->adjustment.linux();
+  for (const auto& [file, value] : linux_part.resources().unified()) {
+    options["linux_container_resources"]["unified"][file] = value;
+  }
+  for (const nri::HugepageLimit& limit : linux_part.resources().hugepage_limits()) {
+    options["linux_container_resources"]["hugepageLimits"][limit.page_size()] = limit.limit();
+  }
   if (linux_part.resources().has_rdt_class()) {
     options["rdt_class"] = linux_part.resources().rdt_class().value();
   }

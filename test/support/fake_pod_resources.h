@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace qrm::test {
 
-/// Lists pods and their devices; it has no other call. Threads: any.
+/// Lists pods and their devices, and allocatable devices once a test sets one. Threads: any.
 class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
  public:
   struct Container {
@@ -45,12 +46,18 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
   /// Each device is a separate entry, as kubelet lists devices of different nodes.
   void AddDevice(const Container& container, const Device& device) {
     const MutexLock lock(mutex_);
-    ::v1::ContainerDevices& devices = *ResourcesOf(container).add_devices();
-    devices.set_resource_name(device.resource);
-    devices.add_device_ids(device.id);
-    for (const int node : device.nodes) {
-      devices.mutable_topology()->add_nodes()->set_id(node);
-    }
+    FillDevice(device, *ResourcesOf(container).add_devices());
+  }
+  /// The allocatable devices are this one.
+  void SetAllocatable(const Device& device) {
+    const MutexLock lock(mutex_);
+    allocatable_.emplace();
+    FillDevice(device, *allocatable_->add_devices());
+  }
+  /// From now on GetAllocatableResources fails, and no other call.
+  void FailAllocatable() {
+    const MutexLock lock(mutex_);
+    allocatable_fails_ = true;
   }
   /// Calls are answered only when they are released, with an error.
   void Hang() {
@@ -89,7 +96,30 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
     return reactor;
   }
 
+  grpc::ServerUnaryReactor* GetAllocatableResources(
+      grpc::CallbackServerContext* context, const ::v1::AllocatableResourcesRequest*,
+      ::v1::AllocatableResourcesResponse* response) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    const MutexLock lock(mutex_);
+    if (!allocatable_.has_value()) {
+      reactor->Finish({grpc::StatusCode::UNIMPLEMENTED, ""});
+    } else if (allocatable_fails_) {
+      reactor->Finish({grpc::StatusCode::INTERNAL, "kubelet is confused"});
+    } else {
+      *response = *allocatable_;
+      reactor->Finish(grpc::Status::OK);
+    }
+    return reactor;
+  }
+
  private:
+  static void FillDevice(const Device& device, ::v1::ContainerDevices& devices) {
+    devices.set_resource_name(device.resource);
+    devices.add_device_ids(device.id);
+    for (const int node : device.nodes) {
+      devices.mutable_topology()->add_nodes()->set_id(node);
+    }
+  }
   ::v1::ContainerResources& ResourcesOf(const Container& container) QRM_REQUIRES(mutex_) {
     ::v1::PodResources* pod = nullptr;
     for (::v1::PodResources& listed : *list_.mutable_pod_resources()) {
@@ -115,6 +145,8 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
   std::unique_ptr<grpc::Server> server_;
   mutable Mutex mutex_;
   ::v1::ListPodResourcesResponse list_ QRM_GUARDED_BY(mutex_);
+  std::optional<::v1::AllocatableResourcesResponse> allocatable_ QRM_GUARDED_BY(mutex_);
+  bool allocatable_fails_ QRM_GUARDED_BY(mutex_) = false;
   bool hangs_ QRM_GUARDED_BY(mutex_) = false;
   int lists_ QRM_GUARDED_BY(mutex_) = 0;
   std::vector<grpc::ServerUnaryReactor*> held_ QRM_GUARDED_BY(mutex_);

@@ -61,6 +61,16 @@ class PluginService final : public pb::ResourcePlugin::Service {
                                       pb::GetResourcesAllocationResponse* response) override {
     return Answer(script_.reconcile, *request, *response);
   }
+  grpc::Status GetTopologyAwareResources(grpc::ServerContext*,
+                                         const pb::GetTopologyAwareResourcesRequest* request,
+                                         pb::GetTopologyAwareResourcesResponse* response) override {
+    return Answer(script_.placement, *request, *response);
+  }
+  grpc::Status GetTopologyAwareAllocatableResources(
+      grpc::ServerContext*, const pb::GetTopologyAwareAllocatableResourcesRequest* request,
+      pb::GetTopologyAwareAllocatableResourcesResponse* response) override {
+    return Answer(script_.allocatable, *request, *response);
+  }
 
  private:
   const PluginScript& script_;

@@ -37,6 +37,12 @@ struct PluginScript {
   Handler<resourceplugin::v1alpha1::GetResourcesAllocationRequest,
           resourceplugin::v1alpha1::GetResourcesAllocationResponse>
       reconcile;
+  Handler<resourceplugin::v1alpha1::GetTopologyAwareResourcesRequest,
+          resourceplugin::v1alpha1::GetTopologyAwareResourcesResponse>
+      placement;
+  Handler<resourceplugin::v1alpha1::GetTopologyAwareAllocatableResourcesRequest,
+          resourceplugin::v1alpha1::GetTopologyAwareAllocatableResourcesResponse>
+      allocatable;
   Handler<v1::GetPoolsRequest, v1::GetPoolsResponse> get_pools;
   /// Its identity in the watched directory; the type is set already.
   pluginregistration::PluginInfo identity;

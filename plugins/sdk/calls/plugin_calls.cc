@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 #include <google/protobuf/arena.h>
@@ -43,59 +45,27 @@ std::size_t CountHints(const pb::ResourceHintsResponse& response) {
 
 // --- a container's amounts by NUMA node
 
-using Quantities = google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>;
-
-std::vector<PlacedQuantity> QuantitiesOf(const ResourceAllocation& allocation) {
-  std::vector<PlacedQuantity> quantities;
-  quantities.reserve(allocation.amount_by_node.size());
-  for (const auto& [node, amount] : allocation.amount_by_node) {
-    quantities.push_back({.amount = static_cast<double>(amount), .node = node});
-  }
-  return quantities;
+/// The quantity; where it is not counted, as of a shared NIC, the sum of `places`.
+double AmountOf(const ResourceAllocation& allocation, const std::vector<PlacedQuantity>& places) {
+  return std::accumulate(
+      places.begin(), allocation.quantity > 0 ? places.begin() : places.end(), allocation.quantity,
+      [](double sum, const PlacedQuantity& place) { return sum + place.amount; });
 }
 
 /// The container's current allocation, and its allocation at admission.
-PlacedResource PlacementOf(const sdk::Grant& grant) {
+StatusOr<PlacedResource> PlacementOf(const PluginDriver& driver, const ContainerKey& key,
+                                     const sdk::Grant& grant) {
   const ResourceAllocation& now = grant.allocation;
   const ResourceAllocation& admitted = grant.admitted != nullptr ? *grant.admitted : now;
-  return {.is_node_resource = now.is_node_resource,
-          .is_scalar_resource = now.is_scalar_resource,
-          .amount = now.quantity,
-          .admitted_amount = admitted.quantity,
-          .by_place = QuantitiesOf(now),
-          .admitted_by_place = QuantitiesOf(admitted)};
-}
-
-void FillQuantities(const std::vector<PlacedQuantity>& quantities, Quantities& messages) {
-  for (const PlacedQuantity& quantity : quantities) {
-    pb::TopologyAwareQuantity& message = *messages.Add();
-    message.set_resource_value(quantity.amount);
-    message.set_node(quantity.node);
-    message.set_topology_level(quantity.level == PlacedQuantity::Level::kSocket ? pb::SOCKET
-                                                                                : pb::NUMA);
-    message.set_name(quantity.name);
-    message.set_type(quantity.type);
-    message.mutable_annotations()->insert(quantity.annotations.begin(), quantity.annotations.end());
-  }
-}
-
-StatusOr<std::vector<PlacedQuantity>> QuantitiesFrom(const Quantities& messages) {
-  std::vector<PlacedQuantity> quantities;
-  for (const pb::TopologyAwareQuantity& message : messages) {
-    if (!std::isfinite(message.resource_value()) || message.resource_value() < 0) {
-      return Errorf(StatusCode::kInvalidArgument, "a quantity on node {} is {}", message.node(),
-                    message.resource_value());
-    }
-    quantities.push_back(
-        {.amount = message.resource_value(),
-         .node = message.node(),
-         .level = message.topology_level() == pb::SOCKET ? PlacedQuantity::Level::kSocket
-                                                         : PlacedQuantity::Level::kNuma,
-         .name = message.name(),
-         .type = message.type(),
-         .annotations = {message.annotations().begin(), message.annotations().end()}});
-  }
-  return quantities;
+  return driver.Ask("PlacesOf", [&](const sdk::ResourcePlugin& plugin) -> StatusOr<PlacedResource> {
+    PlacedResource placed{.is_node_resource = now.is_node_resource,
+                          .is_scalar_resource = now.is_scalar_resource,
+                          .by_place = plugin.PlacesOf(key, now),
+                          .admitted_by_place = plugin.PlacesOf(key, admitted)};
+    placed.amount = AmountOf(now, placed.by_place);
+    placed.admitted_amount = AmountOf(admitted, placed.admitted_by_place);
+    return placed;
+  });
 }
 
 void FillPlaced(const PlacedResource& resource, pb::TopologyAwareResource& message) {
@@ -103,9 +73,9 @@ void FillPlaced(const PlacedResource& resource, pb::TopologyAwareResource& messa
   message.set_is_scalar_resource(resource.is_scalar_resource);
   message.set_aggregated_quantity(resource.amount);
   message.set_original_aggregated_quantity(resource.admitted_amount);
-  FillQuantities(resource.by_place, *message.mutable_topology_aware_quantity_list());
-  FillQuantities(resource.admitted_by_place,
-                 *message.mutable_original_topology_aware_quantity_list());
+  wire::FillPlaces(resource.by_place, *message.mutable_topology_aware_quantity_list());
+  wire::FillPlaces(resource.admitted_by_place,
+                   *message.mutable_original_topology_aware_quantity_list());
 }
 
 StatusOr<PlacedResource> PlacedFrom(const pb::TopologyAwareResource& message) {
@@ -113,9 +83,9 @@ StatusOr<PlacedResource> PlacedFrom(const pb::TopologyAwareResource& message) {
                           .is_scalar_resource = message.is_scalar_resource(),
                           .amount = message.aggregated_quantity(),
                           .admitted_amount = message.original_aggregated_quantity()};
-  QRM_ASSIGN_OR_RETURN(resource.by_place, QuantitiesFrom(message.topology_aware_quantity_list()));
+  QRM_ASSIGN_OR_RETURN(resource.by_place, wire::PlacesFrom(message.topology_aware_quantity_list()));
   QRM_ASSIGN_OR_RETURN(resource.admitted_by_place,
-                       QuantitiesFrom(message.original_topology_aware_quantity_list()));
+                       wire::PlacesFrom(message.original_topology_aware_quantity_list()));
   return resource;
 }
 
@@ -319,8 +289,7 @@ struct Codec<GetAllocatable> : WithoutArguments<pb::GetTopologyAwareAllocatableR
 
   static StatusOr<AllocatableByResource> Serve(const PluginDriver& driver,
                                                const Nothing& /*request*/) {
-    QRM_ASSIGN_OR_RETURN(AllocatableResource allocatable, driver.Allocatable());
-    return AllocatableByResource{{driver.resource(), std::move(allocatable)}};
+    return driver.Allocatable();
   }
   static Response AnswerToWire(const Nothing& /*request*/, const AllocatableByResource& resources) {
     Response response;
@@ -364,9 +333,10 @@ struct Codec<GetPlacement> : Unchecked {
       return ContainerPlacement{};
     }
     const ContainerRequest& request = known->second.request;
+    QRM_ASSIGN_OR_RETURN(PlacedResource placed, PlacementOf(driver, key, known->second));
     return ContainerPlacement{.pod_namespace = request.pod_namespace,
                               .pod_name = request.pod_name,
-                              .resources = {{driver.resource(), PlacementOf(known->second)}}};
+                              .resources = {{driver.resource(), std::move(placed)}}};
   }
   static Response AnswerToWire(const ContainerKey& key, const ContainerPlacement& placement) {
     Response response;

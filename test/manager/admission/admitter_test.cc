@@ -163,17 +163,13 @@ TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch_millicpu"]["times"], 0.001);
 }
 
-TEST_F(AdmitterTest, SendsHugepagesOnlyToTheBuiltInMemoryPlugin) {
+TEST_F(AdmitterTest, SendsHugepagesOnlyToTheMemoryPlugin) {
   placement::ContainerDemand demand = Demand();
   demand.requests.Edit()["hugepages-2Mi"] = 1 << 21;
   ASSERT_TRUE(Admit(demand).ok());
   EXPECT_THAT(*plugins_.allocated("memory").requests,
               ElementsAre(Pair("hugepages-2Mi", 1 << 21), Pair("memory", 1 << 20)));
   EXPECT_THAT(*plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 2)));
-  const manager::PluginInfo process = {.resource = "memory",
-                                       .registered_by = manager::RegisteredBy::kWatcher};
-  EXPECT_THAT(*manager::MakeRequest(demand, process, "memory", 1 << 20, {}).requests,
-              ElementsAre(Pair("memory", 1 << 20)));
 }
 
 TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {
@@ -296,7 +292,8 @@ TEST_F(AdmitterTest, FailsWithThePluginsWordsWhenHintsFail) {
   PluginScript broken;
   broken.hints = Errorf(StatusCode::kUnavailable, "cannot ask cpu: it went away; start it");
   plugins_.Set("cpu", broken);
-  EXPECT_THAT(Rejection(Demand()), HasSubstr("resource cpu: cannot ask cpu"));
+  EXPECT_THAT(Rejection(Demand(), {.merge = {.policy = TopologyPolicy::kRestricted}}),
+              HasSubstr("resource cpu: cannot ask cpu"));
 }
 
 TEST_F(AdmitterTest, LeavesATraceOfARejection) {
@@ -421,12 +418,31 @@ TEST_F(AdmitterTest, ExplainsTheOtherPluginsHintsAndTheFailedStepsTimeWhenOneGiv
   PluginScript full;
   full.hints = Errorf(StatusCode::kResourceExhausted, "no CPU is free");
   plugins_.Set("cpu", full);
-  Rejection(Demand());
+  Rejection(Demand(), {.merge = {.policy = TopologyPolicy::kRestricted}});
   const nlohmann::json trace = LastTrace();
   EXPECT_EQ(trace["hints"]["cpu"], "none: no CPU is free");
   EXPECT_EQ(trace["hints"]["memory"], "no preference");
   ASSERT_EQ(trace["steps"].size(), 1u);
   EXPECT_EQ(trace["steps"][0]["step"], "hints");
+}
+
+TEST_F(AdmitterTest, AFailingHintRejectsNothingUnderBestEffortWhereTheAllocationDecides) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  cpu.hints = Errorf(StatusCode::kInternal, "no hints today");
+  plugins_.Set("cpu", cpu);
+  ASSERT_TRUE(Admit(Demand()).ok());
+  EXPECT_EQ(LastTrace()["hints"]["cpu"], "none: no hints today");
+  cpu.gives = Errorf(StatusCode::kResourceExhausted, "no CPU is free");
+  plugins_.Set("cpu", cpu);
+  EXPECT_THAT(Rejection(Demand("other")), HasSubstr("no CPU is free"));
+}
+
+TEST_F(AdmitterTest, AnEmptyCpusetIsNoAllocationYet) {
+  plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "")));
+  const auto admitted = Admit(Demand());
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(admitted->unanswered, ElementsAre("cpu"));
+  EXPECT_FALSE(Record(Demand())->allocations.contains("cpu"));
 }
 
 TEST_F(AdmitterTest, ARoleThatThePluginDoesNotKnowIsAnEvent) {
@@ -522,7 +538,6 @@ TEST_P(AdmitterBadAnswerTest, FailsTheAdmissionAndReleasesIt) {
 const BadAnswer kBadAnswers[] = {
     {"UnknownProperty", Pin("CpuAffinity", "0"), "unknown OCI property \"CpuAffinity\""},
     {"UnparsableCpus", Pin(kCpusetCpus, "0-x"), "0-x"},
-    {"EmptyCpus", Pin(kCpusetCpus, ""), "CpusetCpus is empty"},
     {"CpusOutsideTheMachine", Pin(kCpusetCpus, "6-9"), "8-9 are not online here"},
     {"CpusOfAnother", Pin(kCpusetCpus, "5-6"), "6 belong to container main of pod default/owner"},
     {"NodesOutsideTheMachine", Pin(kCpusetMems, "0,5"), "5 do not exist here"},

@@ -98,6 +98,7 @@ TEST_F(SkippedContainersTest, SkippedContainerStaysOffExclusiveCpusOfOthers) {
 TEST_F(SkippedContainersTest, StartsWhereAPluginRejectsEvenThat) {
   PluginScript refuses;
   refuses.hints = Status(StatusCode::kInternal, "broken");
+  refuses.gives = Status(StatusCode::kInternal, "broken");
   plugins_.Set("cpu", refuses);
   const auto admitted = Admit(Demand(), {.skipped_namespaces = {"default"}});
   ASSERT_TRUE(admitted.ok()) << admitted.status();

@@ -58,12 +58,12 @@ TEST(RecordedGrantsTest, AreForTheAllocationWhereTheRequestIsNotOnRecord) {
   EXPECT_EQ(grants.at({"uid-web", "main"}).request.quantity(), 3);
 }
 
-TEST(RecordedGrantsTest, PassHugepagesToTheBuiltInMemoryPlugin) {
+TEST(RecordedGrantsTest, PassHugepagesToTheMemoryPlugin) {
   const sdk::Grants grants = GrantsOf(
       {.requests = {{"memory", kBytes}, {"hugepages-2Mi", kBytes}},
        .allocations = {{"memory",
                         ResourceAllocation{.is_scalar_resource = true, .quantity = kBytes}}}},
-      {.resource = "memory", .registered_by = RegisteredBy::kBuiltIn});
+      {.resource = "memory"});
   EXPECT_EQ(grants.at({"uid-web", "main"}).request.requests.at("hugepages-2Mi"), kBytes);
 }
 

@@ -264,6 +264,7 @@ TEST_F(HttpServerTest, EachMetricIsDocumented) {
   NodeStatus status;
   status.runtime.last_sync = status.reconcile.last = std::chrono::steady_clock::now();
   status.publish.enabled = true;
+  status.answer_ages = {{"cpu", 1}};
   node_.SetStatus(status);
   Start();
   std::istringstream lines(Get("/metrics").body);

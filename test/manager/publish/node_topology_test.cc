@@ -127,6 +127,22 @@ TEST_F(NodeTopologyTest, AResourceOfAPluginIsInTheZonesThatHaveIt) {
   EXPECT_EQ(Resource("example.com/nic", 1)["available"], "6");
 }
 
+TEST_F(NodeTopologyTest, HugepagesOfBoundContainersAreTakenFromTheirNodesInOrder) {
+  MachineParts parts = machine_.parts();
+  parts.nodes[0].hugepages = parts.nodes[1].hugepages = {{1 << 30, 4}};
+  machine_ = Machine(parts);
+  allocatable_["hugepages-1Gi"] = {
+      .allocatable_by_node = {{0, 3.0 * test::kGiB}, {1, 4.0 * test::kGiB}},
+      .capacity_by_node = {{0, 4.0 * test::kGiB}, {1, 4.0 * test::kGiB}}};
+  checkpoint::Change change =
+      Admit(SamplePod("a"), "c", {{"memory", NodeMemory({{0, test::kGiB}, {1, test::kGiB}})}});
+  change.put_containers[0].record.requests =
+      std::map<std::string, double>{{"hugepages-1Gi", 4.0 * test::kGiB}};
+  Take(change);
+  EXPECT_EQ(Resource("hugepages-1Gi", 0)["available"], "0");
+  EXPECT_EQ(Resource("hugepages-1Gi", 1)["available"], std::to_string(3 * test::kGiB));
+}
+
 TEST_F(NodeTopologyTest, HugepagesAreListedBySize) {
   MachineParts parts = machine_.parts();
   parts.nodes[0].hugepages = {{2 << 20, 64}, {1 << 30, 2}};

@@ -112,20 +112,25 @@ TEST(RunOptionsTest, TakesTheSameValueTwiceForNoConflict) {
 }
 
 TEST(RunOptionsTest, TranslatesEveryProperty) {
-  const LinuxResources resources = ToLinuxResources({{"CpuPeriod", "100000"},
-                                                     {"CpuQuota", "-1"},
-                                                     {"CpuShares", "512"},
-                                                     {"CpusetCpus", "0-3"},
-                                                     {"CpusetMems", "1"},
-                                                     {"MemoryLimitInBytes", "1024"},
-                                                     {"MemorySwapLimitInBytes", "2048"}});
+  const LinuxResources resources =
+      ToLinuxResources({{"CpuPeriod", "100000"},
+                        {"CpuQuota", "-1"},
+                        {"CpuShares", "512"},
+                        {"CpusetCpus", "0-3"},
+                        {"CpusetMems", "1"},
+                        {"MemoryLimitInBytes", "1024"},
+                        {"MemorySwapLimitInBytes", "2048"},
+                        {"HugepageLimits", R"([{"page_size": "2MB", "limit": 8}])"},
+                        {"Unified", R"({"io.weight": "50"})"}});
   EXPECT_EQ(resources, (LinuxResources{.cpu_shares = 512,
                                        .cpu_quota_us = -1,
                                        .cpu_period_us = 100'000,
                                        .memory_limit_bytes = 1024,
                                        .memory_swap_limit_bytes = 2048,
                                        .cpuset_cpus = "0-3",
-                                       .cpuset_mems = "1"}));
+                                       .cpuset_mems = "1",
+                                       .hugepage_limit_bytes = {{"2MB", 8}},
+                                       .unified = {{"io.weight", "50"}}}));
   RunOptions options;
   options.properties = {{"OomScoreAdj", "-5"}};
   EXPECT_EQ(ToAdjustment(options).oom_score_adj, -5);

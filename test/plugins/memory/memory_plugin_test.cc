@@ -402,6 +402,7 @@ TEST(MemoryStaticTest, ReservesHugepages) {
   Drive drive(Make("{static: true, reserved-memory: {0: {memory: 1Gi, hugepages-1Gi: 1Gi}}}",
                    WithHugepages()));
   EXPECT_EQ(drive.plugin().Allocatable().allocatable_by_node.at(0), 5 * kGiB);
+  EXPECT_EQ(drive.plugin().AllocatableBeside().at("hugepages-1Gi").allocatable_by_node.at(0), kGiB);
   ContainerRequest request = Guaranteed("pod", ContainerType::kMain, 1);
   request.requests.Edit()["hugepages-1Gi"] = 2 * kGiB;
   EXPECT_FALSE(drive.Admit(request).ok());
