@@ -1,6 +1,7 @@
 // Turns events into stays of pods and capacities of nodes.
 #include "scheduler/cache/cluster_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -116,23 +117,53 @@ bool ClusterCache::TakeNewAnnotationKeys() {
 }
 
 bool ClusterCache::FitsWithout(const Pod& pod, const std::string& node,
-                               const std::vector<std::string>& uids) const {
-  for (const auto& [type, cache] : caches_) {
-    const ExtendedResource* const resource = cache->GetExtendedResource(node);
-    if (resource == nullptr) {
-      continue;
-    }
-    const std::unique_ptr<ExtendedResource> left = resource->Clone();
-    for (const std::string& uid : uids) {
-      if (const PackedPodPtr stay = pods_.FindStay(uid); stay != nullptr && *stay->node == node) {
-        left->RemovePod(Unpack(*stay));
-      }
-    }
-    if (!left->AdmitPod(pod).Fits()) {
-      return false;
+                               const std::vector<std::string>& uids) {
+  const SnapshotPtr now = Publish();
+  WhatIf left(*now, handles_, node);
+  for (const std::string& uid : uids) {
+    if (const PackedPodPtr stay = pods_.FindStay(uid); stay != nullptr && *stay->node == node) {
+      left.Remove(Unpack(*stay));
     }
   }
-  return true;
+  left.AddNominatedBeside(pod);
+  return left.Judge(pod).why.empty();
+}
+
+std::optional<std::vector<PodPtr>> ClusterCache::VictimsOn(const Pod& pod,
+                                                           const std::string& node) {
+  const SnapshotPtr now = Publish();
+  const auto* const there = nodes_.FindPods(node);
+  if (there == nullptr || JudgeNode(*now, handles_, pod, node).why.empty()) {
+    return std::nullopt;
+  }
+  WhatIf left(*now, handles_, node);
+  left.AddNominatedBeside(pod);
+  std::vector<PodPtr> victims;
+  for (const PackedPodPtr& stay : *there) {
+    auto other = std::make_shared<const Pod>(Unpack(*stay));
+    const PodPtr shown = pods_.Find(other->uid);
+    const bool ends = shown != nullptr && shown->ending;
+    if (ends || other->priority < pod.priority) {
+      left.Remove(*other);
+    }
+    if (!ends && other->priority < pod.priority) {
+      victims.push_back(std::move(other));
+    }
+  }
+  if (!left.Judge(pod).why.empty()) {
+    return std::nullopt;
+  }
+  std::stable_sort(victims.begin(), victims.end(),
+                   [](const PodPtr& a, const PodPtr& b) { return a->priority > b->priority; });
+  std::erase_if(victims, [&](const PodPtr& victim) {  // it stays if the pod fits beside it
+    left.Add(*victim);
+    if (left.Judge(pod).why.empty()) {
+      return true;
+    }
+    left.Remove(*victim);
+    return false;
+  });
+  return victims;
 }
 
 StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::string& node) {
@@ -166,6 +197,7 @@ SnapshotPtr ClusterCache::Publish() {
   snapshot->versions = versions_;
   snapshot->annotation_keys = feed_.annotation_keys();
   snapshot->buckets = nodes_.Publish();
+  snapshot->nominated = pods_.nominated();
   return snapshot;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -72,9 +73,12 @@ class ClusterCache {
   /// annotations that were dropped from earlier pods.
   bool TakeNewAnnotationKeys();
 
-  /// Whether `pod` would fit `node` if the pods of these UIDs were gone.
-  bool FitsWithout(const Pod& pod, const std::string& node,
-                   const std::vector<std::string>& uids) const;
+  /// Whether `pod` would fit `node` if the pods of these UIDs were gone, as the filter judges.
+  bool FitsWithout(const Pod& pod, const std::string& node, const std::vector<std::string>& uids);
+  /// Pods of less priority that end so that `pod` fits `node`: none when it fits once those are
+  /// gone that end already. As few as possible, those of the least priority first. Absent when that
+  /// would not help, or the node does not reject the pod.
+  std::optional<std::vector<PodPtr>> VictimsOn(const Pod& pod, const std::string& node);
 
   /// Decides that the pod goes to `node`, by the newest state, and counts it there. The result is
   /// to be written on the pod with its binding; the same again for a pod that is assumed there.

@@ -1,6 +1,8 @@
 // Asks the resources of a node one after another.
 #include "scheduler/cache/filter.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,9 +12,44 @@
 namespace qrm::scheduler {
 namespace {
 
-const ExtendedResource* Find(const NodeView& view, const std::string& type) {
-  const auto found = view.resources.find(type);
-  return found == view.resources.end() ? nullptr : found->second.get();
+/// What `resources` say, which are those of the node or what they could be.
+Refusal Ask(const Resources& resources, const HandleRegistry& handles, const Pod& pod) {
+  for (const auto& [type, handle] : handles.handles()) {
+    const auto resource = resources.find(type);
+    if (resource == resources.end()) {
+      if (handle->Wants(pod)) {
+        return {.why = fmt::format("the node has not reported its {}", type)};
+      }
+      continue;
+    }
+    const Admission admission = resource->second->AdmitPod(pod);
+    if (!admission.Fits()) {
+      return {
+          .why = admission.refusal.empty() ? fmt::format("not enough {}", type) : admission.refusal,
+          .requested = admission.requested,
+          .available = admission.available};
+    }
+  }
+  return {};
+}
+
+/// Those that have the node before `pod`; pods of equal priority do, as for kube-scheduler.
+std::vector<PodPtr> NominatedBeside(const Snapshot& snapshot, const Pod& pod,
+                                    const std::string& node) {
+  std::vector<PodPtr> pods;
+  if (snapshot.nominated != nullptr) {
+    if (const auto found = snapshot.nominated->find(node); found != snapshot.nominated->end()) {
+      std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(pods),
+                   [&](const PodPtr& other) {
+                     return other->uid != pod.uid && other->priority >= pod.priority;
+                   });
+    }
+  }
+  return pods;
+}
+
+bool IsKnown(const NodeView* view) {
+  return view != nullptr && view->node != nullptr;
 }
 
 }  // namespace
@@ -26,26 +63,54 @@ Status CheckSynced(const Snapshot& snapshot) {
                 snapshot.missing);
 }
 
+Refusal JudgeNode(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
+                  const std::string& node) {
+  const NodeView* const view = snapshot.Find(node);
+  if (!IsKnown(view)) {
+    return {.why = "the node is not known yet", .lasts = true};
+  }
+  Refusal refusal;
+  if (NominatedBeside(snapshot, pod, node).empty()) {
+    refusal = Ask(view->resources, handles, pod);
+  } else {
+    WhatIf with(snapshot, handles, node);
+    with.AddNominatedBeside(pod);
+    refusal = with.Judge(pod);
+  }
+  if (!refusal.why.empty()) {
+    static const Resources none;
+    refusal.lasts = !Ask(view->bare == nullptr ? none : *view->bare, handles, pod).why.empty();
+  }
+  return refusal;
+}
+
 std::string RefusalOf(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
                       const std::string& node) {
+  return JudgeNode(snapshot, handles, pod, node).why;
+}
+
+WhatIf::WhatIf(const Snapshot& snapshot, const HandleRegistry& handles, const std::string& node)
+    : snapshot_(snapshot), handles_(handles), node_(node) {
   const NodeView* const view = snapshot.Find(node);
-  if (view == nullptr || view->node == nullptr) {
-    return "the node is not known yet";
+  if (!IsKnown(view)) {
+    return;
   }
-  for (const auto& [type, handle] : handles.handles()) {
-    const ExtendedResource* const resource = Find(*view, type);
-    if (resource == nullptr) {
-      if (handle->Wants(pod)) {
-        return fmt::format("the node has not reported its {}", type);
-      }
-      continue;
-    }
-    const Admission admission = resource->AdmitPod(pod);
-    if (!admission.Fits()) {
-      return admission.refusal.empty() ? fmt::format("not enough {}", type) : admission.refusal;
-    }
+  view_.node = view->node;
+  for (const auto& [type, resource] : view->resources) {
+    copies_.push_back(resource->Clone());
+    view_.resources[type] = copies_.back();
   }
-  return {};
+}
+
+void WhatIf::AddNominatedBeside(const Pod& pod) {
+  for (const PodPtr& other : NominatedBeside(snapshot_, pod, node_)) {
+    Add(*other);
+  }
+}
+
+Refusal WhatIf::Judge(const Pod& pod) const {
+  return view_.node == nullptr ? Refusal{.why = "the node is not known yet", .lasts = true}
+                               : Ask(view_.resources, handles_, pod);
 }
 
 int ScoreOf(const Snapshot& snapshot, const Pod& pod, const std::string& node) {

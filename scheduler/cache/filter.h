@@ -1,7 +1,9 @@
 // Whether pods fit nodes, and how well, by all registered resources.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "scheduler/cache/handle.h"
@@ -12,11 +14,56 @@ namespace qrm::scheduler {
 /// OK when `snapshot` may be judged by. Errors: kUnavailable naming what has not been listed yet.
 Status CheckSynced(const Snapshot& snapshot);
 
-/// Why `pod` does not fit `node`; empty when it does. One sentence without numbers: the scheduler
-/// counts equal ones. A resource that the node has not reported rejects the pods that request it.
-/// Threads: any. Cost: an AdmitPod for each type.
+/// What a node says to a pod.
+struct Refusal {
+  std::string why;     ///< one sentence without numbers, which the scheduler counts; empty: it fits
+  bool lasts = false;  ///< whatever pods of the node end
+  double requested = 0;
+  double available = 0;  ///< both 0 where amounts do not explain it
+};
+
+/// Whether `pod` fits `node`, also beside the pods of no less priority that are nominated to it. A
+/// resource that the node has not reported rejects the pods that request it.
+/// Threads: any. Cost: an AdmitPod for each type, two on nodes that do not fit.
+Refusal JudgeNode(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
+                  const std::string& node);
+
+/// The sentence of JudgeNode.
 std::string RefusalOf(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
                       const std::string& node);
+
+/// A node as it would be with other pods.
+///
+/// Threads: one.
+class WhatIf {
+ public:
+  /// As `snapshot`, which outlives it, has the node.
+  WhatIf(const Snapshot& snapshot, const HandleRegistry& handles, const std::string& node);
+
+  void Add(const Pod& pod) {
+    Change([&](ExtendedResource& each) { each.AddPod(pod); });
+  }
+  void Remove(const Pod& pod) {
+    Change([&](ExtendedResource& each) { each.RemovePod(pod); });
+  }
+  /// Adds the pods that are nominated to the node, except pods of less priority than `pod`.
+  void AddNominatedBeside(const Pod& pod);
+  Refusal Judge(const Pod& pod) const;
+
+ private:
+  template <typename Use>
+  void Change(Use use) {
+    for (const std::shared_ptr<ExtendedResource>& resource : copies_) {
+      use(*resource);
+    }
+  }
+
+  const Snapshot& snapshot_;
+  const HandleRegistry& handles_;
+  const std::string node_;
+  NodeView view_;
+  std::vector<std::shared_ptr<ExtendedResource>> copies_;  // what view_ has
+};
 
 /// How good a place `node` is for a pod that fits: 0 to 100, the mean over the resources that care;
 /// 0 when none does. Threads: any.

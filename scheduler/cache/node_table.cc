@@ -61,9 +61,20 @@ const ExtendedResource* NodeTable::FindResource(const std::string& node,
   return slot == entry->second.resources.end() ? nullptr : slot->second.resource.get();
 }
 
+const std::set<PackedPodPtr, NodeTable::ByUid>* NodeTable::FindPods(const std::string& node) const {
+  const auto entry = entries_.find(node);
+  return entry == entries_.end() ? nullptr : &entry->second.pods;
+}
+
 void NodeTable::SetResource(const std::string& node, const std::string& type,
                             std::shared_ptr<ExtendedResource> resource) {
   Entry& entry = Touch(node);
+  auto bare = std::make_shared<Resources>(entry.bare == nullptr ? Resources() : *entry.bare);
+  bare->erase(type);
+  if (resource != nullptr) {
+    bare->emplace(type, resource->Clone());
+  }
+  entry.bare = std::move(bare);
   if (resource == nullptr) {
     entry.resources.erase(type);
     DropIfEmpty(node);
@@ -91,6 +102,7 @@ const NodeBuckets& NodeTable::Publish() {
     }
     auto view = std::make_shared<NodeView>();
     view->node = found->second.node;
+    view->bare = found->second.bare;
     for (auto& [type, slot] : found->second.resources) {
       slot.published = true;
       view->resources.emplace(type, slot.resource);

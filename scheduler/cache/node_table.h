@@ -22,6 +22,10 @@ namespace qrm::scheduler {
 /// Threads: the cache's writer.
 class NodeTable {
  public:
+  struct ByUid {
+    bool operator()(const PackedPodPtr& a, const PackedPodPtr& b) const { return a->uid < b->uid; }
+  };
+
   void SetNode(const NodePtr& node);
   void RemoveNode(const std::string& name);
   std::set<std::string> node_names() const;
@@ -39,6 +43,9 @@ class NodeTable {
   /// those in the same buckets.
   const NodeBuckets& Publish();
 
+  /// Null when nothing of the node is known.
+  const std::set<PackedPodPtr, ByUid>* FindPods(const std::string& node) const;
+
   /// By name: whether the node is known, its pods, and what its resources dump.
   nlohmann::json Dump() const;
 
@@ -47,13 +54,11 @@ class NodeTable {
     std::shared_ptr<ExtendedResource> resource;
     bool published = false;  ///< a snapshot has it: it is copied before it changes
   };
-  struct ByUid {
-    bool operator()(const PackedPodPtr& a, const PackedPodPtr& b) const { return a->uid < b->uid; }
-  };
   struct Entry {
     NodePtr node;
     std::set<PackedPodPtr, ByUid> pods;
     std::map<std::string, Slot> resources;  // by type
+    std::shared_ptr<const Resources> bare;  // as they were set
   };
 
   static ExtendedResource& ToChange(Slot& slot);

@@ -36,9 +36,6 @@ class FakeResource final : public ExtendedResource {
     if (!request.ok()) {
       return {.refusal = "annotation fake.qrm.io/request is not a quantity; correct the pod"};
     }
-    if (*request == 0) {  // fits also where pods use more than there is
-      return {};
-    }
     return {.requested = *request, .available = available_};
   }
 

@@ -38,14 +38,14 @@ StatusOr<FilterAnswer> Extender::Judge(const std::string& body) {
   FilterAnswer answer;
   for (const std::string& node : question.nodes) {
     QRM_RETURN_IF_ERROR(CheckTime(deadline));
-    std::string refusal = RefusalOf(*snapshot, cache_.handles(), question.pod, node);
-    if (refusal.empty()) {
+    Refusal refusal = JudgeNode(*snapshot, cache_.handles(), question.pod, node);
+    if (refusal.why.empty()) {
       answer.nodes.push_back(node);
     } else {
-      answer.refused[node] = std::move(refusal);
+      (refusal.lasts ? answer.unresolvable : answer.refused)[node] = std::move(refusal.why);
     }
   }
-  waker_.OnJudged(question.pod, snapshot, !answer.nodes.empty());
+  waker_.OnJudged(question.pod, snapshot, answer);
   return answer;
 }
 
@@ -103,11 +103,14 @@ StatusOr<std::map<std::string, PreemptQuestion::Victims>> Extender::KeepUseful(
     const std::string& body) {
   QRM_ASSIGN_OR_RETURN(PreemptQuestion question, ParsePreemptQuestion(body));
   QRM_RETURN_IF_ERROR(SnapshotFor(question.pod).status());
-  cache_.Run([&](const ClusterCache& now) {
+  cache_.Run([&](ClusterCache& now) {
     std::erase_if(question.victims, [&](const auto& node) {
       return !now.FitsWithout(question.pod, node.first, node.second.uids);
     });
   });
+  if (!question.victims.empty()) {
+    waker_.OnPreempted(question.pod.uid);
+  }
   return std::move(question.victims);
 }
 

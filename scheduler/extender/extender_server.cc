@@ -115,8 +115,9 @@ struct ExtenderServer::Impl {
     binder = std::make_unique<Binder>(
         Binder::Peers{cluster_io, client, *cache}, [this] { return MayBind(); },
         Binder::Options{.answer_within = options.bind_timeout});
-    waker = std::make_unique<Waker>(Waker::Peers{cluster_io, client, *cache, metrics},
-                                    Waker::Options());
+    waker = std::make_unique<Waker>(
+        Waker::Peers{cluster_io, client, *cache, metrics},
+        Waker::Options{.may_preempt = [this] { return options.preemption && MayBind().ok(); }});
     extender = std::make_unique<Extender>(
         Extender::Peers{*cache, *binder, metrics, *waker},
         [this] { return feed->CheckFresh(options.stale_after); },

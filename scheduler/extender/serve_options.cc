@@ -43,6 +43,9 @@ std::vector<ConfigKey> ClusterKeys(ServeOptions& options) {
                        "The extended resources that the filter checks. Each needs its custom "
                        "resource to exist, except numa and classes, which nodes report by "
                        "annotations."),
+      config::SwitchKey("preemption", options.preemption,
+                        "Whether to end pods of less priority where only an extended resource is "
+                        "short. kube-scheduler finds no victims there."),
       config::TextKey("lease-name", options.lease_name, "name; empty: no lease",
                       "The Lease: only its holder binds pods. Leave it empty only if never two "
                       "processes run at once, not even during an update."),

@@ -25,6 +25,7 @@ struct ServeOptions {
   std::chrono::milliseconds call_timeout{500};
   std::chrono::milliseconds bind_timeout{4'000};
   std::chrono::milliseconds stale_after{10'000};
+  bool preemption = true;
   log::Level log_level = log::Level::kInfo;
 };
 

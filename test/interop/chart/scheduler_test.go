@@ -343,20 +343,48 @@ func TestSchedulerPreemptsWhereItHelps(t *testing.T) {
 	large("on-n2", "0", object{"nodeName": "n2"})
 	large("urgent", "1", object{"priorityClassName": "high"})
 
-	isEnding := func(name string) bool {
-		var pod struct {
-			Metadata struct{ DeletionTimestamp string }
-		}
-		c.get(defaultPods+"/"+name, &pod)
-		return pod.Metadata.DeletionTimestamp != ""
-	}
-	c.await("kube-scheduler to end a pod", func() bool { return isEnding("on-n1") || isEnding("on-n2") })
-	if isEnding("on-n2") {
+	c.await("kube-scheduler to end a pod", func() bool { return c.isEnding("on-n1") || c.isEnding("on-n2") })
+	if c.isEnding("on-n2") {
 		t.Error("a pod was ended where that does not help")
 	}
+	c.mutex.Lock()
+	if victims := string(c.asked["preempt"]); strings.Contains(victims, `"n2"`) {
+		t.Errorf("kube-scheduler looks for victims where the pod is rejected whatever ends: %s", victims)
+	}
+	c.mutex.Unlock()
 	c.deletePod("on-n1")
 	c.await("the pod of more priority to be bound", func() bool { return slices.Contains(c.bound()["n1"], "urgent") })
 	c.mustHaveAsked("preempt")
+}
+
+func (c *schedulingCluster) isEnding(name string) bool {
+	var pod struct {
+		Metadata struct{ DeletionTimestamp string }
+	}
+	c.get(defaultPods+"/"+name, &pod)
+	return pod.Metadata.DeletionTimestamp != ""
+}
+
+// The node has CPUs for both pods, and the resource for one of them.
+func TestSchedulerPreemptsForAnExtendedResourceAlone(t *testing.T) {
+	c := startSchedulingCluster(t, "--lease-name=")
+	c.addNode("n1", 1)
+	c.mustCreate("/apis/scheduling.k8s.io/v1/priorityclasses", object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+		"metadata": object{"name": "high"}, "value": 1000})
+	c.runPod("ordinary", "1")
+	c.mustBind("ordinary", apiServerPatience)
+	urgent := podWith("urgent", nil, map[string]string{requestKey: "1"})
+	urgent["spec"].(object)["tolerations"] = []object{{"operator": "Exists"}}
+	urgent["spec"].(object)["priorityClassName"] = "high"
+	c.mustCreate(defaultPods, urgent)
+	c.await("the pod of less priority to end", func() bool { return c.isEnding("ordinary") })
+	c.runPod("thief", "1")
+	c.mustWait("thief")
+	c.deletePod("ordinary")
+	c.mustBind("urgent", wakeTime)
+	if c.isBound("thief") {
+		t.Error("a pod of less priority took the room")
+	}
 }
 
 // available is what the cache has of the node's resource.

@@ -28,8 +28,18 @@ TEST_F(ExtenderServerTest, NodesWithoutRoomAreRejectedWithAReason) {
   StartReady();
   const json answer = Filter("a");
   EXPECT_EQ(answer["NodeNames"], json::array({"n1"}));
-  EXPECT_EQ(answer["FailedNodes"], (json{{"n2", "not enough fake"}}));
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"], (json{{"n2", "not enough fake"}}));
   EXPECT_EQ(answer["Error"], "");
+}
+
+TEST_F(ExtenderServerTest, NoVictimsAreLookedForOnNodesThatRejectThePodWhateverEnds) {
+  PutPod("a", 8);
+  PutPod("b", 8);
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  const json answer = Filter("b");
+  EXPECT_EQ(answer["FailedNodes"], (json{{"n1", "not enough fake"}}));
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"], (json{{"n2", "not enough fake"}}));
 }
 
 // The requests that test/e2e/scheduler.sh recorded, unchanged.
@@ -225,6 +235,42 @@ TEST_F(ExtenderServerTest, OnlyNodesWhereItHelpsAreLeftForPreemption) {
   EXPECT_EQ(answer["NodeNameToMetaVictims"], (json{{"n1", victims}}));
 }
 
+json Important(const std::string& name, int request, int priority) {
+  json pod = PodObject(name, request);
+  pod["spec"]["priority"] = priority;
+  return pod;
+}
+
+TEST_F(ExtenderServerTest, APodEndsWhereOnlyAnExtendedResourceIsShort) {
+  PutPod("a", 8);
+  cluster_.Put(kPodsPath, Important("b", 8, 10));
+  cluster_.Put(kPodsPath, Important("c", 8, 5));
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  ASSERT_EQ(Filter("b")["NodeNames"], json::array());
+  ASSERT_TRUE(Await([&] { return PodIn("a").is_null(); }));
+  EXPECT_EQ(PodIn("b")["status"]["nominatedNodeName"], "n1");
+  ASSERT_TRUE(Await([&] { return Filter("b")["NodeNames"] == json::array({"n1"}); }));
+  EXPECT_EQ(Filter("c")["NodeNames"], json::array()) << "b has that room";
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_preempted_pods_total{result="ok"} 1)"));
+}
+
+TEST_F(ExtenderServerTest, NoPodEndsForOneThatMayNotPreempt) {
+  PutPod("a", 8);
+  json polite = Important("b", 8, 10);
+  polite["spec"]["preemptionPolicy"] = "Never";
+  cluster_.Put(kPodsPath, polite);
+  cluster_.Put(kPodsPath, Important("c", 9, 5));
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  Filter("b");
+  Filter("c");
+  ASSERT_TRUE(Await([&] { return PodIn("a").is_null(); }));
+  EXPECT_FALSE(PodIn("b").contains(json::json_pointer("/status/nominatedNodeName")));
+  EXPECT_EQ(PodIn("c")["status"]["nominatedNodeName"], "n1");
+}
+
 TEST_F(ExtenderServerTest, AReplicaWithoutTheLeaseBindsNothing) {
   PutPod("a", 1);
   cluster_.Put(kLeases,
@@ -314,7 +360,7 @@ TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNoPod) {
   cluster_.Put(kNodesPath, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
   const json about_n3 = {{"Pod", PodIn("b")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
   ASSERT_TRUE(Await([&] {  // nodes and capacities come on separate watches
-    return Ask("filter", about_n3)["FailedNodes"] == json{{"n3", "not enough fake"}};
+    return Ask("filter", about_n3)["FailedAndUnresolvableNodes"] == json{{"n3", "not enough fake"}};
   }));
   Filter("b");
   PutCapacity("n3", 12);  // both fit
