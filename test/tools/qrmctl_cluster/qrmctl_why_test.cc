@@ -117,7 +117,7 @@ TEST_F(QrmctlWhyTest, EachNodeHasASentence) {
             "Pod shop/db waits; 1 of 2 nodes rejects it.\n"
             "NODE     WHY\n"
             "node-1   fits\n"
-            "node-2   not enough fake\n"
+            "node-2   not enough fake: 5 requested, 2 available\n"
             "On nodes where it fits, kube-scheduler's own checks decide: kubectl -n shop describe "
             "pod db\n");
 }
@@ -126,7 +126,7 @@ TEST_F(QrmctlWhyTest, OverTlsAClientNeedsACertificateOnLoopbackToo) {
   StartSchedulerWithTls();
   EXPECT_TRUE(test::Await([&] { return Why({"shop/db", "--credentials", credentials_}) == kDone; }))
       << err();
-  EXPECT_THAT(out(), HasSubstr("node-2   not enough fake\n"));
+  EXPECT_THAT(out(), HasSubstr("node-2   not enough fake: 5 requested, 2 available\n"));
   EXPECT_EQ(Why({"shop/db", "--credentials", others_}), kFailed);
   EXPECT_EQ(Why({"shop/db", "--credentials", dir_ / "none"}), kFailed);
   EXPECT_THAT(err(), HasSubstr("cannot read the server's authorities from"));
@@ -137,7 +137,8 @@ TEST_F(QrmctlWhyTest, OverTlsAClientNeedsACertificateOnLoopbackToo) {
 TEST_F(QrmctlWhyTest, AKubeconfigNeedsNoScheduler) {
   EXPECT_EQ(Why({"0123-shopdb", "--kubeconfig", Kubeconfig(), "--resources", "fake"}), kDone)
       << err();
-  EXPECT_THAT(out(), HasSubstr("node-1   fits\nnode-2   not enough fake\n"));
+  EXPECT_THAT(out(),
+              HasSubstr("node-1   fits\nnode-2   not enough fake: 5 requested, 2 available\n"));
 }
 
 TEST_F(QrmctlWhyTest, RejectionsOfTheApiServerAreReportedAtOnce) {
@@ -159,7 +160,8 @@ TEST_F(QrmctlWhyTest, JsonHasTheSentencesByNode) {
   StartScheduler();
   EXPECT_EQ(Why({"db", "-o", "json"}), kDone) << err();
   const json why = json::parse(out());
-  EXPECT_EQ(why["nodes"], (json{{"node-1", ""}, {"node-2", "not enough fake"}}));
+  EXPECT_EQ(why["nodes"],
+            (json{{"node-1", ""}, {"node-2", "not enough fake: 5 requested, 2 available"}}));
   EXPECT_EQ(why["state"], "waits");
 }
 
