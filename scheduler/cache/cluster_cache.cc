@@ -2,6 +2,7 @@
 #include "scheduler/cache/cluster_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "api/base/foreign_text.h"
 #include "api/resource_version.h"
 #include "scheduler/cache/filter.h"
+#include "scheduler/cache/node_fit.h"
 
 namespace qrm::scheduler {
 
@@ -179,6 +181,7 @@ StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::stri
                   "cannot bind pod {}/{} to node {}: {}; it is tried again on what fits then",
                   pod->pod_namespace, pod->name, node, refusal);
   }
+  QRM_RETURN_IF_ERROR(CheckSameView(*now, *pod, node));
   QRM_ASSIGN_OR_RETURN(StringMap decision, DecisionOf(*now, *pod, node));
   decisions_[uid] = decision;
   Move(pods_.Assume(uid, node, decision));
@@ -238,6 +241,23 @@ void ClusterCache::Move(const StayChange& change) {
 
 void ClusterCache::Strip(Pod& pod) const {
   pod.annotations = feed_.annotation_keys()->KeptOf(pod.annotations);
+}
+
+Status ClusterCache::CheckSameView(const Snapshot& now, const Pod& pod,
+                                   const std::string& node) const {
+  std::vector<Pod> others;
+  if (const auto* const there = nodes_.FindPods(node); there != nullptr) {
+    std::transform(there->begin(), there->end(), std::back_inserter(others),
+                   [](const PackedPodPtr& other) { return Unpack(*other); });
+  }
+  const std::string lack = ShortOf(*now.Find(node)->node, pod, others);
+  return lack.empty()
+             ? OkStatus()
+             : Errorf(StatusCode::kResourceExhausted,
+                      "cannot bind pod {}/{} to node {}: kube-scheduler has not seen a change of "
+                      "the node or its pods, by which the node has too little {}; it is tried "
+                      "again in a moment",
+                      pod.pod_namespace, pod.name, node, lack);
 }
 
 Status ClusterCache::CheckAssumable(const std::string& uid, const std::string& node) const {

@@ -83,8 +83,8 @@ class ClusterCache {
   /// Decides that the pod goes to `node`, by the newest state, and counts it there. The result is
   /// to be written on the pod with its binding; the same again for a pod that is assumed there.
   /// Errors: kUnavailable when lists or the pod have not come; kFailedPrecondition when it is
-  /// bound, or another binding of it is under way; kResourceExhausted when it no longer fits.
-  /// Nothing has changed then.
+  /// bound, or another binding of it is under way; kResourceExhausted when it no longer fits, also
+  /// when only the node's allocatable is short. Nothing has changed then.
   StatusOr<StringMap> Assume(const std::string& uid, const std::string& node);
   /// The API server has accepted the binding, or rejected it for good. A lost answer is neither:
   /// repeat the binding until there is an answer.
@@ -105,6 +105,8 @@ class ClusterCache {
   void Move(const StayChange& change);
   void Strip(Pod& pod) const;
   Status CheckAssumable(const std::string& uid, const std::string& node) const;
+  /// Whether the node has room by its allocatable, too, which kube-scheduler has looked at.
+  Status CheckSameView(const Snapshot& now, const Pod& pod, const std::string& node) const;
 
   const HandleRegistry& handles_;
   NodeTable nodes_;

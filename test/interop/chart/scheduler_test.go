@@ -37,6 +37,7 @@ type schedulingCluster struct {
 	config   string    // of kube-scheduler
 	mutex    sync.Mutex
 	asked    map[string][]byte // the first body of each verb
+	before   map[string]func() // called once, before the first call of the verb is passed on
 }
 
 // get reads an object.
@@ -85,7 +86,12 @@ func (c *schedulingCluster) recorder() *http.Server {
 		if c.asked[verb] == nil {
 			c.asked[verb] = body
 		}
+		before := c.before[verb]
+		delete(c.before, verb)
 		c.mutex.Unlock()
+		if before != nil {
+			before()
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	})}
@@ -168,7 +174,7 @@ func startSchedulingBy(server *apiServer, resource string, flags ...string) *sch
 	t := server.t
 	t.Helper()
 	dir := t.TempDir()
-	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}}
+	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}, before: map[string]func(){}}
 	port := freePort(t)
 	cluster.extender = fmt.Sprintf("http://127.0.0.1:%d", port)
 	token := cluster.installSchedulerAccount()
@@ -363,6 +369,42 @@ func (c *schedulingCluster) isEnding(name string) bool {
 	}
 	c.get(defaultPods+"/"+name, &pod)
 	return pod.Metadata.DeletionTimestamp != ""
+}
+
+// Another scheduler binds a pod between kube-scheduler's decision and its binding: kubelet would reject one of the pods.
+func TestSchedulerRequeuesAPodThatWasPlacedByAnOlderView(t *testing.T) {
+	c := startSchedulingCluster(t, "--lease-name=")
+	c.addNode("n1", 5)
+	large := func(name string) object {
+		pod := podWith(name, nil, map[string]string{requestKey: "1"})
+		spec := pod["spec"].(object)
+		spec["tolerations"] = []object{{"operator": "Exists"}}
+		spec["containers"].([]object)[0]["resources"] = object{"requests": object{"cpu": "40"}}
+		return pod
+	}
+	c.mutex.Lock()
+	c.before["bind"] = func() {
+		thief := large("thief")
+		thief["spec"].(object)["nodeName"] = "n1"
+		c.mustCreate(defaultPods, thief)
+		c.await("the other scheduler's pod to be seen", func() bool { return strings.Contains(c.dump("/dump"), "default/thief") })
+	}
+	c.mutex.Unlock()
+	c.mustCreate(defaultPods, large("late"))
+	c.await("the reason on the pod", func() bool {
+		var events struct {
+			Items []struct{ Reason, Message string }
+		}
+		c.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=late", &events)
+		for _, event := range events.Items {
+			if event.Reason == "FailedScheduling" && strings.Contains(event.Message, "by which the node has too little cpu") {
+				return true
+			}
+		}
+		return false
+	})
+	c.addNode("n2", 5)
+	c.mustBind("late", 2*wakeTime)
 }
 
 // The node has CPUs for both pods, and the resource for one of them.

@@ -202,6 +202,27 @@ TEST_F(ClusterCacheTest, RejectsABindingThatDoesNotFitAnyMore) {
               HasSubstr("cannot bind pod ns/pod-b to node n1: not enough counted"));
 }
 
+TEST_F(ClusterCacheTest, RejectsABindingWhereKubeSchedulersViewOfTheNodeIsOlder) {
+  cache_->SetNode({.name = "n1", .allocatable = {{"cpu", 4}, {"pods", 3}}});
+  const auto put = [&](const std::string& uid, double cpus, const std::string& node) {
+    Pod pod = MakePod(uid, 1, node);
+    pod.containers = {{.name = "c", .requests = {{"cpu", cpus}, {"unheard.of/x", 9}}}};
+    cache_->SetPod(pod);
+  };
+  put("a", 1.5, "n1");
+  put("large", 2.6, "");
+  put("right", 2.5, "");
+  const Status refused = cache_->Assume("large", "n1").status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused),
+              HasSubstr("cannot bind pod ns/pod-large to node n1: kube-scheduler has not seen"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("too little cpu"));
+  EXPECT_TRUE(cache_->Assume("right", "n1").ok());
+  put("empty", 0, "n1");
+  put("last", 0, "");
+  EXPECT_THAT(MessageOf(cache_->Assume("last", "n1").status()), HasSubstr("too little pods"));
+}
+
 TEST_F(ClusterCacheTest, RejectsASecondBindingElsewhere) {
   cache_->SetNode({.name = "n2"});
   cache_->SetObject(kCountedObjects, MakeObject("other", "n2", 10));

@@ -102,6 +102,23 @@ TEST_F(ExtenderServerTest, ABoundPodCountsForTheNextOne) {
   EXPECT_EQ(NodeOf("b"), "");
 }
 
+TEST_F(ExtenderServerTest, ABindingByAnOlderViewOfTheNodeIsRejectedAtOnceAndCounted) {
+  json large = PodObject("large", 0);
+  large["spec"]["containers"][0]["resources"] = {{"requests", {{"cpu", "5"}}}};
+  json other = large;
+  other["metadata"]["name"] = "other";
+  other["metadata"]["uid"] = "uid-other";
+  other["spec"]["nodeName"] = "n1";
+  cluster_.Put(kPodsPath, large);
+  cluster_.Put(kPodsPath, other);
+  StartReady();
+  EXPECT_THAT(Bind("large", "n1"), HasSubstr("by which the node has too little cpu"));
+  EXPECT_EQ(Bindings(), 0);
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_calls_total{call="bind",result="refused"} 1)"));
+  EXPECT_EQ(Bind("large", "n2"), "");
+}
+
 TEST_F(ExtenderServerTest, TheDecisionIsWrittenWithTheBinding) {
   json pod = PodObject("a", 0);
   pod["spec"]["containers"][0]["resources"] = {{"limits", {{"cpu", "2"}, {"memory", "1Gi"}}}};
