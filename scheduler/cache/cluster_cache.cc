@@ -19,7 +19,8 @@ StatusOr<std::unique_ptr<ClusterCache>> ClusterCache::Make(const HandleRegistry&
   std::unique_ptr<ClusterCache> cache(new ClusterCache(handles));
   for (const auto& [type, handle] : handles.handles()) {
     auto& view = cache->caches_[type];
-    view = std::make_unique<ExtendedCache>(cache->nodes_, type);
+    view = std::make_unique<ExtendedCache>(cache->nodes_, cache->mailbox_, type);
+    cache->feed_.SetSubscriber(handles.guard(), type);
     QRM_RETURN_IF_ERROR(
         Annotate(handle->Run(*view, cache->feed_), "cannot run the handle of " + type));
   }
@@ -27,6 +28,26 @@ StatusOr<std::unique_ptr<ClusterCache>> ClusterCache::Make(const HandleRegistry&
     cache->unlisted_.insert(resource);
   }
   return cache;
+}
+
+ClusterCache::~ClusterCache() {
+  StopHandles();
+}
+
+void ClusterCache::StopHandles() {
+  if (!std::exchange(stopped_, true)) {
+    HandleCall call;
+    for (const auto& [type, handle] : handles_.handles()) {
+      handles_.guard().Run(type, call, [&stopping = *handle] { stopping.Stop(); });
+    }
+  }
+}
+
+void ClusterCache::RunPosted() {
+  for (const Mailbox::Letter& letter : mailbox_.Take()) {
+    handles_.guard().Run(letter.type, handles_.guard().writer(), letter.run);
+    versions_[kPosted] = std::to_string(++posted_);
+  }
 }
 
 void ClusterCache::SetPod(Pod pod) {
@@ -182,7 +203,8 @@ StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::stri
                   pod->pod_namespace, pod->name, node, refusal);
   }
   QRM_RETURN_IF_ERROR(CheckSameView(*now, *pod, node));
-  QRM_ASSIGN_OR_RETURN(StringMap decision, DecisionOf(*now, *pod, node));
+  QRM_ASSIGN_OR_RETURN(StringMap decision, DecisionOf(*now, handles_, *pod, node));
+  QRM_RETURN_IF_ERROR(Reserve(*pod, node));
   decisions_[uid] = decision;
   Move(pods_.Assume(uid, node, decision));
   return decision;
@@ -228,14 +250,44 @@ void ClusterCache::Move(const StayChange& change) {
   if (stay == nullptr) {
     return;
   }
-  if (pods_.AssumedOn(stay->uid).empty()) {
-    decisions_.erase(stay->uid);
+  if (pods_.AssumedOn(stay->uid).empty() && decisions_.erase(stay->uid) != 0 &&
+      (change.after == nullptr || *change.after->node != *stay->node)) {
+    Unreserve(Unpack(*stay), *stay->node);
   }
   if (change.before != nullptr) {
     nodes_.RemovePod(change.before);
   }
   if (change.after != nullptr) {
     nodes_.AddPod(change.after);
+  }
+}
+
+Status ClusterCache::Reserve(const Pod& pod, const std::string& node) {
+  HandleGuard& guard = handles_.guard();
+  for (auto each = handles_.handles().begin(); each != handles_.handles().end(); ++each) {
+    Status reserved;
+    const bool done = guard.Run(each->first, guard.writer(),
+                                [&] { reserved = each->second->Reserve(pod, node); });
+    if (!done && guard.failing == WhenUnknown::kFilter) {
+      reserved = Errorf(StatusCode::kInternal, "the resource {} does not work", each->first);
+    }
+    if (reserved.ok()) {
+      continue;
+    }
+    while (each != handles_.handles().begin()) {
+      --each;
+      guard.Run(each->first, guard.writer(), [&] { each->second->Unreserve(pod, node); });
+    }
+    return Annotate(reserved,
+                    "cannot bind pod " + pod.pod_namespace + "/" + pod.name + " to node " + node);
+  }
+  return OkStatus();
+}
+
+void ClusterCache::Unreserve(const Pod& pod, const std::string& node) {
+  HandleGuard& guard = handles_.guard();
+  for (const auto& [type, handle] : handles_.handles()) {
+    guard.Run(type, guard.writer(), [&, &asked = *handle] { asked.Unreserve(pod, node); });
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "scheduler/cache/extended_cache.h"
 #include "scheduler/cache/feed.h"
 #include "scheduler/cache/handle.h"
+#include "scheduler/cache/mailbox.h"
 #include "scheduler/cache/node_table.h"
 #include "scheduler/cache/pod_book.h"
 #include "scheduler/cache/snapshot.h"
@@ -23,6 +25,8 @@ namespace qrm::scheduler {
 /// The kinds that are no custom resources, in VersionByKind and Snapshot::missing.
 inline constexpr char kPods[] = "pods";
 inline constexpr char kNodes[] = "nodes";
+/// In VersionByKind, how often handles' threads have changed something.
+inline constexpr char kPosted[] = "posted";
 
 /// A consistent list of pods: the API server's most recent state.
 struct PodList {
@@ -39,6 +43,10 @@ class ClusterCache {
  public:
   /// Runs every handle of `handles`, which outlives the cache. Errors: theirs.
   static StatusOr<std::unique_ptr<ClusterCache>> Make(const HandleRegistry& handles);
+  /// Stops the handles.
+  ~ClusterCache();
+  ClusterCache(const ClusterCache&) = delete;
+  ClusterCache& operator=(const ClusterCache&) = delete;
 
   void SetPod(Pod pod);
   void DeletePod(const std::string& uid, const std::string& version);
@@ -53,6 +61,9 @@ class ClusterCache {
   /// As PodBook has them.
   std::vector<PodPtr> FindPods(const std::string& words) const { return pods_.FindAll(words); }
   std::string AssumedOn(const std::string& uid) const { return pods_.AssumedOn(uid); }
+
+  /// Ends the handles' threads. Threads: any, but not the writer.
+  void StopHandles();
 
   void SetNode(Node node);
   void DeleteNode(const std::string& name, const std::string& version);
@@ -91,6 +102,10 @@ class ClusterCache {
   void Accept(const std::string& uid) { pods_.Accept(uid); }
   void Release(const std::string& uid, const std::string& node);
 
+  /// Runs what handles' threads have posted; `wake` is called when they post.
+  void RunPosted();
+  void OnPosted(std::function<void()> wake) { mailbox_.OnPut(std::move(wake)); }
+
   /// The state as it is now.
   SnapshotPtr Publish();
 
@@ -99,10 +114,13 @@ class ClusterCache {
   std::string Dump() const;
 
  private:
-  explicit ClusterCache(const HandleRegistry& handles) : handles_(handles) {}
+  explicit ClusterCache(const HandleRegistry& handles)
+      : handles_(handles), nodes_(handles.guard()) {}
   bool TakeVersion(const std::string& kind, const std::string& version);
   void Listed(const std::string& kind, const std::string& version);
   void Move(const StayChange& change);
+  Status Reserve(const Pod& pod, const std::string& node);
+  void Unreserve(const Pod& pod, const std::string& node);
   void Strip(Pod& pod) const;
   Status CheckAssumable(const std::string& uid, const std::string& node) const;
   /// Whether the node has room by its allocatable, too, which kube-scheduler has looked at.
@@ -110,6 +128,8 @@ class ClusterCache {
 
   const HandleRegistry& handles_;
   NodeTable nodes_;
+  Mailbox mailbox_;
+  uint64_t posted_ = 0;  // letters that were run
   PodBook pods_;
   Feed feed_;
   std::shared_ptr<const AnnotationKeys> taken_keys_;              // null: pods were not listed yet
@@ -117,6 +137,7 @@ class ClusterCache {
   std::set<std::string> unlisted_{kPods, kNodes};
   VersionByKind versions_;
   std::map<std::string, StringMap> decisions_;  // by UID, of assumed pods
+  bool stopped_ = false;
 };
 
 }  // namespace qrm::scheduler

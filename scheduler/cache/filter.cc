@@ -12,27 +12,6 @@
 namespace qrm::scheduler {
 namespace {
 
-/// What `resources` say, which are those of the node or what they could be.
-Refusal Ask(const Resources& resources, const HandleRegistry& handles, const Pod& pod) {
-  for (const auto& [type, handle] : handles.handles()) {
-    const auto resource = resources.find(type);
-    if (resource == resources.end()) {
-      if (handle->Wants(pod)) {
-        return {.why = fmt::format("the node has not reported its {}", type)};
-      }
-      continue;
-    }
-    const Admission admission = resource->second->AdmitPod(pod);
-    if (!admission.Fits()) {
-      return {
-          .why = admission.refusal.empty() ? fmt::format("not enough {}", type) : admission.refusal,
-          .requested = admission.requested,
-          .available = admission.available};
-    }
-  }
-  return {};
-}
-
 /// Those that have the node before `pod`; pods of equal priority do, as for kube-scheduler.
 std::vector<PodPtr> NominatedBeside(const Snapshot& snapshot, const Pod& pod,
                                     const std::string& node) {
@@ -63,25 +42,113 @@ Status CheckSynced(const Snapshot& snapshot) {
                 snapshot.missing);
 }
 
-Refusal JudgeNode(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
-                  const std::string& node) {
-  const NodeView* const view = snapshot.Find(node);
+PodJudge::PodJudge(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
+                   HandleCall& call)
+    : snapshot_(snapshot), handles_(handles), pod_(pod), call_(call) {
+  for (const auto& [type, handle] : handles.handles()) {
+    if (!handles.guard().IsBlocked(type)) {
+      handles.guard().Run(type, call_, [&, &asked = *handle, &name = type] {
+        if (auto data = asked.PreFilter(pod, snapshot); data != nullptr) {
+          data_[name] = std::move(data);
+        }
+      });
+    }
+  }
+}
+
+Refusal PodJudge::Judge(const std::string& node) const {
+  const NodeView* const view = snapshot_.Find(node);
   if (!IsKnown(view)) {
     return {.why = "the node is not known yet", .lasts = true};
   }
   Refusal refusal;
-  if (NominatedBeside(snapshot, pod, node).empty()) {
-    refusal = Ask(view->resources, handles, pod);
+  if (NominatedBeside(snapshot_, pod_, node).empty()) {
+    refusal = Ask(*view, view->resources);
   } else {
-    WhatIf with(snapshot, handles, node);
-    with.AddNominatedBeside(pod);
-    refusal = with.Judge(pod);
+    WhatIf with(snapshot_, handles_, node);
+    with.AddNominatedBeside(pod_);
+    refusal = with.Judge(pod_);
   }
   if (!refusal.why.empty()) {
     static const Resources none;
-    refusal.lasts = !Ask(view->bare == nullptr ? none : *view->bare, handles, pod).why.empty();
+    refusal.lasts = !Ask(*view, view->bare == nullptr ? none : *view->bare).why.empty();
   }
   return refusal;
+}
+
+Refusal PodJudge::Ask(const NodeView& view, const Resources& resources) const {
+  HandleGuard& guard = handles_.guard();
+  for (const auto& [type, handle] : handles_.handles()) {
+    bool is_unknown = false;
+    Admission admission;
+    const auto ask = [&, &asked = *handle, &name = type] {
+      if (const auto resource = resources.find(name); resource != resources.end()) {
+        admission = resource->second->AdmitPod(pod_);
+      } else {
+        is_unknown = asked.Wants(pod_);
+      }
+      if (admission.Fits()) {
+        Admission more = asked.Filter(pod_, {*view.node, resources, snapshot_, DataOf(name)});
+        admission = more.Fits() ? admission : std::move(more);
+      }
+    };
+    if (guard.IsBlocked(type) || !guard.Run(type, call_, ask)) {
+      if (guard.failing == WhenUnknown::kFilter) {
+        return {.why = fmt::format("the resource {} does not work", type)};
+      }
+      continue;
+    }
+    if (is_unknown && &resources == &view.resources) {
+      guard.CountUnknown(type);
+    }
+    if (is_unknown && guard.unknown == WhenUnknown::kFilter) {
+      return {.why = fmt::format("the node has not reported its {}", type)};
+    }
+    if (!admission.Fits()) {
+      return {
+          .why = admission.refusal.empty() ? fmt::format("not enough {}", type) : admission.refusal,
+          .requested = admission.requested,
+          .available = admission.available};
+    }
+  }
+  return {};
+}
+
+const PodData* PodJudge::DataOf(const std::string& type) const {
+  const auto found = data_.find(type);
+  return found == data_.end() ? nullptr : found->second.get();
+}
+
+int PodJudge::ScoreOf(const std::string& node) const {
+  const NodeView* const view = snapshot_.Find(node);
+  if (!IsKnown(view)) {
+    return 0;
+  }
+  int sum = 0;
+  int count = 0;
+  const auto add = [&](const std::string& type, auto ask) {
+    std::optional<int> score;
+    if (!handles_.guard().IsBlocked(type) &&
+        handles_.guard().Run(type, call_, [&] { score = ask(); }) && score.has_value()) {
+      sum += *score;
+      ++count;
+    }
+  };
+  for (const auto& [type, resource] : view->resources) {
+    add(type, [&, &asked = *resource] { return asked.Score(pod_); });
+  }
+  for (const auto& [type, handle] : handles_.handles()) {
+    add(type, [&, &asked = *handle, &name = type] {
+      return asked.Score(pod_, {*view->node, view->resources, snapshot_, DataOf(name)});
+    });
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+Refusal JudgeNode(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
+                  const std::string& node) {
+  HandleCall call;
+  return PodJudge(snapshot, handles, pod, call).Judge(node);
 }
 
 std::string RefusalOf(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod,
@@ -97,8 +164,9 @@ WhatIf::WhatIf(const Snapshot& snapshot, const HandleRegistry& handles, const st
   }
   view_.node = view->node;
   for (const auto& [type, resource] : view->resources) {
-    copies_.push_back(resource->Clone());
-    view_.resources[type] = copies_.back();
+    handles.guard().Run(type, call_, [&, &name = type, &copied = *resource] {
+      view_.resources[name] = copies_[name] = copied.Clone();
+    });
   }
 }
 
@@ -109,35 +177,32 @@ void WhatIf::AddNominatedBeside(const Pod& pod) {
 }
 
 Refusal WhatIf::Judge(const Pod& pod) const {
-  return view_.node == nullptr ? Refusal{.why = "the node is not known yet", .lasts = true}
-                               : Ask(view_.resources, handles_, pod);
+  return view_.node == nullptr
+             ? Refusal{.why = "the node is not known yet", .lasts = true}
+             : PodJudge(snapshot_, handles_, pod, call_).Ask(view_, view_.resources);
 }
 
 int ScoreOf(const Snapshot& snapshot, const Pod& pod, const std::string& node) {
-  const NodeView* const view = snapshot.Find(node);
-  if (view == nullptr) {
-    return 0;
-  }
-  int sum = 0;
-  int count = 0;
-  for (const auto& [type, resource] : view->resources) {
-    if (const std::optional<int> score = resource->Score(pod); score.has_value()) {
-      sum += *score;
-      ++count;
-    }
-  }
-  return count == 0 ? 0 : sum / count;
+  HandleCall call;
+  const HandleRegistry none;
+  return PodJudge(snapshot, none, pod, call).ScoreOf(node);
 }
 
-StatusOr<StringMap> DecisionOf(const Snapshot& snapshot, const Pod& pod, const std::string& node) {
+StatusOr<StringMap> DecisionOf(const Snapshot& snapshot, const HandleRegistry& handles,
+                               const Pod& pod, const std::string& node) {
   const NodeView* const view = snapshot.Find(node);
   StringMap decision;
   if (view == nullptr) {
     return decision;
   }
   for (const auto& [type, resource] : view->resources) {
-    QRM_ASSIGN_OR_RETURN(const StringMap part, resource->Decide(pod));
-    for (const auto& [key, value] : part) {
+    StatusOr<StringMap> part =
+        Errorf(StatusCode::kInternal, "cannot decide for pod {}/{}: the resource {} does not work",
+               pod.pod_namespace, pod.name, type);
+    handles.guard().Run(type, handles.guard().writer(),
+                        [&, &asked = *resource] { part = asked.Decide(pod); });
+    QRM_RETURN_IF_ERROR(part.status());
+    for (const auto& [key, value] : *part) {
       if (!decision.emplace(key, value).second) {
         return Errorf(StatusCode::kInternal,
                       "cannot decide for pod {}/{}: two resources write annotation {}; give one "

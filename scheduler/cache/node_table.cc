@@ -1,6 +1,7 @@
 // Copies a resource before it changes when a snapshot has it.
 #include "scheduler/cache/node_table.h"
 
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -30,23 +31,13 @@ std::set<std::string> NodeTable::node_names() const {
 
 void NodeTable::AddPod(PackedPodPtr pod) {
   Entry& entry = Touch(*pod->node);
-  if (!entry.resources.empty()) {
-    const Pod unpacked = Unpack(*pod);
-    for (auto& [type, slot] : entry.resources) {
-      ToChange(slot).AddPod(unpacked);
-    }
-  }
+  Change(entry, *pod, &ExtendedResource::AddPod);
   QRM_CHECK(entry.pods.insert(std::move(pod)).second);
 }
 
 void NodeTable::RemovePod(const PackedPodPtr& pod) {
   Entry& entry = Touch(*pod->node);
-  if (!entry.resources.empty()) {
-    const Pod unpacked = Unpack(*pod);
-    for (auto& [type, slot] : entry.resources) {
-      ToChange(slot).RemovePod(unpacked);
-    }
-  }
+  Change(entry, *pod, &ExtendedResource::RemovePod);
   QRM_CHECK(entry.pods.erase(pod) == 1);
   DropIfEmpty(*pod->node);
 }
@@ -71,17 +62,17 @@ void NodeTable::SetResource(const std::string& node, const std::string& type,
   Entry& entry = Touch(node);
   auto bare = std::make_shared<Resources>(entry.bare == nullptr ? Resources() : *entry.bare);
   bare->erase(type);
-  if (resource != nullptr) {
+  const bool is_set = resource != nullptr && guard_.Run(type, guard_.writer(), [&] {
     bare->emplace(type, resource->Clone());
-  }
+    for (const PackedPodPtr& pod : entry.pods) {
+      resource->AddPod(Unpack(*pod));
+    }
+  });
   entry.bare = std::move(bare);
-  if (resource == nullptr) {
+  if (!is_set) {
     entry.resources.erase(type);
     DropIfEmpty(node);
     return;
-  }
-  for (const PackedPodPtr& pod : entry.pods) {
-    resource->AddPod(Unpack(*pod));
   }
   entry.resources[type] = {.resource = std::move(resource)};
 }
@@ -127,10 +118,25 @@ nlohmann::json NodeTable::Dump() const {
       node["pods"][pod->uid] = *pod->pod_namespace + "/" + pod->name;
     }
     for (const auto& [type, slot] : entry.resources) {
-      node["resources"][type] = slot.resource->Dump();
+      guard_.Run(type, guard_.writer(), [&, &name = type, &dumped = *slot.resource] {
+        node["resources"][name] = dumped.Dump();
+      });
     }
   }
   return nodes;
+}
+
+void NodeTable::Change(Entry& entry, const PackedPod& pod,
+                       void (ExtendedResource::*change)(const Pod& pod)) {
+  if (entry.resources.empty()) {
+    return;
+  }
+  const Pod unpacked = Unpack(pod);
+  for (auto each = entry.resources.begin(); each != entry.resources.end();) {
+    const bool changed = guard_.Run(each->first, guard_.writer(),
+                                    [&] { (ToChange(each->second).*change)(unpacked); });
+    each = changed ? std::next(each) : entry.resources.erase(each);
+  }
 }
 
 ExtendedResource& NodeTable::ToChange(Slot& slot) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scheduler/cache/extended_resource.h"
+#include "scheduler/cache/handle_guard.h"
 #include "scheduler/cache/objects.h"
 #include "scheduler/cache/packed_pod.h"
 #include "scheduler/cache/snapshot.h"
@@ -22,6 +23,9 @@ namespace qrm::scheduler {
 /// Threads: the cache's writer.
 class NodeTable {
  public:
+  /// `guard` outlives it. A resource that throws is dropped: its node has not reported it then.
+  explicit NodeTable(HandleGuard& guard) : guard_(guard) {}
+
   struct ByUid {
     bool operator()(const PackedPodPtr& a, const PackedPodPtr& b) const { return a->uid < b->uid; }
   };
@@ -62,9 +66,11 @@ class NodeTable {
   };
 
   static ExtendedResource& ToChange(Slot& slot);
+  void Change(Entry& entry, const PackedPod& pod, void (ExtendedResource::*change)(const Pod& pod));
   Entry& Touch(const std::string& node);
   void DropIfEmpty(const std::string& node);
 
+  HandleGuard& guard_;
   std::map<std::string, Entry> entries_;
   std::set<std::string> changed_;
   NodeBuckets published_;

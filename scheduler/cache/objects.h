@@ -46,6 +46,7 @@ struct Node {
   std::string name;
   std::string resource_version;
   Amounts allocatable;
+  StringMap labels;
   StringMap annotations;
 
   bool operator==(const Node&) const = default;

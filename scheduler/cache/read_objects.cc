@@ -199,6 +199,7 @@ Status ReadNodeParts(const json& object, Node& node) {
   QRM_ASSIGN_OR_RETURN(const json meta, Child(object, "metadata"));
   QRM_ASSIGN_OR_RETURN(node.name, ReadText(meta, "name"));
   QRM_ASSIGN_OR_RETURN(node.resource_version, ReadText(meta, "resourceVersion"));
+  QRM_ASSIGN_OR_RETURN(node.labels, ReadTexts(meta, "labels"));
   QRM_ASSIGN_OR_RETURN(node.annotations, ReadTexts(meta, "annotations"));
   if (node.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.name is missing; add it");

@@ -1,5 +1,5 @@
 // Counts the bandwidth of each class on its own: classes do not lend to each other.
-#include "scheduler/examples/disk_io_resource.h"
+#include "disk_io_resource.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // What is available is the capacity less what pods request: a new capacity loses no pod.
-#include "scheduler/examples/fake_resource.h"
+#include "fake_resource.h"
 
 #include <cmath>
 #include <memory>

@@ -84,9 +84,9 @@ StatusOr<json> WhyPodWaits(SchedulerCache& cache, const std::string& words) {
   return answer;
 }
 
-StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access,
-                           const std::vector<std::string>& resources, const std::string& words) {
-  FreshCache fresh(access, resources, "qrmctl");
+StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access, const MakeHandles& make_handles,
+                           const std::string& words) {
+  FreshCache fresh(access, make_handles, "qrmctl");
   QRM_RETURN_IF_ERROR(fresh.Start());
   const auto end = steady_clock::now() + kListsWithin;
   while (!CheckSynced(*fresh.cache().Load()).ok() && steady_clock::now() < end) {

@@ -31,6 +31,7 @@ type schedulingCluster struct {
 	*apiServer
 	dir      string
 	extender string
+	name     string    // of the program: qrm-scheduler, or one with resources for tests
 	flags    []string  // of qrm-scheduler
 	program  *exec.Cmd // qrm-scheduler
 	asking   *exec.Cmd // kube-scheduler
@@ -100,7 +101,8 @@ func (c *schedulingCluster) recorder() *http.Server {
 // installSchedulerAccount makes the account and the rights of charts/qrm-scheduler, and returns a token.
 func (c *schedulingCluster) installSchedulerAccount() string {
 	c.t.Helper()
-	made := renderScheduler(c.t, at("config", "resources: [fake]"))
+	rule := values{"apiGroups": []any{"fake.qrm.io"}, "resources": []any{"nodefakeresourcestatuses"}, "verbs": []any{"get", "list", "watch"}}
+	made := renderScheduler(c.t, at("rules", []any{rule}))
 	const group = "/apis/rbac.authorization.k8s.io/v1/"
 	c.mustCreate("/api/v1/namespaces/default/serviceaccounts", made.account)
 	c.mustCreate(group+"clusterroles", made.clusterRole)
@@ -131,7 +133,7 @@ func (c *schedulingCluster) startExtender() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), "qrm-scheduler"), c.flags...)
+	command := exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), c.name), c.flags...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		c.t.Fatal(err)
@@ -175,6 +177,7 @@ func startSchedulingBy(server *apiServer, resource string, flags ...string) *sch
 	t.Helper()
 	dir := t.TempDir()
 	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}, before: map[string]func(){}}
+	cluster.name = map[bool]string{true: "example-scheduler", false: "qrm-scheduler"}[resource == "fake"]
 	port := freePort(t)
 	cluster.extender = fmt.Sprintf("http://127.0.0.1:%d", port)
 	token := cluster.installSchedulerAccount()

@@ -97,6 +97,11 @@ TEST_F(FakeResourceTest, APodThatAsksForNothingFitsWhereThereIsTooLittle) {
   EXPECT_EQ(Refusal({.uid = "x"}), "");
 }
 
+TEST_F(FakeResourceTest, CountsARequestRoundedUp) {
+  cache_->SetPod(Asking("a", "1500m", "n1"));
+  EXPECT_EQ(Available(), 8);
+}
+
 TEST_F(FakeResourceTest, RejectsAnAnnotationThatIsNotAQuantity) {
   EXPECT_THAT(Refusal(Asking("a", "three")), testing::HasSubstr("is not a quantity"));
   EXPECT_THAT(Refusal(Asking("a", "-3")), testing::HasSubstr("is not a quantity"));

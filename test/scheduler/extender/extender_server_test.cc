@@ -7,10 +7,12 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "scheduler/extender/cluster_feed.h"
 #include "test/scheduler/extender/extender_server_fixture.h"
 
 namespace qrm::scheduler::extender_server_test {
@@ -269,8 +271,10 @@ TEST_F(ExtenderServerTest, APodEndsWhereOnlyAnExtendedResourceIsShort) {
   EXPECT_EQ(PodIn("b")["status"]["nominatedNodeName"], "n1");
   ASSERT_TRUE(Await([&] { return Filter("b")["NodeNames"] == json::array({"n1"}); }));
   EXPECT_EQ(Filter("c")["NodeNames"], json::array()) << "b has that room";
-  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
-              HasSubstr(R"(qrm_scheduler_preempted_pods_total{result="ok"} 1)"));
+  EXPECT_TRUE(Await([&] {  // counted when the API server has answered
+    return Get(server_->monitor_port(), "/metrics")
+               .find(R"(qrm_scheduler_preempted_pods_total{result="ok"} 1)") != std::string::npos;
+  }));
 }
 
 TEST_F(ExtenderServerTest, NoPodEndsForOneThatMayNotPreempt) {
@@ -286,6 +290,80 @@ TEST_F(ExtenderServerTest, NoPodEndsForOneThatMayNotPreempt) {
   ASSERT_TRUE(Await([&] { return PodIn("a").is_null(); }));
   EXPECT_FALSE(PodIn("b").contains(json::json_pointer("/status/nominatedNodeName")));
   EXPECT_EQ(PodIn("c")["status"]["nominatedNodeName"], "n1");
+}
+
+/// Does not return from Filter until it may.
+class BlockingHandle final : public Handle {
+ public:
+  explicit BlockingHandle(std::shared_future<void> may) : may_(std::move(may)) {}
+  Status Run(ExtendedCache& /*cache*/, Feed& /*feed*/) override { return OkStatus(); }
+  bool Wants(const Pod& /*pod*/) const override { return false; }
+  Admission Filter(const Pod& /*pod*/, const Candidate& /*candidate*/) const override {
+    may_.wait();
+    return {};
+  }
+
+ private:
+  const std::shared_future<void> may_;
+};
+
+class BlockedResourceTest : public ExtenderServerTest {
+ protected:
+  BlockedResourceTest() {
+    factories_["slow"] = [this] { return std::make_unique<BlockingHandle>(may_); };
+    PutPod("a", 5);
+  }
+  ~BlockedResourceTest() override { Return(); }
+  void Return() {
+    if (!std::exchange(returned_, true)) {
+      let_.set_value();
+    }
+  }
+
+  std::promise<void> let_;
+  std::shared_future<void> may_ = let_.get_future().share();
+  bool returned_ = false;
+};
+
+TEST_F(BlockedResourceTest, IsNamedAndRejectsWithinADeadlineUntilItReturns) {
+  StartReady({"fake", "slow"});
+  for (int i = 0; i < 4; ++i) {  // more calls than threads
+    EXPECT_EQ(Filter("a")["FailedAndUnresolvableNodes"]["n1"], "the resource slow does not work");
+  }
+  EXPECT_THAT(
+      Get(server_->monitor_port(), "/metrics"),
+      HasSubstr(R"(qrm_scheduler_resource_failures_total{resource="slow",kind="blocked"} 1)"));
+  Return();
+  EXPECT_TRUE(Await([&] { return Filter("a")["NodeNames"] == json::array({"n1"}); }));
+}
+
+TEST_F(BlockedResourceTest, IsLeftOutWhenFailingResourcesPass) {
+  failing_ = WhenUnknown::kPass;
+  StartReady({"fake", "slow"});
+  EXPECT_EQ(Filter("a")["NodeNames"], json::array({"n1"}));
+  EXPECT_EQ(Filter("a")["FailedAndUnresolvableNodes"], (json{{"n2", "not enough fake"}}))
+      << "others judge";
+}
+
+TEST_F(ExtenderServerTest, NodesThatReportNothingPassWhenTheyAreTo) {
+  cluster_.Put(kNodesPath, {{"metadata", {{"name", "n3"}}}});
+  PutPod("a", 5);
+  unknown_ = WhenUnknown::kPass;
+  StartReady();
+  const json about_n3 = {{"Pod", PodIn("a")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
+  EXPECT_EQ(Ask("filter", about_n3)["NodeNames"], json::array({"n3"}));
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_unknown_nodes_total{resource="fake"} 1)"));
+}
+
+TEST(CollectionPathTest, NamesCustomResourcesAndThoseOfKubernetes) {
+  EXPECT_EQ(*CollectionPath("things.v1.test.io"), "/apis/test.io/v1/things");
+  EXPECT_EQ(*CollectionPath("ns/things.v1.test.io"), "/apis/test.io/v1/namespaces/ns/things");
+  EXPECT_EQ(*CollectionPath("configmaps.v1"), "/api/v1/configmaps");
+  EXPECT_EQ(*CollectionPath("ns/configmaps.v1"), "/api/v1/namespaces/ns/configmaps");
+  for (const char* wrong : {"things", "things.", ".v1", "things.test.io."}) {
+    EXPECT_FALSE(CollectionPath(wrong).ok()) << wrong;
+  }
 }
 
 TEST_F(ExtenderServerTest, AReplicaWithoutTheLeaseBindsNothing) {
@@ -341,6 +419,20 @@ TEST_F(ExtenderServerTest, ComparisonsComeOneAtATimeAndNoFilterWaitsForThem) {
   EXPECT_EQ(comparison.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   cluster_.Refuse(0, 0);
   EXPECT_EQ(json::parse(comparison.get()), (json{{"equal", true}}));
+}
+
+TEST_F(ExtenderServerTest, PodsAndNodesAreWatchedOnceForAllResources) {
+  lease_name_ = "";  // a new leader lists the pods again
+  StartReady({"fake", "numa", "classes"});
+  for (const char* path : {"GET /api/v1/pods?", "GET /api/v1/nodes?"}) {
+    const auto watches = [&] {
+      const std::vector<std::string> requests = cluster_.requests();
+      return std::count_if(requests.begin(), requests.end(), [&](const std::string& request) {
+        return request.starts_with(path) && request.find("watch=") != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(Await([&] { return watches() == 1; })) << path << watches();
+  }
 }
 
 TEST_F(ExtenderServerTest, CallsAreCounted) {

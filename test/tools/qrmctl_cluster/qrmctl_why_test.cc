@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "scheduler/examples/fake_resource.h"
 #include "scheduler/extender/extender_server.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
@@ -57,6 +58,7 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
 
   void Start(scheduler::ServeOptions options) {
     options.address = options.monitor_address = "127.0.0.1:0";
+    options.factories = {{scheduler::kFakeResource, scheduler::MakeFakeHandle}};
     options.resources = {"fake"};
     options.lease_name = "";
     auto server = scheduler::ExtenderServer::Start(options, cluster_.access());
@@ -135,10 +137,12 @@ TEST_F(QrmctlWhyTest, OverTlsAClientNeedsACertificateOnLoopbackToo) {
 }
 
 TEST_F(QrmctlWhyTest, AKubeconfigNeedsNoScheduler) {
-  EXPECT_EQ(Why({"0123-shopdb", "--kubeconfig", Kubeconfig(), "--resources", "fake"}), kDone)
+  json pod = PodObject("shop", "db", 0);
+  pod["metadata"]["annotations"]["blockio.resources.qrm.io/container.main"] = "slow";
+  cluster_.Put(kPods, pod);
+  EXPECT_EQ(Why({"0123-shopdb", "--kubeconfig", Kubeconfig(), "--resources", "classes"}), kDone)
       << err();
-  EXPECT_THAT(out(),
-              HasSubstr("node-1   fits\nnode-2   not enough fake: 5 requested, 2 available\n"));
+  EXPECT_THAT(out(), HasSubstr("node-2   the node has not reported its classes\n"));
 }
 
 TEST_F(QrmctlWhyTest, RejectionsOfTheApiServerAreReportedAtOnce) {
