@@ -7,20 +7,32 @@ set(QRM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrm)
 
 set(QRM_SDK_LIBRARIES qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver
   qrm_plugin_calls qrm_sdk qrm_fake_manager)
-add_custom_target(sdk DEPENDS ${QRM_SDK_LIBRARIES} qrm-plugin-check)
+# For extensions of the scheduler, in targets of their own: they need more packages.
+set(QRM_SCHEDULER_LIBRARIES qrm_json qrm_section qrm_https_url qrm_https_call qrm_http_address qrm_http_server qrm_cluster
+  qrm_scheduler_cache qrm_scheduler_extender)
+add_custom_target(sdk DEPENDS ${QRM_SDK_LIBRARIES} ${QRM_SCHEDULER_LIBRARIES} qrm-plugin-check)
 install(TARGETS ${QRM_SDK_LIBRARIES}
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
+install(TARGETS ${QRM_SCHEDULER_LIBRARIES}
+  EXPORT qrmSchedulerTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
+  INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
+install(EXPORT qrmSchedulerTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 install(TARGETS qrm-plugin-check RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sdk)
 install(EXPORT qrmTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 
-install(FILES api/hint.h api/id_set.h api/resource.h DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)
-install(FILES api/base/cgroup.h api/base/errorf.h api/base/log.h api/base/log_level.h api/base/shared.h api/base/shared_text.h api/base/status.h
+install(FILES api/hint.h api/id_set.h api/pod_container.h api/quantity.h api/resource.h DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)
+install(FILES api/base/cgroup.h api/base/errorf.h api/base/foreign_yaml.h api/base/log.h api/base/log_level.h api/base/mutex.h api/base/section.h api/base/shared.h api/base/shared_text.h api/base/status.h
   DESTINATION ${QRM_INCLUDE_DIR}/api/base COMPONENT sdk)
 install(FILES plugins/sdk/class_plugin.h plugins/sdk/class_provider.h plugins/sdk/compute_driver.h plugins/sdk/fake_manager.h plugins/sdk/host.h plugins/sdk/plugin.h plugins/sdk/plugin_state.h
     plugins/sdk/resource_plugin.h plugins/sdk/running_plugin.h
   DESTINATION ${QRM_INCLUDE_DIR}/plugins/sdk COMPONENT sdk)
+install(FILES scheduler/cache/annotation_keys.h scheduler/cache/extended_cache.h scheduler/cache/extended_resource.h scheduler/cache/feed.h
+    scheduler/cache/handle.h scheduler/cache/handle_guard.h scheduler/cache/objects.h scheduler/cache/read_objects.h scheduler/cache/snapshot.h
+  DESTINATION ${QRM_INCLUDE_DIR}/scheduler/cache COMPONENT sdk)
+install(FILES scheduler/extender/scheduler_main.h DESTINATION ${QRM_INCLUDE_DIR}/scheduler/extender COMPONENT sdk)
 foreach(proto resourceplugin/v1alpha1/api.proto pluginregistration/v1/api.proto qrm/v1/control.proto qrm/v1/class_plugin.proto qrm/v1/plugin_changes.proto cci/v1alpha1/cci.proto)
   cmake_path(GET proto PARENT_PATH folder)
   install(FILES api/proto/${proto} DESTINATION ${CMAKE_INSTALL_DATADIR}/qrm/proto/${folder} COMPONENT sdk)

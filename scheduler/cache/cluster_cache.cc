@@ -1,6 +1,8 @@
 // Turns events into stays of pods and capacities of nodes.
 #include "scheduler/cache/cluster_cache.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "api/base/foreign_text.h"
 #include "api/resource_version.h"
 #include "scheduler/cache/filter.h"
+#include "scheduler/cache/node_fit.h"
 
 namespace qrm::scheduler {
 
@@ -16,7 +19,8 @@ StatusOr<std::unique_ptr<ClusterCache>> ClusterCache::Make(const HandleRegistry&
   std::unique_ptr<ClusterCache> cache(new ClusterCache(handles));
   for (const auto& [type, handle] : handles.handles()) {
     auto& view = cache->caches_[type];
-    view = std::make_unique<ExtendedCache>(cache->nodes_, type);
+    view = std::make_unique<ExtendedCache>(cache->nodes_, cache->mailbox_, type);
+    cache->feed_.SetSubscriber(handles.guard(), type);
     QRM_RETURN_IF_ERROR(
         Annotate(handle->Run(*view, cache->feed_), "cannot run the handle of " + type));
   }
@@ -24,6 +28,26 @@ StatusOr<std::unique_ptr<ClusterCache>> ClusterCache::Make(const HandleRegistry&
     cache->unlisted_.insert(resource);
   }
   return cache;
+}
+
+ClusterCache::~ClusterCache() {
+  StopHandles();
+}
+
+void ClusterCache::StopHandles() {
+  if (!std::exchange(stopped_, true)) {
+    HandleCall call;
+    for (const auto& [type, handle] : handles_.handles()) {
+      handles_.guard().Run(type, call, [&stopping = *handle] { stopping.Stop(); });
+    }
+  }
+}
+
+void ClusterCache::RunPosted() {
+  for (const Mailbox::Letter& letter : mailbox_.Take()) {
+    handles_.guard().Run(letter.type, handles_.guard().writer(), letter.run);
+    versions_[kPosted] = std::to_string(++posted_);
+  }
 }
 
 void ClusterCache::SetPod(Pod pod) {
@@ -116,23 +140,53 @@ bool ClusterCache::TakeNewAnnotationKeys() {
 }
 
 bool ClusterCache::FitsWithout(const Pod& pod, const std::string& node,
-                               const std::vector<std::string>& uids) const {
-  for (const auto& [type, cache] : caches_) {
-    const ExtendedResource* const resource = cache->GetExtendedResource(node);
-    if (resource == nullptr) {
-      continue;
-    }
-    const std::unique_ptr<ExtendedResource> left = resource->Clone();
-    for (const std::string& uid : uids) {
-      if (const PackedPodPtr stay = pods_.FindStay(uid); stay != nullptr && *stay->node == node) {
-        left->RemovePod(Unpack(*stay));
-      }
-    }
-    if (!left->AdmitPod(pod).Fits()) {
-      return false;
+                               const std::vector<std::string>& uids) {
+  const SnapshotPtr now = Publish();
+  WhatIf left(*now, handles_, node);
+  for (const std::string& uid : uids) {
+    if (const PackedPodPtr stay = pods_.FindStay(uid); stay != nullptr && *stay->node == node) {
+      left.Remove(Unpack(*stay));
     }
   }
-  return true;
+  left.AddNominatedBeside(pod);
+  return left.Judge(pod).why.empty();
+}
+
+std::optional<std::vector<PodPtr>> ClusterCache::VictimsOn(const Pod& pod,
+                                                           const std::string& node) {
+  const SnapshotPtr now = Publish();
+  const auto* const there = nodes_.FindPods(node);
+  if (there == nullptr || JudgeNode(*now, handles_, pod, node).why.empty()) {
+    return std::nullopt;
+  }
+  WhatIf left(*now, handles_, node);
+  left.AddNominatedBeside(pod);
+  std::vector<PodPtr> victims;
+  for (const PackedPodPtr& stay : *there) {
+    auto other = std::make_shared<const Pod>(Unpack(*stay));
+    const PodPtr shown = pods_.Find(other->uid);
+    const bool ends = shown != nullptr && shown->ending;
+    if (ends || other->priority < pod.priority) {
+      left.Remove(*other);
+    }
+    if (!ends && other->priority < pod.priority) {
+      victims.push_back(std::move(other));
+    }
+  }
+  if (!left.Judge(pod).why.empty()) {
+    return std::nullopt;
+  }
+  std::stable_sort(victims.begin(), victims.end(),
+                   [](const PodPtr& a, const PodPtr& b) { return a->priority > b->priority; });
+  std::erase_if(victims, [&](const PodPtr& victim) {  // it stays if the pod fits beside it
+    left.Add(*victim);
+    if (left.Judge(pod).why.empty()) {
+      return true;
+    }
+    left.Remove(*victim);
+    return false;
+  });
+  return victims;
 }
 
 StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::string& node) {
@@ -148,7 +202,9 @@ StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::stri
                   "cannot bind pod {}/{} to node {}: {}; it is tried again on what fits then",
                   pod->pod_namespace, pod->name, node, refusal);
   }
-  QRM_ASSIGN_OR_RETURN(StringMap decision, DecisionOf(*now, *pod, node));
+  QRM_RETURN_IF_ERROR(CheckSameView(*now, *pod, node));
+  QRM_ASSIGN_OR_RETURN(StringMap decision, DecisionOf(*now, handles_, *pod, node));
+  QRM_RETURN_IF_ERROR(Reserve(*pod, node));
   decisions_[uid] = decision;
   Move(pods_.Assume(uid, node, decision));
   return decision;
@@ -166,6 +222,7 @@ SnapshotPtr ClusterCache::Publish() {
   snapshot->versions = versions_;
   snapshot->annotation_keys = feed_.annotation_keys();
   snapshot->buckets = nodes_.Publish();
+  snapshot->nominated = pods_.nominated();
   return snapshot;
 }
 
@@ -193,8 +250,9 @@ void ClusterCache::Move(const StayChange& change) {
   if (stay == nullptr) {
     return;
   }
-  if (pods_.AssumedOn(stay->uid).empty()) {
-    decisions_.erase(stay->uid);
+  if (pods_.AssumedOn(stay->uid).empty() && decisions_.erase(stay->uid) != 0 &&
+      (change.after == nullptr || *change.after->node != *stay->node)) {
+    Unreserve(Unpack(*stay), *stay->node);
   }
   if (change.before != nullptr) {
     nodes_.RemovePod(change.before);
@@ -204,8 +262,54 @@ void ClusterCache::Move(const StayChange& change) {
   }
 }
 
+Status ClusterCache::Reserve(const Pod& pod, const std::string& node) {
+  HandleGuard& guard = handles_.guard();
+  for (auto each = handles_.handles().begin(); each != handles_.handles().end(); ++each) {
+    Status reserved;
+    const bool done = guard.Run(each->first, guard.writer(),
+                                [&] { reserved = each->second->Reserve(pod, node); });
+    if (!done && guard.failing == WhenUnknown::kFilter) {
+      reserved = Errorf(StatusCode::kInternal, "the resource {} does not work", each->first);
+    }
+    if (reserved.ok()) {
+      continue;
+    }
+    while (each != handles_.handles().begin()) {
+      --each;
+      guard.Run(each->first, guard.writer(), [&] { each->second->Unreserve(pod, node); });
+    }
+    return Annotate(reserved,
+                    "cannot bind pod " + pod.pod_namespace + "/" + pod.name + " to node " + node);
+  }
+  return OkStatus();
+}
+
+void ClusterCache::Unreserve(const Pod& pod, const std::string& node) {
+  HandleGuard& guard = handles_.guard();
+  for (const auto& [type, handle] : handles_.handles()) {
+    guard.Run(type, guard.writer(), [&, &asked = *handle] { asked.Unreserve(pod, node); });
+  }
+}
+
 void ClusterCache::Strip(Pod& pod) const {
   pod.annotations = feed_.annotation_keys()->KeptOf(pod.annotations);
+}
+
+Status ClusterCache::CheckSameView(const Snapshot& now, const Pod& pod,
+                                   const std::string& node) const {
+  std::vector<Pod> others;
+  if (const auto* const there = nodes_.FindPods(node); there != nullptr) {
+    std::transform(there->begin(), there->end(), std::back_inserter(others),
+                   [](const PackedPodPtr& other) { return Unpack(*other); });
+  }
+  const std::string lack = ShortOf(*now.Find(node)->node, pod, others);
+  return lack.empty()
+             ? OkStatus()
+             : Errorf(StatusCode::kResourceExhausted,
+                      "cannot bind pod {}/{} to node {}: kube-scheduler has not seen a change of "
+                      "the node or its pods, by which the node has too little {}; it is tried "
+                      "again in a moment",
+                      pod.pod_namespace, pod.name, node, lack);
 }
 
 Status ClusterCache::CheckAssumable(const std::string& uid, const std::string& node) const {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "scheduler/cache/extended_cache.h"
 #include "scheduler/cache/feed.h"
 #include "scheduler/cache/handle.h"
+#include "scheduler/cache/mailbox.h"
 #include "scheduler/cache/node_table.h"
 #include "scheduler/cache/pod_book.h"
 #include "scheduler/cache/snapshot.h"
@@ -22,6 +25,8 @@ namespace qrm::scheduler {
 /// The kinds that are no custom resources, in VersionByKind and Snapshot::missing.
 inline constexpr char kPods[] = "pods";
 inline constexpr char kNodes[] = "nodes";
+/// In VersionByKind, how often handles' threads have changed something.
+inline constexpr char kPosted[] = "posted";
 
 /// A consistent list of pods: the API server's most recent state.
 struct PodList {
@@ -38,6 +43,10 @@ class ClusterCache {
  public:
   /// Runs every handle of `handles`, which outlives the cache. Errors: theirs.
   static StatusOr<std::unique_ptr<ClusterCache>> Make(const HandleRegistry& handles);
+  /// Stops the handles.
+  ~ClusterCache();
+  ClusterCache(const ClusterCache&) = delete;
+  ClusterCache& operator=(const ClusterCache&) = delete;
 
   void SetPod(Pod pod);
   void DeletePod(const std::string& uid, const std::string& version);
@@ -52,6 +61,9 @@ class ClusterCache {
   /// As PodBook has them.
   std::vector<PodPtr> FindPods(const std::string& words) const { return pods_.FindAll(words); }
   std::string AssumedOn(const std::string& uid) const { return pods_.AssumedOn(uid); }
+
+  /// Ends the handles' threads. Threads: any, but not the writer.
+  void StopHandles();
 
   void SetNode(Node node);
   void DeleteNode(const std::string& name, const std::string& version);
@@ -72,20 +84,27 @@ class ClusterCache {
   /// annotations that were dropped from earlier pods.
   bool TakeNewAnnotationKeys();
 
-  /// Whether `pod` would fit `node` if the pods of these UIDs were gone.
-  bool FitsWithout(const Pod& pod, const std::string& node,
-                   const std::vector<std::string>& uids) const;
+  /// Whether `pod` would fit `node` if the pods of these UIDs were gone, as the filter judges.
+  bool FitsWithout(const Pod& pod, const std::string& node, const std::vector<std::string>& uids);
+  /// Pods of less priority that end so that `pod` fits `node`: none when it fits once those are
+  /// gone that end already. As few as possible, those of the least priority first. Absent when that
+  /// would not help, or the node does not reject the pod.
+  std::optional<std::vector<PodPtr>> VictimsOn(const Pod& pod, const std::string& node);
 
   /// Decides that the pod goes to `node`, by the newest state, and counts it there. The result is
   /// to be written on the pod with its binding; the same again for a pod that is assumed there.
   /// Errors: kUnavailable when lists or the pod have not come; kFailedPrecondition when it is
-  /// bound, or another binding of it is under way; kResourceExhausted when it no longer fits.
-  /// Nothing has changed then.
+  /// bound, or another binding of it is under way; kResourceExhausted when it no longer fits, also
+  /// when only the node's allocatable is short. Nothing has changed then.
   StatusOr<StringMap> Assume(const std::string& uid, const std::string& node);
   /// The API server has accepted the binding, or rejected it for good. A lost answer is neither:
   /// repeat the binding until there is an answer.
   void Accept(const std::string& uid) { pods_.Accept(uid); }
   void Release(const std::string& uid, const std::string& node);
+
+  /// Runs what handles' threads have posted; `wake` is called when they post.
+  void RunPosted();
+  void OnPosted(std::function<void()> wake) { mailbox_.OnPut(std::move(wake)); }
 
   /// The state as it is now.
   SnapshotPtr Publish();
@@ -95,15 +114,22 @@ class ClusterCache {
   std::string Dump() const;
 
  private:
-  explicit ClusterCache(const HandleRegistry& handles) : handles_(handles) {}
+  explicit ClusterCache(const HandleRegistry& handles)
+      : handles_(handles), nodes_(handles.guard()) {}
   bool TakeVersion(const std::string& kind, const std::string& version);
   void Listed(const std::string& kind, const std::string& version);
   void Move(const StayChange& change);
+  Status Reserve(const Pod& pod, const std::string& node);
+  void Unreserve(const Pod& pod, const std::string& node);
   void Strip(Pod& pod) const;
   Status CheckAssumable(const std::string& uid, const std::string& node) const;
+  /// Whether the node has room by its allocatable, too, which kube-scheduler has looked at.
+  Status CheckSameView(const Snapshot& now, const Pod& pod, const std::string& node) const;
 
   const HandleRegistry& handles_;
   NodeTable nodes_;
+  Mailbox mailbox_;
+  uint64_t posted_ = 0;  // letters that were run
   PodBook pods_;
   Feed feed_;
   std::shared_ptr<const AnnotationKeys> taken_keys_;              // null: pods were not listed yet
@@ -111,6 +137,7 @@ class ClusterCache {
   std::set<std::string> unlisted_{kPods, kNodes};
   VersionByKind versions_;
   std::map<std::string, StringMap> decisions_;  // by UID, of assumed pods
+  bool stopped_ = false;
 };
 
 }  // namespace qrm::scheduler

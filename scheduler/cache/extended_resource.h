@@ -20,7 +20,8 @@ struct Admission {
   /// of nodes, because the scheduler counts equal sentences.
   std::string refusal;
 
-  bool Fits() const { return refusal.empty() && requested <= available; }
+  /// A pod that requests nothing fits also where pods use more than there is.
+  bool Fits() const { return refusal.empty() && (requested <= 0 || requested <= available); }
 };
 
 /// One resource of one node: what the node has of it, less what the node's pods use.

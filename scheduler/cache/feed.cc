@@ -12,11 +12,26 @@ void Feed::Subscribe(const std::string& resource, const NodeOf& node_of, OnObjec
   if (kind.subscribers.empty()) {
     kind.node_of = node_of;
   }
-  kind.subscribers.push_back(std::move(on_object));
+  kind.subscribers.push_back(Guarded(std::move(on_object)));
+}
+
+void Feed::SubscribeObjects(const std::string& resource, OnObject on_object) {
+  kinds_[resource].all_subscribers.push_back(Guarded(std::move(on_object)));
+}
+
+template <typename Call>
+Call Feed::Guarded(Call call) const {
+  if (guard_ == nullptr) {
+    return call;
+  }
+  return [call = std::move(call), guard = guard_, type = type_](const std::string& name,
+                                                                const auto* what) {
+    guard->Run(type, guard->writer(), [&] { call(name, what); });
+  };
 }
 
 void Feed::SubscribeNodes(OnNode on_node) {
-  node_subscribers_.push_back(std::move(on_node));
+  node_subscribers_.push_back(Guarded(std::move(on_node)));
 }
 
 void Feed::ReadAnnotations(const std::string& glob) {
@@ -49,7 +64,7 @@ void Feed::Set(const std::string& resource, Object object) {
 
 void Feed::Delete(const std::string& resource, const std::string& name) {
   if (const auto kind = kinds_.find(resource); kind != kinds_.end()) {
-    Drop(kind->second, name);
+    Forget(kind->second, name);
   }
 }
 
@@ -68,7 +83,16 @@ void Feed::Replace(const std::string& resource, std::vector<Object> objects) {
     Put(kind, std::move(object));
   }
   for (const std::string& name : gone) {
+    Forget(kind, name);
+  }
+}
+
+void Feed::Forget(Kind& kind, const std::string& name) {
+  if (kind.objects.contains(name)) {
     Drop(kind, name);
+    for (const OnObject& subscriber : kind.all_subscribers) {
+      subscriber(name, nullptr);
+    }
   }
 }
 
@@ -79,8 +103,13 @@ void Feed::TellNode(const std::string& name, const Node* node) const {
 }
 
 void Feed::Put(Kind& kind, Object object) {
-  std::string node = kind.node_of(*object.body);
+  std::string node = kind.node_of == nullptr ? std::string() : kind.node_of(*object.body);
   const auto before = kind.objects.find(object.name);
+  if (before == kind.objects.end() || *before->second.body != *object.body) {
+    for (const OnObject& subscriber : kind.all_subscribers) {
+      subscriber(object.name, object.body.get());
+    }
+  }
   if (before != kind.objects.end() && before->second.node != node) {
     Drop(kind, object.name);
   }

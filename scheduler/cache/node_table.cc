@@ -1,6 +1,7 @@
 // Copies a resource before it changes when a snapshot has it.
 #include "scheduler/cache/node_table.h"
 
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -30,23 +31,13 @@ std::set<std::string> NodeTable::node_names() const {
 
 void NodeTable::AddPod(PackedPodPtr pod) {
   Entry& entry = Touch(*pod->node);
-  if (!entry.resources.empty()) {
-    const Pod unpacked = Unpack(*pod);
-    for (auto& [type, slot] : entry.resources) {
-      ToChange(slot).AddPod(unpacked);
-    }
-  }
+  Change(entry, *pod, &ExtendedResource::AddPod);
   QRM_CHECK(entry.pods.insert(std::move(pod)).second);
 }
 
 void NodeTable::RemovePod(const PackedPodPtr& pod) {
   Entry& entry = Touch(*pod->node);
-  if (!entry.resources.empty()) {
-    const Pod unpacked = Unpack(*pod);
-    for (auto& [type, slot] : entry.resources) {
-      ToChange(slot).RemovePod(unpacked);
-    }
-  }
+  Change(entry, *pod, &ExtendedResource::RemovePod);
   QRM_CHECK(entry.pods.erase(pod) == 1);
   DropIfEmpty(*pod->node);
 }
@@ -61,16 +52,27 @@ const ExtendedResource* NodeTable::FindResource(const std::string& node,
   return slot == entry->second.resources.end() ? nullptr : slot->second.resource.get();
 }
 
+const std::set<PackedPodPtr, NodeTable::ByUid>* NodeTable::FindPods(const std::string& node) const {
+  const auto entry = entries_.find(node);
+  return entry == entries_.end() ? nullptr : &entry->second.pods;
+}
+
 void NodeTable::SetResource(const std::string& node, const std::string& type,
                             std::shared_ptr<ExtendedResource> resource) {
   Entry& entry = Touch(node);
-  if (resource == nullptr) {
+  auto bare = std::make_shared<Resources>(entry.bare == nullptr ? Resources() : *entry.bare);
+  bare->erase(type);
+  const bool is_set = resource != nullptr && guard_.Run(type, guard_.writer(), [&] {
+    bare->emplace(type, resource->Clone());
+    for (const PackedPodPtr& pod : entry.pods) {
+      resource->AddPod(Unpack(*pod));
+    }
+  });
+  entry.bare = std::move(bare);
+  if (!is_set) {
     entry.resources.erase(type);
     DropIfEmpty(node);
     return;
-  }
-  for (const PackedPodPtr& pod : entry.pods) {
-    resource->AddPod(Unpack(*pod));
   }
   entry.resources[type] = {.resource = std::move(resource)};
 }
@@ -91,6 +93,7 @@ const NodeBuckets& NodeTable::Publish() {
     }
     auto view = std::make_shared<NodeView>();
     view->node = found->second.node;
+    view->bare = found->second.bare;
     for (auto& [type, slot] : found->second.resources) {
       slot.published = true;
       view->resources.emplace(type, slot.resource);
@@ -115,10 +118,25 @@ nlohmann::json NodeTable::Dump() const {
       node["pods"][pod->uid] = *pod->pod_namespace + "/" + pod->name;
     }
     for (const auto& [type, slot] : entry.resources) {
-      node["resources"][type] = slot.resource->Dump();
+      guard_.Run(type, guard_.writer(), [&, &name = type, &dumped = *slot.resource] {
+        node["resources"][name] = dumped.Dump();
+      });
     }
   }
   return nodes;
+}
+
+void NodeTable::Change(Entry& entry, const PackedPod& pod,
+                       void (ExtendedResource::*change)(const Pod& pod)) {
+  if (entry.resources.empty()) {
+    return;
+  }
+  const Pod unpacked = Unpack(pod);
+  for (auto each = entry.resources.begin(); each != entry.resources.end();) {
+    const bool changed = guard_.Run(each->first, guard_.writer(),
+                                    [&] { (ToChange(each->second).*change)(unpacked); });
+    each = changed ? std::next(each) : entry.resources.erase(each);
+  }
 }
 
 ExtendedResource& NodeTable::ToChange(Slot& slot) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "scheduler/cache/extended_resource.h"
+#include "scheduler/cache/handle_guard.h"
 #include "scheduler/cache/objects.h"
 #include "scheduler/cache/packed_pod.h"
 #include "scheduler/cache/snapshot.h"
@@ -22,6 +23,13 @@ namespace qrm::scheduler {
 /// Threads: the cache's writer.
 class NodeTable {
  public:
+  /// `guard` outlives it. A resource that throws is dropped: its node has not reported it then.
+  explicit NodeTable(HandleGuard& guard) : guard_(guard) {}
+
+  struct ByUid {
+    bool operator()(const PackedPodPtr& a, const PackedPodPtr& b) const { return a->uid < b->uid; }
+  };
+
   void SetNode(const NodePtr& node);
   void RemoveNode(const std::string& name);
   std::set<std::string> node_names() const;
@@ -39,6 +47,9 @@ class NodeTable {
   /// those in the same buckets.
   const NodeBuckets& Publish();
 
+  /// Null when nothing of the node is known.
+  const std::set<PackedPodPtr, ByUid>* FindPods(const std::string& node) const;
+
   /// By name: whether the node is known, its pods, and what its resources dump.
   nlohmann::json Dump() const;
 
@@ -47,19 +58,19 @@ class NodeTable {
     std::shared_ptr<ExtendedResource> resource;
     bool published = false;  ///< a snapshot has it: it is copied before it changes
   };
-  struct ByUid {
-    bool operator()(const PackedPodPtr& a, const PackedPodPtr& b) const { return a->uid < b->uid; }
-  };
   struct Entry {
     NodePtr node;
     std::set<PackedPodPtr, ByUid> pods;
     std::map<std::string, Slot> resources;  // by type
+    std::shared_ptr<const Resources> bare;  // as they were set
   };
 
   static ExtendedResource& ToChange(Slot& slot);
+  void Change(Entry& entry, const PackedPod& pod, void (ExtendedResource::*change)(const Pod& pod));
   Entry& Touch(const std::string& node);
   void DropIfEmpty(const std::string& node);
 
+  HandleGuard& guard_;
   std::map<std::string, Entry> entries_;
   std::set<std::string> changed_;
   NodeBuckets published_;

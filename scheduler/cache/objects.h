@@ -23,6 +23,10 @@ struct Pod {
   std::string node;       ///< spec.nodeName; empty: waits for a place
   bool finished = false;  ///< phase Succeeded or Failed: it uses nothing any more
   bool refused = false;   ///< kube-scheduler has found no node for it
+  bool ending = false;    ///< it is being deleted
+  int priority = 0;
+  bool preempts = true;   ///< it may end pods of less priority
+  std::string nominated;  ///< status.nominatedNodeName: the node on which pods end for it
   std::string qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
   std::string runtime_class;
   std::string controller_kind;  ///< such as "DaemonSet"; empty without a controller
@@ -42,6 +46,7 @@ struct Node {
   std::string name;
   std::string resource_version;
   Amounts allocatable;
+  StringMap labels;
   StringMap annotations;
 
   bool operator==(const Node&) const = default;

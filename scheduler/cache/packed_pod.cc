@@ -93,6 +93,8 @@ std::string NeedsOf(const Pod& pod) {
   writer.Put(pod.runtime_class);
   writer.Put(pod.controller_kind);
   writer.Put(pod.priority_class);
+  writer.Put(pod.priority);
+  writer.Put(static_cast<uint8_t>(pod.preempts));
   writer.Put(pod.overhead);
   writer.Put(static_cast<uint32_t>(pod.containers.size()));
   for (const PodContainer& container : pod.containers) {
@@ -110,6 +112,8 @@ void ReadNeeds(const std::string& needs, Pod& pod) {
   reader.Get(pod.runtime_class);
   reader.Get(pod.controller_kind);
   reader.Get(pod.priority_class);
+  reader.Get(pod.priority);
+  pod.preempts = reader.Take<uint8_t>() != 0;
   reader.Get(pod.overhead);
   pod.containers.resize(reader.Take<uint32_t>());
   for (PodContainer& container : pod.containers) {
@@ -141,8 +145,10 @@ PackedPodPtr Pack(Pod pod, TextPool& pool) {
   packed->labels = pool.Share(TextOf(pod.labels));
   packed->annotations = pool.Share(TextOf(pod.annotations));
   packed->needs = pool.Share(NeedsOf(pod));
+  packed->nominated = pool.Share(pod.nominated);
   packed->finished = pod.finished;
   packed->refused = pod.refused;
+  packed->ending = pod.ending;
   packed->uid = std::move(pod.uid);
   packed->name = std::move(pod.name);
   return packed;
@@ -155,6 +161,8 @@ Pod Unpack(const PackedPod& packed) {
           .node = *packed.node,
           .finished = packed.finished,
           .refused = packed.refused,
+          .ending = packed.ending,
+          .nominated = *packed.nominated,
           .labels = TextsIn(*packed.labels),
           .annotations = TextsIn(*packed.annotations)};
   ReadNeeds(*packed.needs, pod);

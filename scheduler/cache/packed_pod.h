@@ -44,9 +44,11 @@ struct PackedPod {
   SharedText node;  ///< empty: waits for a place
   SharedText labels;
   SharedText annotations;
-  SharedText needs;  ///< containers, overhead and QoS class
+  SharedText needs;      ///< containers, overhead, QoS class and priority
+  SharedText nominated;  ///< empty: no node
   bool finished = false;
   bool refused = false;
+  bool ending = false;
 
   /// Of the same pool: texts are compared by where they are.
   bool operator==(const PackedPod&) const = default;

@@ -121,6 +121,17 @@ std::optional<StayChange> PodBook::Release(const std::string& uid, const std::st
   return Settle(uid, found->second);
 }
 
+std::shared_ptr<const Nominated> PodBook::nominated() {
+  if (by_node_ == nullptr && !nominated_.empty()) {
+    Nominated by_node;
+    for (const auto& [uid, pod] : nominated_) {
+      by_node[*pod->nominated].push_back(std::make_shared<const Pod>(Unpack(*pod)));
+    }
+    by_node_ = std::make_shared<const Nominated>(std::move(by_node));
+  }
+  return by_node_;
+}
+
 std::vector<PodPtr> PodBook::refused() const {
   std::vector<PodPtr> pods;
   for (const auto& [uid, record] : records_) {
@@ -160,7 +171,24 @@ PackedPodPtr PodBook::Conclude(const Record& record) {
   return Pack(std::move(pod), texts_);
 }
 
+void PodBook::Nominate(const std::string& uid, const Record& record) {
+  const PackedPodPtr& pod = record.shown;
+  const bool waits = pod != nullptr && !pod->finished && !pod->ending && pod->node->empty() &&
+                     record.assumed == nullptr && !pod->nominated->empty();
+  const auto known = nominated_.find(uid);
+  if (waits ? known != nominated_.end() && *known->second == *pod : known == nominated_.end()) {
+    return;
+  }
+  by_node_ = nullptr;
+  if (waits) {
+    nominated_[uid] = pod;
+  } else {
+    nominated_.erase(known);
+  }
+}
+
 std::optional<StayChange> PodBook::Settle(const std::string& uid, Record& record) {
+  Nominate(uid, record);
   StayChange change{.before = record.counts, .after = Conclude(record)};
   if (change.before != nullptr && change.after != nullptr &&
       SameToResources(*change.before, *change.after)) {

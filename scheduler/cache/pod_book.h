@@ -12,6 +12,7 @@
 #include "api/base/status.h"
 #include "scheduler/cache/objects.h"
 #include "scheduler/cache/packed_pod.h"
+#include "scheduler/cache/snapshot.h"
 
 namespace qrm::scheduler {
 
@@ -60,6 +61,9 @@ class PodBook {
   /// The API server has rejected it: we have not put the pod on `node`.
   std::optional<StayChange> Release(const std::string& uid, const std::string& node);
 
+  /// The pods that wait for a node that pods are ended on for them; null: none.
+  std::shared_ptr<const Nominated> nominated();
+
   /// The pods that the API server shows as unschedulable, and that are not assumed on a node.
   std::vector<PodPtr> refused() const;
   /// By UID, the node that it is assumed on.
@@ -80,12 +84,15 @@ class PodBook {
 
   std::optional<StayChange> Set(PackedPodPtr pod);
   PackedPodPtr Conclude(const Record& record);
+  void Nominate(const std::string& uid, const Record& record);
   std::optional<StayChange> Settle(const std::string& uid, Record& record);
 
   TextPool texts_;
   std::map<std::string, Record> records_;  // by UID
   std::vector<PackedPodPtr> listed_;
-  uint64_t accepted_ = 0;  // bindings so far
+  std::map<std::string, PackedPodPtr> nominated_;  // by UID
+  std::shared_ptr<const Nominated> by_node_;       // of nominated_; null: not made yet, or none
+  uint64_t accepted_ = 0;                          // bindings so far
 };
 
 }  // namespace qrm::scheduler

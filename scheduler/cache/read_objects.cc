@@ -100,8 +100,45 @@ Status ReadSpec(const json& object, Pod& pod) {
   return OkStatus();
 }
 
+/// What `held` has of CPUs and memory counts where it is more than `amounts`.
+Status RaiseTo(const json& held, Amounts& amounts) {
+  QRM_ASSIGN_OR_RETURN(const Amounts read, ReadAmounts(held));
+  for (const char* const name : {"cpu", "memory"}) {
+    if (const auto amount = read.find(name); amount != read.end() && amount->second > 0) {
+      double& counted = amounts[name];
+      counted = std::max(counted, amount->second);
+    }
+  }
+  return OkStatus();
+}
+
+/// A container that shrinks has what its status shows until kubelet has carried that out.
+Status CountWhatShrinks(const json& status, const char* list, Pod& pod) {
+  QRM_ASSIGN_OR_RETURN(const json containers, Child(status, list));
+  for (const json& shown : containers) {
+    QRM_ASSIGN_OR_RETURN(const std::string name, ReadText(shown, "name"));
+    const auto container =
+        std::find_if(pod.containers.begin(), pod.containers.end(),
+                     [&](const PodContainer& each) { return each.name == name; });
+    if (container == pod.containers.end()) {
+      continue;
+    }
+    QRM_ASSIGN_OR_RETURN(const json allocated, Child(shown, "allocatedResources"));
+    QRM_ASSIGN_OR_RETURN(const json resources, Child(shown, "resources"));
+    QRM_ASSIGN_OR_RETURN(const json requests, Child(resources, "requests"));
+    QRM_ASSIGN_OR_RETURN(const json limits, Child(resources, "limits"));
+    QRM_RETURN_IF_ERROR(RaiseTo(allocated, container->requests));
+    QRM_RETURN_IF_ERROR(RaiseTo(requests, container->requests));
+    QRM_RETURN_IF_ERROR(RaiseTo(limits, container->limits));
+  }
+  return OkStatus();
+}
+
 Status ReadStatus(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json status, Child(object, "status"));
+  QRM_RETURN_IF_ERROR(CountWhatShrinks(status, "initContainerStatuses", pod));
+  QRM_RETURN_IF_ERROR(CountWhatShrinks(status, "containerStatuses", pod));
+  QRM_ASSIGN_OR_RETURN(pod.nominated, ReadText(status, "nominatedNodeName"));
   QRM_ASSIGN_OR_RETURN(const std::string phase, ReadText(status, "phase"));
   pod.finished = phase == "Succeeded" || phase == "Failed";
   const auto conditions = status.find("conditions");
@@ -132,8 +169,10 @@ void TellPriority(const json& object, Pod& pod) {
   const json::json_pointer path("/spec/priority");
   pod.annotations.erase(rules::kPodPriorityAnnotation);
   if (object.contains(path) && object.at(path).is_number_integer()) {
-    pod.annotations[rules::kPodPriorityAnnotation] = std::to_string(object.at(path).get<int>());
+    pod.priority = object.at(path).get<int>();
+    pod.annotations[rules::kPodPriorityAnnotation] = std::to_string(pod.priority);
   }
+  pod.preempts = TextAt(object, "/spec/preemptionPolicy") != "Never";
 }
 
 Status ReadPodParts(const json& object, Pod& pod) {
@@ -146,6 +185,7 @@ Status ReadPodParts(const json& object, Pod& pod) {
   pod.labels = PodsOwn(labels);
   QRM_ASSIGN_OR_RETURN(pod.annotations, ReadTexts(meta, "annotations"));
   pod.controller_kind = ControllerOf(meta);
+  pod.ending = !TextAt(meta, "/deletionTimestamp").empty();
   TellPriority(object, pod);
   if (pod.uid.empty() || pod.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.{} is missing; add it",
@@ -159,6 +199,7 @@ Status ReadNodeParts(const json& object, Node& node) {
   QRM_ASSIGN_OR_RETURN(const json meta, Child(object, "metadata"));
   QRM_ASSIGN_OR_RETURN(node.name, ReadText(meta, "name"));
   QRM_ASSIGN_OR_RETURN(node.resource_version, ReadText(meta, "resourceVersion"));
+  QRM_ASSIGN_OR_RETURN(node.labels, ReadTexts(meta, "labels"));
   QRM_ASSIGN_OR_RETURN(node.annotations, ReadTexts(meta, "annotations"));
   if (node.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.name is missing; add it");

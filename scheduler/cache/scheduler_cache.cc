@@ -19,7 +19,10 @@ StatusOr<std::unique_ptr<SchedulerCache>> SchedulerCache::Make(const HandleRegis
 }
 
 SchedulerCache::SchedulerCache(const HandleRegistry& handles, std::unique_ptr<ClusterCache> cache)
-    : handles_(handles), cache_(std::move(cache)), snapshot_(cache_->Publish()) {}
+    : handles_(handles), cache_(std::move(cache)), snapshot_(cache_->Publish()) {
+  cache_->OnPosted([this] { Post([](ClusterCache& now) { now.RunPosted(); }); });
+  Post([](ClusterCache& now) { now.RunPosted(); });  // what came before
+}
 
 void SchedulerCache::Post(Step step) {
   ++waiting_;

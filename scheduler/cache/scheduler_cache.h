@@ -29,6 +29,11 @@ class SchedulerCache {
   /// `handles` outlives the cache. Errors: those of ClusterCache::Make.
   static StatusOr<std::unique_ptr<SchedulerCache>> Make(const HandleRegistry& handles);
 
+  /// Stops the handles first: their threads post.
+  ~SchedulerCache() { cache_->StopHandles(); }
+  SchedulerCache(const SchedulerCache&) = delete;
+  SchedulerCache& operator=(const SchedulerCache&) = delete;
+
   /// Runs `step` on the writer, in the order of the calls.
   void Post(Step step);
   /// The same, and waits for it; what was posted before is visible then.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "scheduler/cache/annotation_keys.h"
 #include "scheduler/cache/extended_resource.h"
@@ -16,11 +17,17 @@
 
 namespace qrm::scheduler {
 
+using Resources = std::map<std::string, std::shared_ptr<const ExtendedResource>>;  ///< by type
+
 /// A node at that moment.
 struct NodeView {
   NodePtr node;  ///< null for one that is gone, or not known yet, and has pods or resources
-  std::map<std::string, std::shared_ptr<const ExtendedResource>> resources;  ///< by type
+  Resources resources;
+  std::shared_ptr<const Resources> bare;  ///< the same without any pod; null: none
 };
+
+/// Pods that wait for pods to end, by the node that they are to get.
+using Nominated = std::map<std::string, std::vector<PodPtr>>;
 
 /// The nodes in parts, so that the next snapshot shares those that did not change.
 using NodeBucket = std::map<std::string, std::shared_ptr<const NodeView>>;
@@ -42,6 +49,7 @@ struct Snapshot {
   VersionByKind versions;
   std::shared_ptr<const AnnotationKeys> annotation_keys;  ///< what pods were not stripped of
   NodeBuckets buckets;
+  std::shared_ptr<const Nominated> nominated;  ///< null: none
 
   /// Null when nothing of the node is known.
   const NodeView* Find(const std::string& node) const {

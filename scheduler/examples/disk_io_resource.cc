@@ -1,11 +1,12 @@
 // Counts the bandwidth of each class on its own: classes do not lend to each other.
-#include "scheduler/examples/disk_io_resource.h"
+#include "disk_io_resource.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -51,7 +52,11 @@ StatusOr<Request> RequestOf(const Pod& pod) {
 
 class DiskIoResource final : public ExtendedResource {
  public:
-  explicit DiskIoResource(std::map<std::string, Bandwidth> classes) : free_(std::move(classes)) {}
+  explicit DiskIoResource(std::map<std::string, Bandwidth> classes) : free_(std::move(classes)) {
+    for (const auto& [name, bandwidth] : free_) {
+      offered_.insert(name);
+    }
+  }
 
   void AddPod(const Pod& pod) override { Take(pod, 1); }
   void RemovePod(const Pod& pod) override { Take(pod, -1); }
@@ -65,10 +70,10 @@ class DiskIoResource final : public ExtendedResource {
       return {};
     }
     const auto free = free_.find(request->io_class);
-    if (free == free_.end()) {
+    if (!offered_.contains(request->io_class)) {
       return {.refusal = "the node has no such class of disk-io"};
     }
-    if (request->bandwidth.read > free->second.read) {
+    if (request->bandwidth.read > 0 && request->bandwidth.read > free->second.read) {
       return {.requested = request->bandwidth.read, .available = free->second.read};
     }
     return {.requested = request->bandwidth.write, .available = free->second.write};
@@ -97,13 +102,19 @@ class DiskIoResource final : public ExtendedResource {
  private:
   void Take(const Pod& pod, double times) {
     const Request request = RequestOf(pod).value_or(Request());
-    if (const auto free = free_.find(request.io_class); free != free_.end()) {
-      free->second.read -= times * request.bandwidth.read;
-      free->second.write -= times * request.bandwidth.write;
+    if (request.io_class.empty()) {
+      return;
+    }
+    Bandwidth& free = free_[request.io_class];  // also of a class that the node has no more
+    free.read -= times * request.bandwidth.read;
+    free.write -= times * request.bandwidth.write;
+    if (!offered_.contains(request.io_class) && free.read == 0 && free.write == 0) {
+      free_.erase(request.io_class);
     }
   }
 
-  std::map<std::string, Bandwidth> free_;
+  std::map<std::string, Bandwidth> free_;  // below 0 where pods have more than there is
+  std::set<std::string> offered_;
 };
 
 /// The classes of the custom resource; none if it has none.

@@ -1,5 +1,5 @@
 // What is available is the capacity less what pods request: a new capacity loses no pod.
-#include "scheduler/examples/fake_resource.h"
+#include "fake_resource.h"
 
 #include <cmath>
 #include <memory>
@@ -35,9 +35,6 @@ class FakeResource final : public ExtendedResource {
     const StatusOr<double> request = RequestedAmount(pod);
     if (!request.ok()) {
       return {.refusal = "annotation fake.qrm.io/request is not a quantity; correct the pod"};
-    }
-    if (*request == 0) {  // fits also where pods use more than there is
-      return {};
     }
     return {.requested = *request, .available = available_};
   }

@@ -183,17 +183,27 @@ class CustomListener final : public cluster::ObjectListener {
 
 }  // namespace
 
-StatusOr<std::string> CollectionPath(const std::string& resource) {
+StatusOr<std::string> CollectionPath(const std::string& named) {
+  const auto slash = named.find('/');
+  const std::string space =
+      slash == std::string::npos ? "" : "/namespaces/" + named.substr(0, slash);
+  const std::string resource = slash == std::string::npos ? named : named.substr(slash + 1);
   const auto first = resource.find('.');
   const auto second = first == std::string::npos ? first : resource.find('.', first + 1);
+  if (first != std::string::npos && first > 0 && second == std::string::npos &&
+      resource.find_first_not_of("v0123456789", first + 1) == std::string::npos) {
+    return fmt::format("/api/{}{}/{}", resource.substr(first + 1), space,
+                       resource.substr(0, first));
+  }
   if (second == std::string::npos || second + 1 == resource.size() || second == first + 1) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot follow {}: it is not a resource with version and group; write it like "
-                  "noderesourcetopologies.v1alpha2.topology.node.k8s.io",
-                  resource);
+                  "noderesourcetopologies.v1alpha2.topology.node.k8s.io or configmaps.v1",
+                  named);
   }
-  return fmt::format("/apis/{}/{}/{}", resource.substr(second + 1),
-                     resource.substr(first + 1, second - first - 1), resource.substr(0, first));
+  return fmt::format("/apis/{}/{}{}/{}", resource.substr(second + 1),
+                     resource.substr(first + 1, second - first - 1), space,
+                     resource.substr(0, first));
 }
 
 /// What is followed, and how; the listener outlives the watch.

@@ -14,9 +14,10 @@
 
 namespace qrm::scheduler {
 
-/// The path of a custom resource: "things.v1.test.io" is "/apis/test.io/v1/things". Errors:
-/// kInvalidArgument with the form.
-StatusOr<std::string> CollectionPath(const std::string& resource);
+/// The path of a resource as Feed names it: "things.v1.test.io" is "/apis/test.io/v1/things", and
+/// "ns/configmaps.v1" is "/api/v1/namespaces/ns/configmaps". Errors: kInvalidArgument with the
+/// form.
+StatusOr<std::string> CollectionPath(const std::string& named);
 
 /// Follows pods that have not finished, nodes, and the custom resources that the cache's handles
 /// subscribed to: each change becomes a step of the cache's writer, in the order of its kind. Pods

@@ -31,9 +31,8 @@ HttpAnswer Answer(const json& answer) {
 
 }  // namespace
 
-Comparer::Comparer(SchedulerCache& cache, cluster::ClusterAccess access,
-                   std::vector<std::string> resources)
-    : cache_(cache), access_(std::move(access)), resources_(std::move(resources)) {}
+Comparer::Comparer(SchedulerCache& cache, cluster::ClusterAccess access, MakeHandles make_handles)
+    : cache_(cache), access_(std::move(access)), make_handles_(std::move(make_handles)) {}
 
 Comparer::~Comparer() {
   stopped_ = true;
@@ -52,7 +51,7 @@ void Comparer::Compare(const HttpReply& reply) {
 }
 
 HttpAnswer Comparer::Run() const {
-  FreshCache fresh(access_, resources_, "qrm-scheduler");
+  FreshCache fresh(access_, make_handles_, "qrm-scheduler");
   if (const Status started = fresh.Start(); !started.ok()) {
     return Answer({{"error", MessageOf(started)}});
   }

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <string>
-#include <vector>
 
 #include "api/base/task_thread.h"
 #include "api/http/http_session.h"
@@ -18,8 +16,7 @@ namespace qrm::scheduler {
 class Comparer {
  public:
   /// `cache` outlives it.
-  Comparer(SchedulerCache& cache, cluster::ClusterAccess access,
-           std::vector<std::string> resources);
+  Comparer(SchedulerCache& cache, cluster::ClusterAccess access, MakeHandles make_handles);
   /// Ends a comparison that is under way.
   ~Comparer();
   Comparer(const Comparer&) = delete;
@@ -34,7 +31,7 @@ class Comparer {
 
   SchedulerCache& cache_;
   const cluster::ClusterAccess access_;
-  const std::vector<std::string> resources_;
+  const MakeHandles make_handles_;
   std::atomic<bool> busy_ = false;
   std::atomic<bool> stopped_ = false;
   TaskThread thread_;

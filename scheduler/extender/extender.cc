@@ -22,51 +22,52 @@ Extender::Extender(const Peers& peers, MayJudge may_judge, const Options& option
       may_judge_(std::move(may_judge)),
       options_(options) {}
 
-std::string Extender::Filter(const std::string& body) {
+std::string Extender::Filter(const std::string& body, HandleCall& call) {
   const auto begun = Clock::now();
-  const StatusOr<FilterAnswer> answer = Judge(body);
+  const StatusOr<FilterAnswer> answer = Judge(body, call);
   const bool refused = answer.ok() && answer->nodes.empty();
   Count("filter",
         refused ? Status(StatusCode::kResourceExhausted, "no node fits") : answer.status(), begun);
   return answer.ok() ? WriteFilter(*answer) : WriteFilterFailure(answer.status());
 }
 
-StatusOr<FilterAnswer> Extender::Judge(const std::string& body) {
+StatusOr<FilterAnswer> Extender::Judge(const std::string& body, HandleCall& call) {
   const auto deadline = Clock::now() + options_.call_timeout;
   QRM_ASSIGN_OR_RETURN(NodesQuestion question, ParseNodesQuestion(body));
   QRM_ASSIGN_OR_RETURN(const SnapshotPtr snapshot, SnapshotFor(question.pod));
+  const PodJudge judge(*snapshot, cache_.handles(), question.pod, call);
   FilterAnswer answer;
   for (const std::string& node : question.nodes) {
     QRM_RETURN_IF_ERROR(CheckTime(deadline));
-    std::string refusal = RefusalOf(*snapshot, cache_.handles(), question.pod, node);
-    if (refusal.empty()) {
+    Refusal refusal = judge.Judge(node);
+    if (refusal.why.empty()) {
       answer.nodes.push_back(node);
     } else {
-      answer.refused[node] = std::move(refusal);
+      (refusal.lasts ? answer.unresolvable : answer.refused)[node] = std::move(refusal.why);
     }
   }
-  waker_.OnJudged(question.pod, snapshot, !answer.nodes.empty());
+  waker_.OnJudged(question.pod, snapshot, answer);
   return answer;
 }
 
 // An error has no form here: kube-scheduler takes nodes without a score for 0.
-std::string Extender::Prioritize(const std::string& body) {
+std::string Extender::Prioritize(const std::string& body, HandleCall& call) {
   const auto begun = Clock::now();
-  const StatusOr<std::vector<NodeScore>> scores = Score(body);
+  const StatusOr<std::vector<NodeScore>> scores = Score(body, call);
   Count("prioritize", scores.status(), begun);
   return WriteScores(scores.value_or(std::vector<NodeScore>()));
 }
 
-StatusOr<std::vector<NodeScore>> Extender::Score(const std::string& body) {
+StatusOr<std::vector<NodeScore>> Extender::Score(const std::string& body, HandleCall& call) {
   const auto deadline = Clock::now() + options_.call_timeout;
   QRM_ASSIGN_OR_RETURN(NodesQuestion question, ParseNodesQuestion(body));
   QRM_ASSIGN_OR_RETURN(const SnapshotPtr snapshot, SnapshotFor(question.pod));
+  const PodJudge judge(*snapshot, cache_.handles(), question.pod, call);
   std::vector<NodeScore> scores;
   scores.reserve(question.nodes.size());
   for (const std::string& node : question.nodes) {
     QRM_RETURN_IF_ERROR(CheckTime(deadline));
-    scores.push_back(
-        {node, (ScoreOf(*snapshot, question.pod, node) + kScoreStep / 2) / kScoreStep});
+    scores.push_back({node, (judge.ScoreOf(node) + kScoreStep / 2) / kScoreStep});
   }
   return scores;
 }
@@ -103,11 +104,14 @@ StatusOr<std::map<std::string, PreemptQuestion::Victims>> Extender::KeepUseful(
     const std::string& body) {
   QRM_ASSIGN_OR_RETURN(PreemptQuestion question, ParsePreemptQuestion(body));
   QRM_RETURN_IF_ERROR(SnapshotFor(question.pod).status());
-  cache_.Run([&](const ClusterCache& now) {
+  cache_.Run([&](ClusterCache& now) {
     std::erase_if(question.victims, [&](const auto& node) {
       return !now.FitsWithout(question.pod, node.first, node.second.uids);
     });
   });
+  if (!question.victims.empty()) {
+    waker_.OnPreempted(question.pod.uid);
+  }
   return std::move(question.victims);
 }
 

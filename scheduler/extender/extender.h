@@ -39,8 +39,9 @@ class Extender {
   };
   Extender(const Peers& peers, MayJudge may_judge, const Options& options);
 
-  std::string Filter(const std::string& body);
-  std::string Prioritize(const std::string& body);
+  /// `call`: where the thread is in the code of resources; Preempt works on the cache's writer.
+  std::string Filter(const std::string& body, HandleCall& call);
+  std::string Prioritize(const std::string& body, HandleCall& call);
   std::string Preempt(const std::string& body);
   /// `reply` runs once, when the API server has answered or the time is over.
   void Bind(const std::string& body, const Reply& reply);
@@ -48,8 +49,8 @@ class Extender {
  private:
   using Clock = std::chrono::steady_clock;
 
-  StatusOr<FilterAnswer> Judge(const std::string& body);
-  StatusOr<std::vector<NodeScore>> Score(const std::string& body);
+  StatusOr<FilterAnswer> Judge(const std::string& body, HandleCall& call);
+  StatusOr<std::vector<NodeScore>> Score(const std::string& body, HandleCall& call);
   StatusOr<std::map<std::string, PreemptQuestion::Victims>> KeepUseful(const std::string& body);
   /// Strips `pod` as the cache does its pods: it is kept while it waits.
   StatusOr<SnapshotPtr> SnapshotFor(Pod& pod);

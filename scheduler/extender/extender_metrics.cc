@@ -24,7 +24,16 @@ ExtenderMetrics::ExtenderMetrics(prometheus::Registry& registry)
                  .Name("qrm_scheduler_wakes_total")
                  .Help("Pods that waited, and that a custom resource had made room for, by result: "
                        "ok, failed (the API server did not take it).")
-                 .Register(registry)) {}
+                 .Register(registry)),
+      preempted_(prometheus::BuildCounter()
+                     .Name("qrm_scheduler_preempted_pods_total")
+                     .Help("Pods that were to end for a pod of more priority, because only an "
+                           "extended resource was short, by result: ok, failed.")
+                     .Register(registry)) {}
+
+void ExtenderMetrics::CountPreempted(bool taken) {
+  preempted_.Add({{"result", taken ? "ok" : "failed"}}).Increment();
+}
 
 void ExtenderMetrics::CountWake(bool taken) {
   wakes_.Add({{"result", taken ? "ok" : "failed"}}).Increment();

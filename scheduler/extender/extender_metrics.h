@@ -23,11 +23,14 @@ class ExtenderMetrics {
   void Count(const std::string& call, const std::string& result, std::chrono::nanoseconds took);
   /// A pod that waits was to be woken.
   void CountWake(bool taken);
+  /// A pod was to end for a pod of more priority.
+  void CountPreempted(bool taken);
 
  private:
   prometheus::Family<prometheus::Counter>& calls_;
   prometheus::Family<prometheus::Histogram>& seconds_;
   prometheus::Family<prometheus::Counter>& wakes_;
+  prometheus::Family<prometheus::Counter>& preempted_;
 };
 
 }  // namespace qrm::scheduler

@@ -39,7 +39,6 @@
 #include "scheduler/extender/comparer.h"
 #include "scheduler/extender/extender.h"
 #include "scheduler/extender/why.h"
-#include "scheduler/registry/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -55,6 +54,8 @@ constexpr char kWhy[] = "/why?pod=";
 constexpr char kJson[] = "application/json";
 constexpr seconds kBeat{1};
 constexpr seconds kDead{30};
+/// By a resource, of the cache's writer.
+constexpr seconds kMostKept{10};
 
 /// A pod may have 1.5 MB, and 15,000 names come with it.
 constexpr HttpRules kCallRules{
@@ -97,12 +98,41 @@ prometheus::MetricFamily RejectedInputs() {
   return family;
 }
 
+std::vector<prometheus::MetricFamily> ResourceCounts(
+    const std::map<std::string, HandleGuard::Counts>& counts) {
+  prometheus::MetricFamily failures{
+      "qrm_scheduler_resource_failures_total",
+      "Calls of a resource's code that threw, or were blocked: did not return within call-timeout.",
+      prometheus::MetricType::Counter,
+      {}};
+  prometheus::MetricFamily unknown{
+      "qrm_scheduler_unknown_nodes_total",
+      "Nodes that were judged although they have not reported a resource that the pod requests.",
+      prometheus::MetricType::Counter,
+      {}};
+  const auto add = [](prometheus::MetricFamily& family, const std::string& type,
+                      const std::string& kind, uint64_t count) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"resource", type}};
+    if (!kind.empty()) {
+      metric.label.push_back({"kind", kind});
+    }
+    metric.counter.value = static_cast<double>(count);
+    family.metric.push_back(std::move(metric));
+  };
+  for (const auto& [type, count] : counts) {
+    add(failures, type, "threw", count.threw);
+    add(failures, type, "blocked", count.blocked);
+    add(unknown, type, "", count.unknown);
+  }
+  return {std::move(failures), std::move(unknown)};
+}
+
 }  // namespace
 
 struct ExtenderServer::Impl {
   Impl(ServeOptions server_options, cluster::ClusterAccess access)
       : options(std::move(server_options)),
-        handles(RegisterResources(options.resources)),
         client(cluster_io, std::move(access), {.user_agent = "qrm-scheduler", .connections = 16}) {}
   // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
   ~Impl() { Stop(); }
@@ -110,18 +140,20 @@ struct ExtenderServer::Impl {
   Impl& operator=(const Impl&) = delete;
 
   Status Start() {
+    QRM_ASSIGN_OR_RETURN(handles, HandlesOf(options)());
     QRM_ASSIGN_OR_RETURN(cache, SchedulerCache::Make(handles));
     QRM_ASSIGN_OR_RETURN(feed, ClusterFeed::Make(cluster_io, client, *cache));
     binder = std::make_unique<Binder>(
         Binder::Peers{cluster_io, client, *cache}, [this] { return MayBind(); },
         Binder::Options{.answer_within = options.bind_timeout});
-    waker = std::make_unique<Waker>(Waker::Peers{cluster_io, client, *cache, metrics},
-                                    Waker::Options());
+    waker = std::make_unique<Waker>(
+        Waker::Peers{cluster_io, client, *cache, metrics},
+        Waker::Options{.may_preempt = [this] { return options.preemption && MayBind().ok(); }});
     extender = std::make_unique<Extender>(
         Extender::Peers{*cache, *binder, metrics, *waker},
         [this] { return feed->CheckFresh(options.stale_after); },
         Extender::Options{.call_timeout = options.call_timeout});
-    comparer = std::make_unique<Comparer>(*cache, client.access(), options.resources);
+    comparer = std::make_unique<Comparer>(*cache, client.access(), HandlesOf(options));
     QRM_RETURN_IF_ERROR(Listen());
     MakeElection();
     asio::post(cluster_io, [this] {
@@ -133,6 +165,7 @@ struct ExtenderServer::Impl {
       Beat();
     });
     cluster_thread = std::thread([this] { cluster_io.run(); });
+    WatchWriter();
     http_thread = std::thread([this] { http_io.run(); });
     return OkStatus();
   }
@@ -201,9 +234,9 @@ struct ExtenderServer::Impl {
     } else if (question.method != (reads ? "GET" : "POST")) {
       reply({kNotAllowed, reads ? "only GET is served here\n" : "only POST is served here\n"});
     } else if (target == "/filter") {
-      reply({.body = extender->Filter(question.body), .type = kJson});
+      Judge(question.body, reply, &Extender::Filter);
     } else if (target == "/prioritize") {
-      reply({.body = extender->Prioritize(question.body), .type = kJson});
+      Judge(question.body, reply, &Extender::Prioritize);
     } else if (target == "/preempt") {
       reply({.body = extender->Preempt(question.body), .type = kJson});
     } else if (target == "/bind") {
@@ -215,6 +248,54 @@ struct ExtenderServer::Impl {
     } else {
       comparer->Compare(reply);
     }
+  }
+
+  using Verb = std::string (Extender::*)(const std::string& body, HandleCall& call);
+  /// A call about nodes, which one of two threads answers.
+  struct Judging {
+    std::string body;
+    HttpReply reply;
+    Verb verb;
+    HandleCall call;
+    std::atomic<bool> answered{false};
+  };
+
+  /// A call that a resource does not return from is answered without the resource: on another
+  /// thread, and once more from the beginning.
+  void Judge(const std::string& body, const HttpReply& reply, Verb verb) {
+    const auto judging = std::make_shared<Judging>();
+    judging->body = body;
+    judging->reply = reply;
+    judging->verb = verb;
+    const auto timer = std::make_shared<asio::steady_timer>(http_io, options.call_timeout);
+    timer->async_wait([this, timer, judging](const boost::system::error_code&) {
+      if (!judging->answered && !handles.guard().NoteLate(judging->call).empty() &&
+          !judging->answered.exchange(true)) {
+        spare_threads.emplace_back([this] { pool.attach(); });
+        asio::post(pool, [this, judging] { Judge(judging->body, judging->reply, judging->verb); });
+      }
+    });
+    std::string json = (extender.get()->*verb)(body, judging->call);
+    if (!judging->answered.exchange(true)) {
+      std::exchange(judging->reply, nullptr)({.body = std::move(json), .type = kJson});
+      judging->body.clear();
+    }
+  }
+
+  /// Each second, whether a resource keeps the cache's writer: then nothing else can be done.
+  void WatchWriter() {
+    const HandleCall& writer = handles.guard().writer();
+    const uint64_t number = writer.number;
+    const std::string* const type = writer.type;
+    kept_by = type != nullptr && number == watched && number == writer.number ? type : nullptr;
+    kept_for = kept_by == nullptr ? seconds(0) : kept_for + kBeat;
+    watched = number;
+    writer_timer.expires_after(kBeat);
+    writer_timer.async_wait([this](const boost::system::error_code& error) {
+      if (!error) {
+        WatchWriter();
+      }
+    });
   }
 
   void Bind(const std::string& body, const HttpReply& reply) {
@@ -251,6 +332,10 @@ struct ExtenderServer::Impl {
     if (path == "/metrics") {
       return {.body = Metrics(), .type = "text/plain; version=0.0.4; charset=utf-8"};
     }
+    if (path == "/healthz" && kept_for >= kMostKept) {
+      return {kUnavailable, fmt::format("the resource {} has kept the cache for {} s\n", *kept_by,
+                                        kept_for.count())};
+    }
     if (path == "/healthz") {
       const bool alive = steady_clock::now().time_since_epoch() - beat.load() < kDead;
       return alive ? HttpAnswer{.body = "ok\n"}
@@ -275,6 +360,9 @@ struct ExtenderServer::Impl {
     families.push_back(Counts("qrm_scheduler_watches_total", "Watches that were opened, by kind.",
                               statuses, &cluster::ListWatchStatus::watches));
     families.push_back(RejectedInputs());
+    for (prometheus::MetricFamily& family : ResourceCounts(handles.guard().counts())) {
+      families.push_back(std::move(family));
+    }
     return prometheus::TextSerializer().Serialize(families);
   }
 
@@ -299,6 +387,9 @@ struct ExtenderServer::Impl {
     http_io.stop();
     http_thread.join();
     pool.join();
+    for (std::thread& spare : spare_threads) {
+      spare.join();
+    }
     comparer.reset();
     const auto end = steady_clock::now() + options.bind_timeout;
     while (binder->in_flight() > 0 && steady_clock::now() < end) {
@@ -320,7 +411,7 @@ struct ExtenderServer::Impl {
   }
 
   const ServeOptions options;
-  const HandleRegistry handles;
+  HandleRegistry handles;
   asio::io_context cluster_io{1};
   std::unique_ptr<SchedulerCache> cache;
   prometheus::Registry registry;
@@ -341,6 +432,12 @@ struct ExtenderServer::Impl {
   std::shared_ptr<TlsFiles> tls;  // null: without TLS
   asio::thread_pool pool{2};
   asio::io_context http_io{1};
+  // Of the HTTP thread:
+  std::vector<std::thread> spare_threads;  // in place of blocked ones of the pool
+  asio::steady_timer writer_timer{http_io};
+  uint64_t watched = 0;                  // number of the writer's call
+  const std::string* kept_by = nullptr;  // type of the resource
+  seconds kept_for{0};
   HttpListener calls{http_io,
                      [this](HttpQuestion question, HttpReply reply) {
                        Take(std::move(question), std::move(reply));

@@ -2,35 +2,36 @@
 #include "scheduler/extender/fresh_cache.h"
 
 #include <memory>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/errorf.h"
 #include "cluster/api_client.h"
 #include "scheduler/extender/cluster_feed.h"
-#include "scheduler/registry/resource_types.h"
 
 namespace qrm::scheduler {
 
 struct FreshCache::Impl {
-  Impl(const cluster::ClusterAccess& access, const std::vector<std::string>& resources,
-       const std::string& user_agent)
-      : handles(RegisterResources(resources)), client(io, access, {.user_agent = user_agent}) {}
+  Impl(const cluster::ClusterAccess& access, MakeHandles make, const std::string& user_agent)
+      : make_handles(std::move(make)), client(io, access, {.user_agent = user_agent}) {}
 
-  const HandleRegistry handles;
+  const MakeHandles make_handles;
+  HandleRegistry handles;
   boost::asio::io_context io{1};
   std::unique_ptr<SchedulerCache> cache;
   cluster::ApiClient client;
   std::unique_ptr<ClusterFeed> feed;
 };
 
-FreshCache::FreshCache(const cluster::ClusterAccess& access,
-                       const std::vector<std::string>& resources, const std::string& user_agent)
-    : impl_(new Impl(access, resources, user_agent)) {}
+FreshCache::FreshCache(const cluster::ClusterAccess& access, MakeHandles make_handles,
+                       const std::string& user_agent)
+    : impl_(new Impl(access, std::move(make_handles), user_agent)) {}
 
 FreshCache::~FreshCache() = default;
 
 Status FreshCache::Start() {
+  QRM_ASSIGN_OR_RETURN(impl_->handles, impl_->make_handles());
   QRM_ASSIGN_OR_RETURN(impl_->cache, SchedulerCache::Make(impl_->handles));
   QRM_ASSIGN_OR_RETURN(impl_->feed, ClusterFeed::Make(impl_->io, impl_->client, *impl_->cache));
   impl_->feed->Start();

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 #include "api/base/hidden.h"
 #include "api/base/status.h"
@@ -17,14 +16,13 @@ namespace qrm::scheduler {
 /// Threads: one.
 class FreshCache {
  public:
-  /// `resources` are some of ResourceTypes().
-  FreshCache(const cluster::ClusterAccess& access, const std::vector<std::string>& resources,
+  FreshCache(const cluster::ClusterAccess& access, MakeHandles make_handles,
              const std::string& user_agent);
   ~FreshCache();
   FreshCache(const FreshCache&) = delete;
   FreshCache& operator=(const FreshCache&) = delete;
 
-  /// Begins to list. Errors: those of SchedulerCache::Make and ClusterFeed::Make.
+  /// Begins to list. Errors: those of the handles, SchedulerCache::Make and ClusterFeed::Make.
   Status Start();
   /// Takes the API server's events within `time`. Errors: kUnavailable while one of the lists is
   /// in trouble, naming it.

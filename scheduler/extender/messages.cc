@@ -115,7 +115,7 @@ std::string WriteFilter(const FilterAnswer& answer) {
   return Written({{"Nodes", nullptr},
                   {"NodeNames", answer.nodes},
                   {"FailedNodes", answer.refused},
-                  {"FailedAndUnresolvableNodes", json::object()},
+                  {"FailedAndUnresolvableNodes", answer.unresolvable},
                   {"Error", ""}});
 }
 

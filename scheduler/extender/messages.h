@@ -44,7 +44,8 @@ StatusOr<PreemptQuestion> ParsePreemptQuestion(const std::string& body);
 /// itself; a rejection makes it wait for a change.
 struct FilterAnswer {
   std::vector<std::string> nodes;
-  StringMap refused;  ///< by node
+  StringMap refused;       ///< by node
+  StringMap unresolvable;  ///< the same, whatever pods end: no victims are looked for there
 };
 std::string WriteFilter(const FilterAnswer& answer);
 std::string WriteFilterFailure(const Status& why);

@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kMisuse = 2;
-constexpr char kProgram[] = "qrm-scheduler serve";
 constexpr char kAccountDirectory[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 struct Arguments {
@@ -52,10 +51,21 @@ StatusOr<Arguments> ReadArguments(const std::vector<std::string>& words) {
   return arguments;
 }
 
-void PrintHelp(std::ostream& out) {
-  ServeOptions options;
-  out << "Serves the extender that kube-scheduler asks, and follows the cluster.\n\n"
-         "usage: qrm-scheduler serve [--config FILE] [--KEY=VALUE ...]\n\n"
+ServeOptions DefaultsOf(const SchedulerProgram& program) {
+  ServeOptions options{.factories = program.factories, .resources = program.resources};
+  if (options.resources.empty()) {
+    for (const auto& [type, factory] : program.factories) {
+      options.resources.push_back(type);
+    }
+  }
+  return options;
+}
+
+void PrintHelp(const SchedulerProgram& program, std::ostream& out) {
+  ServeOptions options = DefaultsOf(program);
+  out << "Serves the extender that kube-scheduler asks, and follows the cluster.\n\nusage: "
+      << program.name
+      << " serve [--config FILE] [--KEY=VALUE ...]\n\n"
          "  --config FILE    YAML file with the keys below\n"
          "  --check-config   say what is wrong with the configuration, and exit\n"
          "  --help           print this, and exit\n\nkeys, also of the file:\n";
@@ -102,34 +112,35 @@ Status Serve(const ServeOptions& options) {
   return OkStatus();
 }
 
-int Fail(const Status& status, int code, std::ostream& err) {
-  err << kProgram << ": " << MessageOf(status) << '\n';
+int Fail(const SchedulerProgram& program, const Status& status, int code, std::ostream& err) {
+  err << program.name << " serve: " << MessageOf(status) << '\n';
   return code;
 }
 
 }  // namespace
 
-int RunServe(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+int RunServe(const SchedulerProgram& program, const std::vector<std::string>& args,
+             std::ostream& out, std::ostream& err) {
   const StatusOr<Arguments> arguments = ReadArguments(args);
   if (!arguments.ok()) {
-    return Fail(arguments.status(), kMisuse, err);
+    return Fail(program, arguments.status(), kMisuse, err);
   }
   if (arguments->help) {
-    PrintHelp(out);
+    PrintHelp(program, out);
     return EXIT_SUCCESS;
   }
-  ServeOptions options;
-  Status read = config::ReadKeys(arguments->sources, ServeKeys(options), kProgram);
+  ServeOptions options = DefaultsOf(program);
+  Status read = config::ReadKeys(arguments->sources, ServeKeys(options), program.name + " serve");
   read = read.ok() ? CheckServe(options) : read;
   if (!read.ok()) {
-    return Fail(read, kMisuse, err);
+    return Fail(program, read, kMisuse, err);
   }
   if (arguments->check) {
     out << "the configuration is good\n";
     return EXIT_SUCCESS;
   }
   const Status served = Serve(options);
-  return served.ok() ? EXIT_SUCCESS : Fail(served, kFailed, err);
+  return served.ok() ? EXIT_SUCCESS : Fail(program, served, kFailed, err);
 }
 
 }  // namespace qrm::scheduler

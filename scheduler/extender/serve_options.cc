@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "api/base/section.h"
 #include "api/http/http_address.h"
-#include "scheduler/registry/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -32,17 +32,64 @@ std::vector<ConfigKey> AddressKeys(ServeOptions& options) {
   };
 }
 
+std::vector<std::string> TypesOf(const ServeOptions& options) {
+  std::vector<std::string> types;
+  for (const auto& [type, factory] : options.factories) {
+    types.push_back(type);
+  }
+  return types;
+}
+
+StatusOr<WhenUnknown> ParseWhenUnknown(std::string_view word) {
+  if (word != "filter" && word != "pass") {
+    return Errorf(StatusCode::kInvalidArgument, "cannot read '{}'; write filter or pass", word);
+  }
+  return word == "filter" ? WhenUnknown::kFilter : WhenUnknown::kPass;
+}
+
+ConfigKey WhenUnknownKey(std::string name, WhenUnknown& place, std::string help) {
+  return config::ChoiceKey<WhenUnknown>(
+      std::move(name), place,
+      {.what = "verdict", .words = {"filter", "pass"}, .parse = ParseWhenUnknown}, std::move(help));
+}
+
+std::vector<ConfigKey> ResourceKeys(ServeOptions& options) {
+  return {
+      config::WordsKey("resources", options.resources,
+                       config::EnumerateWords(TypesOf(options), "or"),
+                       "The extended resources that the filter checks. Each needs its custom "
+                       "resource to exist, except numa and classes, which nodes report by "
+                       "annotations."),
+      {.name = "options",
+       .shape = config::KeyShape::kMapping,
+       .range = "a mapping for each resource that has options",
+       .help = "Options of the resources, by their names.",
+       .read = [&options](const config::Section& section, const std::string& name) -> Status {
+         QRM_ASSIGN_OR_RETURN(const auto sections, section.Children(name));
+         for (const auto& [type, given] : sections) {
+           options.handle_options[type] = given.OneLine();
+         }
+         return OkStatus();
+       },
+       .show = [] { return std::string("{}"); }},
+      WhenUnknownKey("unknown", options.unknown,
+                     "How nodes that have not reported a resource judge the pods that request it: "
+                     "filter rejects them, pass does not."),
+      WhenUnknownKey("failing", options.failing,
+                     "How nodes are judged by a resource whose code fails, or does not return "
+                     "within call-timeout: filter rejects all pods, pass leaves the resource out."),
+      config::SwitchKey("preemption", options.preemption,
+                        "Whether to end pods of less priority where only an extended resource is "
+                        "short. kube-scheduler finds no victims there."),
+  };
+}
+
 std::vector<ConfigKey> ClusterKeys(ServeOptions& options) {
   return {
       config::TextKey("kubeconfig", options.kubeconfig, "path; empty: the pod's service account",
                       "The kubeconfig file for the API server."),
       config::TextKey("context", options.context, "name; empty: the current one",
                       "The context of the kubeconfig."),
-      config::WordsKey("resources", options.resources,
-                       config::EnumerateWords(ResourceTypes(), "or"),
-                       "The extended resources that the filter checks. Each needs its custom "
-                       "resource to exist, except numa and classes, which nodes report by "
-                       "annotations."),
       config::TextKey("lease-name", options.lease_name, "name; empty: no lease",
                       "The Lease: only its holder binds pods. Leave it empty only if never two "
                       "processes run at once, not even during an update."),
@@ -75,7 +122,7 @@ std::vector<ConfigKey> TimeKeys(ServeOptions& options) {
 
 std::vector<ConfigKey> ServeKeys(ServeOptions& options) {
   std::vector<ConfigKey> keys = AddressKeys(options);
-  for (auto more : {ClusterKeys(options), TimeKeys(options)}) {
+  for (auto more : {ResourceKeys(options), ClusterKeys(options), TimeKeys(options)}) {
     std::move(more.begin(), more.end(), std::back_inserter(keys));
   }
   return keys;
@@ -99,7 +146,7 @@ Status CheckServe(const ServeOptions& options) {
                   "client-ca-file, or an address such as 127.0.0.1:9755",
                   options.address);
   }
-  const std::vector<std::string> known = ResourceTypes();
+  const std::vector<std::string> known = TypesOf(options);
   for (const std::string& resource : options.resources) {
     if (std::find(known.begin(), known.end(), resource) == known.end()) {
       return Errorf(StatusCode::kInvalidArgument,
@@ -107,7 +154,34 @@ Status CheckServe(const ServeOptions& options) {
                     config::EnumerateWords(known, "or"));
     }
   }
-  return OkStatus();
+  for (const auto& [type, given] : options.handle_options) {
+    if (std::find(options.resources.begin(), options.resources.end(), type) ==
+        options.resources.end()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot take options of '{}': it is none of the resources; add it to "
+                    "resources, or leave its options out",
+                    type);
+    }
+  }
+  return HandlesOf(options)().status();
+}
+
+MakeHandles HandlesOf(const ServeOptions& options) {
+  return [&options]() -> StatusOr<HandleRegistry> {
+    HandleRegistry handles;
+    handles.guard().unknown = options.unknown;
+    handles.guard().failing = options.failing;
+    for (const std::string& type : options.resources) {
+      Handle& handle = handles.Register(type, options.factories.at(type));
+      const auto given = options.handle_options.find(type);
+      QRM_ASSIGN_OR_RETURN(
+          const config::Section section,
+          config::Section::Parse(given == options.handle_options.end() ? "" : given->second,
+                                 "options." + type));
+      QRM_RETURN_IF_ERROR(handle.Configure(section));
+    }
+    return handles;
+  };
 }
 
 }  // namespace qrm::scheduler

@@ -17,6 +17,7 @@
 #include "cluster/requests.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/cache/read_objects.h"
+#include "scheduler/extender/preemptor.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -35,6 +36,8 @@ struct Waiting {
   Clock::time_point judged;
   Clock::time_point rests_until;
   milliseconds rest{0};
+  std::vector<std::string> candidates;  ///< nodes that reject it as long as no pod ends there
+  Clock::time_point preempts_at;
 };
 using WaitingPtr = std::shared_ptr<Waiting>;
 
@@ -79,10 +82,15 @@ Change ChangeOf(const Snapshot& before, const Snapshot& now) {
 
 struct Waker::Impl final : std::enable_shared_from_this<Impl> {
   Impl(const Peers& waker_peers, const Options& waker_options)
-      : peers(waker_peers), options(waker_options), timer(waker_peers.io) {}
+      : peers(waker_peers),
+        options(waker_options),
+        preemptor(std::make_shared<Preemptor>(
+            Preemptor::Peers{waker_peers.client, waker_peers.cache, waker_peers.metrics})),
+        timer(waker_peers.io) {}
 
   void Tick() {
     Look();
+    Preempt();
     timer.expires_after(options.period);
     timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
       const auto self = weak.lock();
@@ -112,8 +120,27 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
     const MutexLock lock(mutex);
     const auto found = waiting.find(pod->pod->uid);
     if (found != waiting.end() && found->second->judged == pod->judged) {
+      pod->candidates = found->second->candidates;
+      pod->preempts_at = found->second->preempts_at;
       found->second = pod;
     }
+  }
+
+  /// kube-scheduler goes on to wait for the node that it nominated.
+  std::vector<std::string> CandidatesFor(const Pod& pod, const FilterAnswer& answer) const {
+    std::vector<std::string> nodes;
+    if (!pod.preempts) {
+      return nodes;
+    }
+    if (answer.refused.contains(pod.nominated)) {
+      return {pod.nominated};
+    }
+    for (const auto& [node, why] : answer.refused) {
+      if (nodes.size() < options.most_candidates) {
+        nodes.push_back(node);
+      }
+    }
+    return nodes;
   }
 
   /// The process that judged the pods before is gone, with its results: as far as we know, they fit
@@ -230,6 +257,34 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
     }
   }
 
+  /// For one pod in a period, of those of the most priority that which waits the longest.
+  void Preempt() {
+    if (!options.may_preempt()) {
+      return;
+    }
+    PodPtr pod;
+    std::vector<std::string> nodes;
+    {
+      const MutexLock lock(mutex);
+      Waiting first;
+      for (const auto& [uid, each] : waiting) {
+        if (!each->candidates.empty() && Clock::now() >= each->preempts_at &&
+            (first.pod == nullptr || std::pair(-each->pod->priority, each->order) <
+                                         std::pair(-first.pod->priority, first.order))) {
+          first = *each;
+        }
+      }
+      if (first.pod == nullptr) {
+        return;
+      }
+      pod = first.pod;
+      nodes = std::exchange(first.candidates, {});
+      first.preempts_at = Clock::now() + options.preempt_rest;
+      waiting[pod->uid] = std::make_shared<Waiting>(std::move(first));
+    }
+    preemptor->Preempt(*pod, nodes);
+  }
+
   void Patch(const Pod& pod) {
     const nlohmann::json patch = {
         {"metadata",
@@ -267,6 +322,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
 
   const Peers peers;
   const Options options;
+  const std::shared_ptr<Preemptor> preemptor;
   boost::asio::steady_timer timer;
   SnapshotPtr looked;       // all pods were compared with it, unless `unfinished`
   bool unfinished = false;  // some pods must be checked again, even without changes
@@ -292,7 +348,18 @@ void Waker::Start() {
   impl_->Tick();
 }
 
-void Waker::OnJudged(const Pod& pod, const SnapshotPtr& snapshot, bool fits) {
+void Waker::OnPreempted(const std::string& uid) {
+  const MutexLock lock(impl_->mutex);
+  if (const auto found = impl_->waiting.find(uid); found != impl_->waiting.end()) {
+    auto next = std::make_shared<Waiting>(*found->second);
+    next->candidates.clear();
+    next->preempts_at = Clock::now() + impl_->options.preempt_rest;
+    found->second = std::move(next);
+  }
+}
+
+void Waker::OnJudged(const Pod& pod, const SnapshotPtr& snapshot, const FilterAnswer& answer) {
+  const bool fits = !answer.nodes.empty();
   const MutexLock lock(impl_->mutex);
   const auto found = impl_->waiting.find(pod.uid);
   if (fits) {
@@ -310,6 +377,10 @@ void Waker::OnJudged(const Pod& pod, const SnapshotPtr& snapshot, bool fits) {
   next->seen = snapshot;
   next->node.clear();
   next->judged = Clock::now();
+  if (next->candidates.empty()) {
+    next->preempts_at = std::max(next->preempts_at, next->judged + impl_->options.own_try);
+  }
+  next->candidates = impl_->CandidatesFor(pod, answer);
   impl_->waiting[pod.uid] = std::move(next);
   impl_->judged_anew = true;
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "cluster/api_client.h"
 #include "scheduler/cache/scheduler_cache.h"
 #include "scheduler/extender/extender_metrics.h"
+#include "scheduler/extender/messages.h"
 
 namespace qrm::scheduler {
 
@@ -21,7 +23,8 @@ namespace qrm::scheduler {
 /// reported the change, and then fails. A pod that fits by the newer state gets the annotation,
 /// too, unless it was tried again within a moment. The longest-waiting pods come first, a few at a
 /// time. A pod that was woken without success rests before it is woken again. Pods that were
-/// unschedulable before the start, and request a resource, are remembered, too.
+/// unschedulable before the start, and request a resource, are remembered, too. Pods that were not
+/// woken or preempted for within a moment are given to the Preemptor.
 ///
 /// Threads: made, started and destroyed on that of `io`; OnJudged any.
 class Waker {
@@ -37,6 +40,11 @@ class Waker {
     std::size_t most_at_once = 10;  ///< pods that are woken in a period
     int most_checks = 500;          ///< of a pod and a node in a period
     std::size_t most_waiting = 5'000;
+    /// Whether pods may end for others now; called on the loop.
+    std::function<bool()> may_preempt = [] { return true; };
+    std::size_t most_candidates = 32;  ///< nodes on which victims are looked for
+    /// Between two looks for victims of a pod: those of the first end meanwhile.
+    std::chrono::milliseconds preempt_rest{10'000};
   };
   /// All outlive it.
   struct Peers {
@@ -51,8 +59,10 @@ class Waker {
   Waker& operator=(const Waker&) = delete;
 
   void Start();
-  /// Whether `pod` fits any node by `snapshot`.
-  void OnJudged(const Pod& pod, const SnapshotPtr& snapshot, bool fits);
+  /// What `pod` got as an answer, by `snapshot`.
+  void OnJudged(const Pod& pod, const SnapshotPtr& snapshot, const FilterAnswer& answer);
+  /// kube-scheduler ends pods for it.
+  void OnPreempted(const std::string& uid);
 
   std::size_t waiting() const;
 

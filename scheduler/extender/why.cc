@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
@@ -43,6 +44,13 @@ StatusOr<FoundPod> FindPod(SchedulerCache& cache, const std::string& words) {
   return FoundPod{std::move(pods.front()), std::move(assumed_on)};
 }
 
+/// The sentence of the filter, with its amounts: below 0 where pods have more than there is.
+std::string Explained(const Refusal& refusal) {
+  return refusal.requested == 0 ? refusal.why
+                                : fmt::format("{}: {} requested, {} available", refusal.why,
+                                              refusal.requested, refusal.available);
+}
+
 json RefusalsOf(const Snapshot& snapshot, const HandleRegistry& handles, const Pod& pod) {
   json refusals = json::object();
   for (const auto& bucket : snapshot.buckets) {
@@ -51,7 +59,7 @@ json RefusalsOf(const Snapshot& snapshot, const HandleRegistry& handles, const P
     }
     for (const auto& [name, view] : *bucket) {
       if (view->node != nullptr) {
-        refusals[name] = RefusalOf(snapshot, handles, pod, name);
+        refusals[name] = Explained(JudgeNode(snapshot, handles, pod, name));
       }
     }
   }
@@ -76,9 +84,9 @@ StatusOr<json> WhyPodWaits(SchedulerCache& cache, const std::string& words) {
   return answer;
 }
 
-StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access,
-                           const std::vector<std::string>& resources, const std::string& words) {
-  FreshCache fresh(access, resources, "qrmctl");
+StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access, const MakeHandles& make_handles,
+                           const std::string& words) {
+  FreshCache fresh(access, make_handles, "qrmctl");
   QRM_RETURN_IF_ERROR(fresh.Start());
   const auto end = steady_clock::now() + kListsWithin;
   while (!CheckSynced(*fresh.cache().Load()).ok() && steady_clock::now() < end) {

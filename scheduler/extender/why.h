@@ -22,10 +22,9 @@ namespace qrm::scheduler {
 StatusOr<nlohmann::json> WhyPodWaits(SchedulerCache& cache, const std::string& words);
 
 /// The same by lists of its own: as another process judges that follows this cluster by
-/// `resources`, which are some of ResourceTypes(). Waits for the lists, a minute at most. Errors:
+/// the handles of `make_handles`. Waits for the lists, a minute at most. Errors:
 /// those of WhyPodWaits; kUnavailable with what keeps the lists from coming.
 StatusOr<nlohmann::json> WhyPodWaits(const cluster::ClusterAccess& access,
-                                     const std::vector<std::string>& resources,
-                                     const std::string& words);
+                                     const MakeHandles& make_handles, const std::string& words);
 
 }  // namespace qrm::scheduler

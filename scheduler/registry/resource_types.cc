@@ -1,18 +1,17 @@
 // The table of extended resources.
 #include "scheduler/registry/resource_types.h"
 
-#include "scheduler/examples/disk_io_resource.h"
-#include "scheduler/examples/fake_resource.h"
 #include "scheduler/topology/class_resource.h"
 #include "scheduler/topology/match_resource.h"
 #include "scheduler/topology/numa_resource.h"
 
 namespace qrm::scheduler {
 
-const std::map<std::string, HandleRegistry::Factory>& ResourceFactories() {
-  static const std::map<std::string, HandleRegistry::Factory> factories = {
-      {kClasses, MakeClassesHandle}, {kDiskIo, MakeDiskIoHandle},   {kFakeResource, MakeFakeHandle},
-      {kNuma, MakeNumaHandle},       {kNumaMatch, MakeMatchHandle},
+const HandleFactories& ResourceFactories() {
+  static const HandleFactories factories = {
+      {kClasses, MakeClassesHandle},
+      {kNuma, MakeNumaHandle},
+      {kNumaMatch, MakeMatchHandle},
   };
   return factories;
 }

@@ -1,7 +1,6 @@
 // The extended resources that this program has.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -9,8 +8,11 @@
 
 namespace qrm::scheduler {
 
+/// The type that pods are judged by unless configured.
+inline constexpr char kStandardResource[] = "numa";
+
 /// By type, what makes their handles.
-const std::map<std::string, HandleRegistry::Factory>& ResourceFactories();
+const HandleFactories& ResourceFactories();
 
 std::vector<std::string> ResourceTypes();
 

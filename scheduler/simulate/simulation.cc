@@ -9,16 +9,15 @@
 
 #include "scheduler/cache/filter.h"
 #include "scheduler/cache/scheduler_cache.h"
-#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/node_judge.h"
 
 namespace qrm::scheduler {
 namespace {
 
-HandleRegistry RegisterAllBut(const std::set<std::string>& without) {
+HandleRegistry RegisterAllBut(const SimulationOptions& options) {
   HandleRegistry handles;
-  for (const auto& [type, factory] : ResourceFactories()) {
-    if (!without.contains(type)) {
+  for (const auto& [type, factory] : options.factories) {
+    if (!options.without.contains(type)) {
       handles.Register(type, factory);
     }
   }
@@ -46,7 +45,7 @@ class Meter {
 class Player {
  public:
   Player(const Trace& trace, const SimulationOptions& options)
-      : trace_(trace), handles_(RegisterAllBut(options.without)) {}
+      : trace_(trace), handles_(RegisterAllBut(options)) {}
 
   StatusOr<SimulationReport> Play() {
     QRM_ASSIGN_OR_RETURN(cache_, SchedulerCache::Make(handles_));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/base/status.h"
+#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/trace.h"
 
 namespace qrm::scheduler {
@@ -13,6 +14,7 @@ namespace qrm::scheduler {
 struct SimulationOptions {
   /// Types of extended resources that are left out: as a scheduler that knows nothing of them.
   std::set<std::string> without;
+  HandleFactories factories = ResourceFactories();
 };
 
 /// What a mean over time is made of.

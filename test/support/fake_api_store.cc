@@ -77,6 +77,9 @@ ApiAnswer FakeApiStore::Carry(const std::string& method, const ApiTarget& target
   if (target.subresource == "binding") {
     return Bind(target, found->second, sent);
   }
+  if (method == "DELETE") {
+    return Store(target.collection, json(found->second), "DELETED");
+  }
   if (method == "PUT") {
     const bool newest =
         sent.value(json::json_pointer("/metadata/resourceVersion"), std::string()) ==

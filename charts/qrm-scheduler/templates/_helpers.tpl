@@ -27,9 +27,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- /* The custom resources that it follows, as a list of {apiGroups, resources}. */ -}}
 {{- define "qrm-scheduler.followed" -}}
 {{- $known := dict
-      "numa-match" (dict "group" "topology.node.k8s.io" "plural" "noderesourcetopologies")
-      "fake" (dict "group" "fake.qrm.io" "plural" "nodefakeresourcestatuses")
-      "disk-io" (dict "group" "disk-io.qrm.io" "plural" "nodediskiostatuses") }}
+      "numa-match" (dict "group" "topology.node.k8s.io" "plural" "noderesourcetopologies") }}
 {{- $rules := list }}
 {{- range (include "qrm-scheduler.config" . | fromYaml) | dig "resources" (list "numa") }}
   {{- with get $known . }}{{ $rules = append $rules (dict "apiGroups" (list .group) "resources" (list .plural) "verbs" (list "get" "list" "watch")) }}{{ end }}

@@ -101,7 +101,7 @@ func TestSchedulerChartsConfigurationIsGood(t *testing.T) {
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("qrm-scheduler is not built")
 	}
-	for _, config := range []string{"", "resources: [numa, numa-match, classes, fake, disk-io]\nstale-after: 5s"} {
+	for _, config := range []string{"", "resources: [numa, numa-match, classes]\nunknown: pass\nstale-after: 5s"} {
 		made := renderScheduler(t, at("config", config))
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(file, []byte(made.config.Data["config.yaml"]), 0o600); err != nil {
@@ -220,11 +220,28 @@ func TestSchedulerChartsRightsFollowItsResources(t *testing.T) {
 	if got := followed("resources: [numa]"); len(got) != 0 {
 		t.Errorf("for NUMA nodes it reads %v", got)
 	}
-	want := []string{"noderesourcetopologies.topology.node.k8s.io", "nodefakeresourcestatuses.fake.qrm.io", "nodediskiostatuses.disk-io.qrm.io"}
-	if got := followed("resources: [numa-match, fake, disk-io]"); !slices.Equal(got, want) {
+	want := []string{"noderesourcetopologies.topology.node.k8s.io"}
+	if got := followed("resources: [numa-match]"); !slices.Equal(got, want) {
 		t.Errorf("it reads %v", got)
 	}
 	if _, err := tryRenderScheduler(at("config", "address: ':9755'")); err == nil || !strings.Contains(err.Error(), "cannot take address") {
 		t.Errorf("an address in config: %v", err)
+	}
+}
+
+func TestSchedulerChartTakesAnyProgramAndItsRights(t *testing.T) {
+	rule := values{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get", "list", "watch"}}
+	made := renderScheduler(t, with(with(at("command", []any{"/usr/local/bin/power-scheduler"}), "rules", []any{rule}), "config", "resources: [power]\noptions: {power: {measurements: /run/watts}}"))
+	for _, container := range made.deployment.Spec.Template.Spec.Containers {
+		if container.Name == "qrm-scheduler" && !slices.Equal(container.Command, []string{"/usr/local/bin/power-scheduler"}) {
+			t.Errorf("it runs %v", container.Command)
+		}
+	}
+	rules := made.clusterRole.Rules
+	if last := rules[len(rules)-1]; last.Resources[0] != "configmaps" || !slices.Equal(last.Verbs, []string{"get", "list", "watch"}) {
+		t.Errorf("it may %v", rules)
+	}
+	if !strings.Contains(made.config.Data["config.yaml"], "measurements: /run/watts") {
+		t.Error(made.config.Data["config.yaml"])
 	}
 }

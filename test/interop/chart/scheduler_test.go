@@ -31,12 +31,14 @@ type schedulingCluster struct {
 	*apiServer
 	dir      string
 	extender string
+	name     string    // of the program: qrm-scheduler, or one with resources for tests
 	flags    []string  // of qrm-scheduler
 	program  *exec.Cmd // qrm-scheduler
 	asking   *exec.Cmd // kube-scheduler
 	config   string    // of kube-scheduler
 	mutex    sync.Mutex
 	asked    map[string][]byte // the first body of each verb
+	before   map[string]func() // called once, before the first call of the verb is passed on
 }
 
 // get reads an object.
@@ -85,7 +87,12 @@ func (c *schedulingCluster) recorder() *http.Server {
 		if c.asked[verb] == nil {
 			c.asked[verb] = body
 		}
+		before := c.before[verb]
+		delete(c.before, verb)
 		c.mutex.Unlock()
+		if before != nil {
+			before()
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	})}
@@ -94,7 +101,8 @@ func (c *schedulingCluster) recorder() *http.Server {
 // installSchedulerAccount makes the account and the rights of charts/qrm-scheduler, and returns a token.
 func (c *schedulingCluster) installSchedulerAccount() string {
 	c.t.Helper()
-	made := renderScheduler(c.t, at("config", "resources: [fake]"))
+	rule := values{"apiGroups": []any{"fake.qrm.io"}, "resources": []any{"nodefakeresourcestatuses"}, "verbs": []any{"get", "list", "watch"}}
+	made := renderScheduler(c.t, at("rules", []any{rule}))
 	const group = "/apis/rbac.authorization.k8s.io/v1/"
 	c.mustCreate("/api/v1/namespaces/default/serviceaccounts", made.account)
 	c.mustCreate(group+"clusterroles", made.clusterRole)
@@ -125,7 +133,7 @@ func (c *schedulingCluster) startExtender() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), "qrm-scheduler"), c.flags...)
+	command := exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), c.name), c.flags...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		c.t.Fatal(err)
@@ -168,7 +176,8 @@ func startSchedulingBy(server *apiServer, resource string, flags ...string) *sch
 	t := server.t
 	t.Helper()
 	dir := t.TempDir()
-	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}}
+	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}, before: map[string]func(){}}
+	cluster.name = map[bool]string{true: "example-scheduler", false: "qrm-scheduler"}[resource == "fake"]
 	port := freePort(t)
 	cluster.extender = fmt.Sprintf("http://127.0.0.1:%d", port)
 	token := cluster.installSchedulerAccount()
@@ -343,20 +352,84 @@ func TestSchedulerPreemptsWhereItHelps(t *testing.T) {
 	large("on-n2", "0", object{"nodeName": "n2"})
 	large("urgent", "1", object{"priorityClassName": "high"})
 
-	isEnding := func(name string) bool {
-		var pod struct {
-			Metadata struct{ DeletionTimestamp string }
-		}
-		c.get(defaultPods+"/"+name, &pod)
-		return pod.Metadata.DeletionTimestamp != ""
-	}
-	c.await("kube-scheduler to end a pod", func() bool { return isEnding("on-n1") || isEnding("on-n2") })
-	if isEnding("on-n2") {
+	c.await("kube-scheduler to end a pod", func() bool { return c.isEnding("on-n1") || c.isEnding("on-n2") })
+	if c.isEnding("on-n2") {
 		t.Error("a pod was ended where that does not help")
 	}
+	c.mutex.Lock()
+	if victims := string(c.asked["preempt"]); strings.Contains(victims, `"n2"`) {
+		t.Errorf("kube-scheduler looks for victims where the pod is rejected whatever ends: %s", victims)
+	}
+	c.mutex.Unlock()
 	c.deletePod("on-n1")
 	c.await("the pod of more priority to be bound", func() bool { return slices.Contains(c.bound()["n1"], "urgent") })
 	c.mustHaveAsked("preempt")
+}
+
+func (c *schedulingCluster) isEnding(name string) bool {
+	var pod struct {
+		Metadata struct{ DeletionTimestamp string }
+	}
+	c.get(defaultPods+"/"+name, &pod)
+	return pod.Metadata.DeletionTimestamp != ""
+}
+
+// Another scheduler binds a pod between kube-scheduler's decision and its binding: kubelet would reject one of the pods.
+func TestSchedulerRequeuesAPodThatWasPlacedByAnOlderView(t *testing.T) {
+	c := startSchedulingCluster(t, "--lease-name=")
+	c.addNode("n1", 5)
+	large := func(name string) object {
+		pod := podWith(name, nil, map[string]string{requestKey: "1"})
+		spec := pod["spec"].(object)
+		spec["tolerations"] = []object{{"operator": "Exists"}}
+		spec["containers"].([]object)[0]["resources"] = object{"requests": object{"cpu": "40"}}
+		return pod
+	}
+	c.mutex.Lock()
+	c.before["bind"] = func() {
+		thief := large("thief")
+		thief["spec"].(object)["nodeName"] = "n1"
+		c.mustCreate(defaultPods, thief)
+		c.await("the other scheduler's pod to be seen", func() bool { return strings.Contains(c.dump("/dump"), "default/thief") })
+	}
+	c.mutex.Unlock()
+	c.mustCreate(defaultPods, large("late"))
+	c.await("the reason on the pod", func() bool {
+		var events struct {
+			Items []struct{ Reason, Message string }
+		}
+		c.get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=late", &events)
+		for _, event := range events.Items {
+			if event.Reason == "FailedScheduling" && strings.Contains(event.Message, "by which the node has too little cpu") {
+				return true
+			}
+		}
+		return false
+	})
+	c.addNode("n2", 5)
+	c.mustBind("late", 2*wakeTime)
+}
+
+// The node has CPUs for both pods, and the resource for one of them.
+func TestSchedulerPreemptsForAnExtendedResourceAlone(t *testing.T) {
+	c := startSchedulingCluster(t, "--lease-name=")
+	c.addNode("n1", 1)
+	c.mustCreate("/apis/scheduling.k8s.io/v1/priorityclasses", object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+		"metadata": object{"name": "high"}, "value": 1000})
+	c.runPod("ordinary", "1")
+	c.mustBind("ordinary", apiServerPatience)
+	urgent := podWith("urgent", nil, map[string]string{requestKey: "1"})
+	urgent["spec"].(object)["tolerations"] = []object{{"operator": "Exists"}}
+	urgent["spec"].(object)["priorityClassName"] = "high"
+	c.mustCreate(defaultPods, urgent)
+	c.await("the pod of less priority to end", func() bool { return c.isEnding("ordinary") })
+	c.runPod("thief", "1")
+	c.mustWait("thief")
+	c.deletePod("ordinary")
+	c.mustBind("urgent", wakeTime)
+	if c.isBound("thief") {
+		t.Error("a pod of less priority took the room")
+	}
 }
 
 // available is what the cache has of the node's resource.

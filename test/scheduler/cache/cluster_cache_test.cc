@@ -1,5 +1,7 @@
 #include "scheduler/cache/cluster_cache.h"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,6 +65,88 @@ TEST_F(ClusterCacheTest, ReportsWhetherAPodWouldFitWithoutOthers) {
   EXPECT_EQ(Available(), 1) << "they are still there";
 }
 
+TEST_F(ClusterCacheTest, NoPodFitsWithoutOthersWhereTheFilterRejectsItAnyway) {
+  cache_->SetNode({.name = "silent"});
+  EXPECT_FALSE(cache_->FitsWithout(MakePod("c", 1), "silent", {"a"})) << "reports nothing";
+  EXPECT_FALSE(cache_->FitsWithout(MakePod("c", 1), "nowhere", {"a"})) << "is not known";
+  EXPECT_TRUE(cache_->FitsWithout(MakePod("c", 0), "silent", {"a"}));
+}
+
+TEST_F(ClusterCacheTest, ARefusalLastsWhereTheNodeWithoutPodsRejectsThePodToo) {
+  cache_->SetNode({.name = "silent"});
+  cache_->SetPod(MakePod("a", 8, "n1"));
+  const auto lasts = [&](const Pod& pod, const std::string& node) {
+    return JudgeNode(*cache_->Publish(), handles_, pod, node).lasts;
+  };
+  EXPECT_FALSE(lasts(MakePod("c", 10), "n1"));
+  EXPECT_TRUE(lasts(MakePod("c", 11), "n1"));
+  EXPECT_TRUE(lasts(MakePod("c", 1), "silent"));
+  EXPECT_TRUE(lasts(MakePod("c", 1), "nowhere"));
+}
+
+TEST_F(ClusterCacheTest, APodThatRequestsNothingFitsWherePodsHaveMoreThanThereIs) {
+  cache_->SetPod(MakePod("a", 12, "n1"));
+  EXPECT_EQ(Available(), -2);
+  EXPECT_EQ(Refusal(MakePod("b", 0)), "");
+  EXPECT_EQ(Refusal(MakePod("b", 1)), "not enough counted");
+}
+
+// A pod of so much priority.
+Pod Important(const std::string& uid, int request, int priority, const std::string& node = "") {
+  Pod pod = MakePod(uid, request, node);
+  pod.priority = priority;
+  return pod;
+}
+
+TEST_F(ClusterCacheTest, ANominatedPodHasItsNodeBeforePodsOfNoMorePriority) {
+  Pod nominated = Important("a", 8, 5);
+  nominated.nominated = "n1";
+  cache_->SetPod(nominated);
+  EXPECT_EQ(Refusal(Important("b", 3, 4)), "not enough counted");
+  EXPECT_EQ(Refusal(Important("b", 3, 5)), "not enough counted");
+  EXPECT_EQ(Refusal(Important("b", 3, 6)), "");
+  EXPECT_EQ(Refusal(nominated), "");
+  EXPECT_FALSE(cache_->FitsWithout(Important("b", 3, 5), "n1", {}));
+  cache_->DeletePod("a", "9");
+  EXPECT_EQ(Refusal(Important("b", 3, 4)), "");
+}
+
+TEST_F(ClusterCacheTest, ANominatedPodThatIsBoundCountsOnce) {
+  Pod pod = Important("a", 6, 5);
+  pod.nominated = "n1";
+  cache_->SetPod(pod);
+  ASSERT_TRUE(cache_->Assume("a", "n1").ok());
+  EXPECT_EQ(Refusal(Important("b", 4, 0)), "");
+  pod.node = "n1";
+  cache_->SetPod(pod);
+  EXPECT_EQ(Refusal(Important("b", 4, 0)), "");
+}
+
+TEST_F(ClusterCacheTest, TheFewestPodsOfTheLeastPriorityAreVictims) {
+  for (const auto& [uid, request, priority] :
+       {std::tuple("a", 3, 1), std::tuple("b", 3, 2), std::tuple("c", 3, 9)}) {
+    cache_->SetPod(Important(uid, request, priority, "n1"));
+  }
+  const auto victims = [&](const Pod& pod) {
+    std::string uids;
+    const auto found = cache_->VictimsOn(pod, "n1");
+    for (const PodPtr& victim : found.value_or(std::vector<PodPtr>())) {
+      uids += victim->uid;
+    }
+    return found.has_value() ? uids : "no help";
+  };
+  EXPECT_EQ(victims(Important("x", 4, 5)), "a");
+  EXPECT_EQ(victims(Important("x", 7, 5)), "ba");
+  EXPECT_EQ(victims(Important("x", 8, 5)), "no help") << "c has more priority";
+  EXPECT_EQ(victims(Important("x", 4, 1)), "no help") << "a has the same";
+  EXPECT_EQ(victims(Important("x", 1, 5)), "no help") << "it fits";
+  Pod ending = Important("c", 3, 9, "n1");
+  ending.ending = true;
+  cache_->SetPod(ending);
+  EXPECT_EQ(victims(Important("x", 4, 5)), "") << "c ends already";
+  EXPECT_EQ(Available(), 1) << "all are still there";
+}
+
 TEST_F(ClusterCacheTest, AVersionThatIsReachedMakesOlderChangesOld) {
   cache_->Reach(kPods, "9");
   EXPECT_EQ(cache_->Publish()->versions.at(kPods), "9");
@@ -116,6 +200,27 @@ TEST_F(ClusterCacheTest, RejectsABindingThatDoesNotFitAnyMore) {
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(MessageOf(refused),
               HasSubstr("cannot bind pod ns/pod-b to node n1: not enough counted"));
+}
+
+TEST_F(ClusterCacheTest, RejectsABindingWhereKubeSchedulersViewOfTheNodeIsOlder) {
+  cache_->SetNode({.name = "n1", .allocatable = {{"cpu", 4}, {"pods", 3}}});
+  const auto put = [&](const std::string& uid, double cpus, const std::string& node) {
+    Pod pod = MakePod(uid, 1, node);
+    pod.containers = {{.name = "c", .requests = {{"cpu", cpus}, {"unheard.of/x", 9}}}};
+    cache_->SetPod(pod);
+  };
+  put("a", 1.5, "n1");
+  put("large", 2.6, "");
+  put("right", 2.5, "");
+  const Status refused = cache_->Assume("large", "n1").status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused),
+              HasSubstr("cannot bind pod ns/pod-large to node n1: kube-scheduler has not seen"));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("too little cpu"));
+  EXPECT_TRUE(cache_->Assume("right", "n1").ok());
+  put("empty", 0, "n1");
+  put("last", 0, "");
+  EXPECT_THAT(MessageOf(cache_->Assume("last", "n1").status()), HasSubstr("too little pods"));
 }
 
 TEST_F(ClusterCacheTest, RejectsASecondBindingElsewhere) {

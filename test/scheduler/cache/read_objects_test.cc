@@ -47,6 +47,38 @@ TEST(ReadPodTest, ReportsThePriorityOfTheSpecAndNoOther) {
   EXPECT_EQ(Read(std::string(forged) + "}}").annotations, (StringMap{{"other", "kept"}}));
 }
 
+TEST(ReadPodTest, AContainerThatShrinksCountsWhatItStillHas) {
+  const std::string pod = R"({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers":
+    [{"name": "c", "resources": {"requests": {"cpu": 2, "memory": "3Gi"},
+                                 "limits": {"cpu": 2, "memory": "3Gi"}}}]}, "status": )";
+  const auto requests = [&](const std::string& status) {
+    const Pod read = Read(pod + status + "}");
+    EXPECT_EQ(read.qos_class, "Guaranteed") << "of its specification";
+    return read.containers.front().requests;
+  };
+  const double gibi = 1 << 30;
+  EXPECT_EQ(requests(R"({"containerStatuses": [{"name": "c",
+      "allocatedResources": {"cpu": 2, "memory": "3Gi"},
+      "resources": {"requests": {"cpu": 4, "memory": "2Gi"}, "limits": {"cpu": 4}}}]})"),
+            (Amounts{{"cpu", 4}, {"memory", 3 * gibi}}));
+  EXPECT_EQ(requests(R"({"containerStatuses": [{"name": "c",
+      "allocatedResources": {"cpu": 3}}]})"),
+            (Amounts{{"cpu", 3}, {"memory", 3 * gibi}}));
+  EXPECT_EQ(requests(R"({"containerStatuses": [{"name": "other",
+      "allocatedResources": {"cpu": 9}}]})"),
+            (Amounts{{"cpu", 2}, {"memory", 3 * gibi}}));
+}
+
+TEST(ReadPodTest, ReadsWhatPreemptionDecidesBy) {
+  const Pod pod = Read(R"({"metadata": {"uid": "u", "name": "p",
+      "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {"priority": 7, "preemptionPolicy": "Never"}, "status": {"nominatedNodeName": "n1"}})");
+  EXPECT_EQ(pod.priority, 7);
+  EXPECT_FALSE(pod.preempts);
+  EXPECT_TRUE(pod.ending);
+  EXPECT_EQ(pod.nominated, "n1");
+}
+
 struct QosCase {
   std::string name;
   std::string containers;

@@ -30,10 +30,18 @@ class DiskIoTest : public testing::Test {
     cache_ = *ClusterCache::Make(handles_);
     cache_->ReplaceNodes({{.name = "n1"}}, "1");
     cache_->ReplacePods({.version = "1"});
-    const auto body = std::make_shared<const nlohmann::json>(nlohmann::json::parse(R"({
-        "spec": {"nodeName": "n1", "classes": {"gold": {"read": "100M", "write": "100M"},
-                                               "bulk": {"read": "10M", "write": 10000000}}}})"));
-    cache_->ReplaceObjects(kDiskIoStatuses, {{.name = "n1", .body = body}}, "1");
+    cache_->ReplaceObjects(kDiskIoStatuses, {}, "1");
+    Offer(R"({"gold": {"read": "100M", "write": "100M"},
+              "bulk": {"read": "10M", "write": 10000000}})");
+  }
+  void Offer(const std::string& classes) {
+    const nlohmann::json body = {
+        {"spec", {{"nodeName", "n1"}, {"classes", nlohmann::json::parse(classes)}}}};
+    cache_->SetObject(kDiskIoStatuses,
+                      {.name = "n1", .body = std::make_shared<const nlohmann::json>(body)});
+  }
+  nlohmann::json Shown() const {
+    return nlohmann::json::parse(cache_->Dump()).at("/nodes/n1/resources/disk-io"_json_pointer);
   }
   std::string Refusal(const Pod& pod) { return RefusalOf(*cache_->Publish(), handles_, pod, "n1"); }
 
@@ -53,6 +61,23 @@ TEST_F(DiskIoTest, GivesBackWhatADeletedPodHad) {
   cache_->SetPod(Asking("a", "gold", "80M", "10M", "n1"));
   cache_->DeletePod("a", "");
   EXPECT_EQ(Refusal(Asking("b", "gold", "100M", "100M")), "");
+}
+
+TEST_F(DiskIoTest, ABalanceBelowZeroIsShownAndReturnsToWhatItWas) {
+  cache_->SetPod(Asking("a", "gold", "80M", "10M", "n1"));
+  const nlohmann::json before = Shown();
+  Offer(R"({"gold": {"read": "50M", "write": 0}})");
+  EXPECT_EQ(Shown(), nlohmann::json::parse(R"({"gold": {"read": -3e7, "write": -1e7}})"));
+  EXPECT_EQ(Refusal(Asking("b", "gold", "1M", "0")), "not enough disk-io");
+  EXPECT_EQ(Refusal(Asking("b", "gold", "0", "1M")), "not enough disk-io");
+  Offer("{}");
+  EXPECT_EQ(Shown(), nlohmann::json::parse(R"({"gold": {"read": -8e7, "write": -1e7}})"));
+  EXPECT_EQ(Refusal(Asking("b", "gold", "1M", "1M")), "the node has no such class of disk-io");
+  Offer(R"({"gold": {"read": "100M", "write": "100M"}, "bulk": {"read": "10M", "write": "10M"}})");
+  EXPECT_EQ(Shown(), before);
+  Offer("{}");
+  cache_->DeletePod("a", "");
+  EXPECT_EQ(Shown(), nlohmann::json::object());
 }
 
 TEST_F(DiskIoTest, RejectsAClassThatTheNodeDoesNotHave) {

@@ -76,10 +76,30 @@ TEST_F(FakeResourceTest, PlaysTheScenarioOfTheProposal) {
   EXPECT_EQ(Available(), 4);
 }
 
+TEST_F(FakeResourceTest, ABalanceBelowZeroIsShownAndReturnsToWhatItWas) {
+  cache_->SetPod(Asking("a", "4", "n1"));
+  for (const int capacity : {3, 0, 2, 0}) {
+    Capacity(capacity);
+    EXPECT_EQ(Available(), capacity - 4);
+    EXPECT_EQ(Refusal(Asking("b", "1")), "not enough fake");
+  }
+  cache_->DeleteObject(kFakeStatuses, "n1", "");
+  EXPECT_EQ(Refusal(Asking("b", "1")), "the node has not reported its fake");
+  Capacity(10);
+  EXPECT_EQ(Available(), 6);
+  EXPECT_EQ(Refusal(Asking("b", "6")), "");
+  EXPECT_EQ(Refusal(Asking("b", "7")), "not enough fake");
+}
+
 TEST_F(FakeResourceTest, APodThatAsksForNothingFitsWhereThereIsTooLittle) {
   cache_->SetPod(Asking("a", "9", "n1"));
   Capacity(1);
   EXPECT_EQ(Refusal({.uid = "x"}), "");
+}
+
+TEST_F(FakeResourceTest, CountsARequestRoundedUp) {
+  cache_->SetPod(Asking("a", "1500m", "n1"));
+  EXPECT_EQ(Available(), 8);
 }
 
 TEST_F(FakeResourceTest, RejectsAnAnnotationThatIsNotAQuantity) {

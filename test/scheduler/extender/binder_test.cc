@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "scheduler/registry/resource_types.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/loop_thread.h"
@@ -86,7 +85,7 @@ class BinderTest : public testing::Test {
   }
 
   test::FakeApiServer server_;
-  const HandleRegistry handles_ = RegisterResources({});
+  const HandleRegistry handles_ = HandleRegistry();
   const std::unique_ptr<SchedulerCache> cache_ = *SchedulerCache::Make(handles_);
   std::atomic<int> requests_with_lease_{1};
   test::LoopThread loop_;

@@ -14,7 +14,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "scheduler/examples/fake_resource.h"
 #include "scheduler/extender/extender_server.h"
+#include "scheduler/registry/resource_types.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"
@@ -64,7 +66,10 @@ class ExtenderServerTest : public testing::Test {
   void Start(std::vector<std::string> resources = {"fake"}) {
     ServeOptions options{.address = "127.0.0.1:0",
                          .monitor_address = "127.0.0.1:0",
+                         .factories = factories_,
                          .resources = std::move(resources),
+                         .unknown = unknown_,
+                         .failing = failing_,
                          .lease_name = lease_name_,
                          .lease_namespace = "qrm",
                          .stale_after = stale_after_};
@@ -134,6 +139,14 @@ class ExtenderServerTest : public testing::Test {
   }
 
   test::FakeApiServer cluster_;
+  static HandleFactories TestFactories() {
+    HandleFactories factories = ResourceFactories();
+    factories[kFakeResource] = MakeFakeHandle;
+    return factories;
+  }
+  HandleFactories factories_ = TestFactories();
+  WhenUnknown unknown_ = WhenUnknown::kFilter;
+  WhenUnknown failing_ = WhenUnknown::kFilter;
   std::string lease_name_ = "qrm-scheduler";
   std::chrono::milliseconds stale_after_{10'000};
   std::unique_ptr<ExtenderServer> server_;

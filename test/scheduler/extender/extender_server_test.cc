@@ -7,10 +7,12 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "scheduler/extender/cluster_feed.h"
 #include "test/scheduler/extender/extender_server_fixture.h"
 
 namespace qrm::scheduler::extender_server_test {
@@ -28,8 +30,18 @@ TEST_F(ExtenderServerTest, NodesWithoutRoomAreRejectedWithAReason) {
   StartReady();
   const json answer = Filter("a");
   EXPECT_EQ(answer["NodeNames"], json::array({"n1"}));
-  EXPECT_EQ(answer["FailedNodes"], (json{{"n2", "not enough fake"}}));
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"], (json{{"n2", "not enough fake"}}));
   EXPECT_EQ(answer["Error"], "");
+}
+
+TEST_F(ExtenderServerTest, NoVictimsAreLookedForOnNodesThatRejectThePodWhateverEnds) {
+  PutPod("a", 8);
+  PutPod("b", 8);
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  const json answer = Filter("b");
+  EXPECT_EQ(answer["FailedNodes"], (json{{"n1", "not enough fake"}}));
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"], (json{{"n2", "not enough fake"}}));
 }
 
 // The requests that test/e2e/scheduler.sh recorded, unchanged.
@@ -90,6 +102,23 @@ TEST_F(ExtenderServerTest, ABoundPodCountsForTheNextOne) {
   EXPECT_EQ(Filter("b")["NodeNames"], json::array());
   EXPECT_THAT(Bind("b", "n1"), HasSubstr("not enough fake"));
   EXPECT_EQ(NodeOf("b"), "");
+}
+
+TEST_F(ExtenderServerTest, ABindingByAnOlderViewOfTheNodeIsRejectedAtOnceAndCounted) {
+  json large = PodObject("large", 0);
+  large["spec"]["containers"][0]["resources"] = {{"requests", {{"cpu", "5"}}}};
+  json other = large;
+  other["metadata"]["name"] = "other";
+  other["metadata"]["uid"] = "uid-other";
+  other["spec"]["nodeName"] = "n1";
+  cluster_.Put(kPodsPath, large);
+  cluster_.Put(kPodsPath, other);
+  StartReady();
+  EXPECT_THAT(Bind("large", "n1"), HasSubstr("by which the node has too little cpu"));
+  EXPECT_EQ(Bindings(), 0);
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_calls_total{call="bind",result="refused"} 1)"));
+  EXPECT_EQ(Bind("large", "n2"), "");
 }
 
 TEST_F(ExtenderServerTest, TheDecisionIsWrittenWithTheBinding) {
@@ -225,6 +254,118 @@ TEST_F(ExtenderServerTest, OnlyNodesWhereItHelpsAreLeftForPreemption) {
   EXPECT_EQ(answer["NodeNameToMetaVictims"], (json{{"n1", victims}}));
 }
 
+json Important(const std::string& name, int request, int priority) {
+  json pod = PodObject(name, request);
+  pod["spec"]["priority"] = priority;
+  return pod;
+}
+
+TEST_F(ExtenderServerTest, APodEndsWhereOnlyAnExtendedResourceIsShort) {
+  PutPod("a", 8);
+  cluster_.Put(kPodsPath, Important("b", 8, 10));
+  cluster_.Put(kPodsPath, Important("c", 8, 5));
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  ASSERT_EQ(Filter("b")["NodeNames"], json::array());
+  ASSERT_TRUE(Await([&] { return PodIn("a").is_null(); }));
+  EXPECT_EQ(PodIn("b")["status"]["nominatedNodeName"], "n1");
+  ASSERT_TRUE(Await([&] { return Filter("b")["NodeNames"] == json::array({"n1"}); }));
+  EXPECT_EQ(Filter("c")["NodeNames"], json::array()) << "b has that room";
+  EXPECT_TRUE(Await([&] {  // counted when the API server has answered
+    return Get(server_->monitor_port(), "/metrics")
+               .find(R"(qrm_scheduler_preempted_pods_total{result="ok"} 1)") != std::string::npos;
+  }));
+}
+
+TEST_F(ExtenderServerTest, NoPodEndsForOneThatMayNotPreempt) {
+  PutPod("a", 8);
+  json polite = Important("b", 8, 10);
+  polite["spec"]["preemptionPolicy"] = "Never";
+  cluster_.Put(kPodsPath, polite);
+  cluster_.Put(kPodsPath, Important("c", 9, 5));
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  Filter("b");
+  Filter("c");
+  ASSERT_TRUE(Await([&] { return PodIn("a").is_null(); }));
+  EXPECT_FALSE(PodIn("b").contains(json::json_pointer("/status/nominatedNodeName")));
+  EXPECT_EQ(PodIn("c")["status"]["nominatedNodeName"], "n1");
+}
+
+/// Does not return from Filter until it may.
+class BlockingHandle final : public Handle {
+ public:
+  explicit BlockingHandle(std::shared_future<void> may) : may_(std::move(may)) {}
+  Status Run(ExtendedCache& /*cache*/, Feed& /*feed*/) override { return OkStatus(); }
+  bool Wants(const Pod& /*pod*/) const override { return false; }
+  Admission Filter(const Pod& /*pod*/, const Candidate& /*candidate*/) const override {
+    may_.wait();
+    return {};
+  }
+
+ private:
+  const std::shared_future<void> may_;
+};
+
+class BlockedResourceTest : public ExtenderServerTest {
+ protected:
+  BlockedResourceTest() {
+    factories_["slow"] = [this] { return std::make_unique<BlockingHandle>(may_); };
+    PutPod("a", 5);
+  }
+  ~BlockedResourceTest() override { Return(); }
+  void Return() {
+    if (!std::exchange(returned_, true)) {
+      let_.set_value();
+    }
+  }
+
+  std::promise<void> let_;
+  std::shared_future<void> may_ = let_.get_future().share();
+  bool returned_ = false;
+};
+
+TEST_F(BlockedResourceTest, IsNamedAndRejectsWithinADeadlineUntilItReturns) {
+  StartReady({"fake", "slow"});
+  for (int i = 0; i < 4; ++i) {  // more calls than threads
+    EXPECT_EQ(Filter("a")["FailedAndUnresolvableNodes"]["n1"], "the resource slow does not work");
+  }
+  EXPECT_THAT(
+      Get(server_->monitor_port(), "/metrics"),
+      HasSubstr(R"(qrm_scheduler_resource_failures_total{resource="slow",kind="blocked"} 1)"));
+  Return();
+  EXPECT_TRUE(Await([&] { return Filter("a")["NodeNames"] == json::array({"n1"}); }));
+}
+
+TEST_F(BlockedResourceTest, IsLeftOutWhenFailingResourcesPass) {
+  failing_ = WhenUnknown::kPass;
+  StartReady({"fake", "slow"});
+  EXPECT_EQ(Filter("a")["NodeNames"], json::array({"n1"}));
+  EXPECT_EQ(Filter("a")["FailedAndUnresolvableNodes"], (json{{"n2", "not enough fake"}}))
+      << "others judge";
+}
+
+TEST_F(ExtenderServerTest, NodesThatReportNothingPassWhenTheyAreTo) {
+  cluster_.Put(kNodesPath, {{"metadata", {{"name", "n3"}}}});
+  PutPod("a", 5);
+  unknown_ = WhenUnknown::kPass;
+  StartReady();
+  const json about_n3 = {{"Pod", PodIn("a")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
+  EXPECT_EQ(Ask("filter", about_n3)["NodeNames"], json::array({"n3"}));
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_unknown_nodes_total{resource="fake"} 1)"));
+}
+
+TEST(CollectionPathTest, NamesCustomResourcesAndThoseOfKubernetes) {
+  EXPECT_EQ(*CollectionPath("things.v1.test.io"), "/apis/test.io/v1/things");
+  EXPECT_EQ(*CollectionPath("ns/things.v1.test.io"), "/apis/test.io/v1/namespaces/ns/things");
+  EXPECT_EQ(*CollectionPath("configmaps.v1"), "/api/v1/configmaps");
+  EXPECT_EQ(*CollectionPath("ns/configmaps.v1"), "/api/v1/namespaces/ns/configmaps");
+  for (const char* wrong : {"things", "things.", ".v1", "things.test.io."}) {
+    EXPECT_FALSE(CollectionPath(wrong).ok()) << wrong;
+  }
+}
+
 TEST_F(ExtenderServerTest, AReplicaWithoutTheLeaseBindsNothing) {
   PutPod("a", 1);
   cluster_.Put(kLeases,
@@ -280,6 +421,20 @@ TEST_F(ExtenderServerTest, ComparisonsComeOneAtATimeAndNoFilterWaitsForThem) {
   EXPECT_EQ(json::parse(comparison.get()), (json{{"equal", true}}));
 }
 
+TEST_F(ExtenderServerTest, PodsAndNodesAreWatchedOnceForAllResources) {
+  lease_name_ = "";  // a new leader lists the pods again
+  StartReady({"fake", "numa", "classes"});
+  for (const char* path : {"GET /api/v1/pods?", "GET /api/v1/nodes?"}) {
+    const auto watches = [&] {
+      const std::vector<std::string> requests = cluster_.requests();
+      return std::count_if(requests.begin(), requests.end(), [&](const std::string& request) {
+        return request.starts_with(path) && request.find("watch=") != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(Await([&] { return watches() == 1; })) << path << watches();
+  }
+}
+
 TEST_F(ExtenderServerTest, CallsAreCounted) {
   PutPod("a", 100);
   StartReady();
@@ -314,7 +469,7 @@ TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNoPod) {
   cluster_.Put(kNodesPath, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
   const json about_n3 = {{"Pod", PodIn("b")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
   ASSERT_TRUE(Await([&] {  // nodes and capacities come on separate watches
-    return Ask("filter", about_n3)["FailedNodes"] == json{{"n3", "not enough fake"}};
+    return Ask("filter", about_n3)["FailedAndUnresolvableNodes"] == json{{"n3", "not enough fake"}};
   }));
   Filter("b");
   PutCapacity("n3", 12);  // both fit

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/registry/resource_types.h"
+
 namespace qrm::scheduler::serve_command_test {
 namespace {
 
@@ -21,7 +23,9 @@ struct Outcome {
 Outcome ServeWith(const std::vector<std::string>& args) {
   std::ostringstream out;
   std::ostringstream err;
-  const int code = RunServe(args, out, err);
+  const int code = RunServe(
+      {.name = "qrm-scheduler", .factories = ResourceFactories(), .resources = {kStandardResource}},
+      args, out, err);
   return {code, out.str(), err.str()};
 }
 
@@ -34,7 +38,7 @@ TEST(ServeCommandTest, HelpNamesEachKeyWithItsDefault) {
 
 TEST(ServeCommandTest, AGoodConfigurationIsSaidToBe) {
   const Outcome good =
-      ServeWith({"--check-config", "--call-timeout=1s", "--resources", "numa,disk-io"});
+      ServeWith({"--check-config", "--call-timeout=1s", "--resources", "numa,classes"});
   EXPECT_EQ(good.code, 0) << good.err;
   EXPECT_THAT(good.out, HasSubstr("good"));
 }
@@ -60,7 +64,10 @@ const WrongCase kWrong[] = {
      "every client that reaches it could bind pods; set client-ca-file"},
     {"HalfACertificate", {"--key-file=/k"}, "set both certificate-file and key-file"},
     {"ClientsWithoutTls", {"--client-ca-file=/ca"}, "set certificate-file and key-file"},
-    {"UnknownResource", {"--resources=gpu"}, "write classes, disk-io, fake, numa or numa-match"},
+    {"OptionsThatTheResourceDoesNotTake", {"--options={numa: {a: 1}}"}, "options.numa"},
+    {"OptionsOfAnotherResource", {"--options={classes: {a: 1}}"}, "add it to resources"},
+    {"UnknownVerdict", {"--unknown=maybe"}, "filter or pass"},
+    {"UnknownResource", {"--resources=gpu"}, "write classes, numa or numa-match"},
 };
 INSTANTIATE_TEST_SUITE_P(All, WrongServeTest, testing::ValuesIn(kWrong),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/examples/fake_resource.h"
 #include "scheduler/simulate/trace.h"
 
 namespace qrm::scheduler::simulation_test {
@@ -100,8 +101,8 @@ pods:
   EXPECT_EQ(report.reasons, (std::map<std::string, int>{{"the node as a whole is full", 1}}));
 }
 
-TEST(SimulationTest, PlaysTheProposalsResource) {
-  const SimulationReport report = Play(R"(
+TEST(SimulationTest, PlaysAnAuthorsResource) {
+  const auto trace = ReadTrace(R"(
 nodes: [{node: {metadata: {name: n1}, status: {allocatable: {cpu: 9}}}}]
 objects:
   nodefakeresourcestatuses.v1.fake.qrm.io: [{metadata: {name: x}, spec: {nodeName: n1, fakeResource: 10}}]
@@ -110,9 +111,13 @@ pods:
   pod:
     metadata: {name: a, annotations: {fake.qrm.io/request: "4"}}
     spec: {containers: [{name: c}]}
-)");
-  EXPECT_EQ(report.placed, 2);
-  EXPECT_EQ(report.reasons, (std::map<std::string, int>{{"not enough fake", 1}}));
+)",
+                               "trace");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const auto report = Simulate(*trace, {.factories = {{kFakeResource, MakeFakeHandle}}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->placed, 2);
+  EXPECT_EQ(report->reasons, (std::map<std::string, int>{{"not enough fake", 1}}));
 }
 
 TEST(SimulationTest, RejectsAPodOnANodeThatDoesNotExist) {

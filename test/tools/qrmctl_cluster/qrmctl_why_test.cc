@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "scheduler/examples/fake_resource.h"
 #include "scheduler/extender/extender_server.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
@@ -57,6 +58,7 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
 
   void Start(scheduler::ServeOptions options) {
     options.address = options.monitor_address = "127.0.0.1:0";
+    options.factories = {{scheduler::kFakeResource, scheduler::MakeFakeHandle}};
     options.resources = {"fake"};
     options.lease_name = "";
     auto server = scheduler::ExtenderServer::Start(options, cluster_.access());
@@ -117,7 +119,7 @@ TEST_F(QrmctlWhyTest, EachNodeHasASentence) {
             "Pod shop/db waits; 1 of 2 nodes rejects it.\n"
             "NODE     WHY\n"
             "node-1   fits\n"
-            "node-2   not enough fake\n"
+            "node-2   not enough fake: 5 requested, 2 available\n"
             "On nodes where it fits, kube-scheduler's own checks decide: kubectl -n shop describe "
             "pod db\n");
 }
@@ -126,7 +128,7 @@ TEST_F(QrmctlWhyTest, OverTlsAClientNeedsACertificateOnLoopbackToo) {
   StartSchedulerWithTls();
   EXPECT_TRUE(test::Await([&] { return Why({"shop/db", "--credentials", credentials_}) == kDone; }))
       << err();
-  EXPECT_THAT(out(), HasSubstr("node-2   not enough fake\n"));
+  EXPECT_THAT(out(), HasSubstr("node-2   not enough fake: 5 requested, 2 available\n"));
   EXPECT_EQ(Why({"shop/db", "--credentials", others_}), kFailed);
   EXPECT_EQ(Why({"shop/db", "--credentials", dir_ / "none"}), kFailed);
   EXPECT_THAT(err(), HasSubstr("cannot read the server's authorities from"));
@@ -135,9 +137,12 @@ TEST_F(QrmctlWhyTest, OverTlsAClientNeedsACertificateOnLoopbackToo) {
 }
 
 TEST_F(QrmctlWhyTest, AKubeconfigNeedsNoScheduler) {
-  EXPECT_EQ(Why({"0123-shopdb", "--kubeconfig", Kubeconfig(), "--resources", "fake"}), kDone)
+  json pod = PodObject("shop", "db", 0);
+  pod["metadata"]["annotations"]["blockio.resources.qrm.io/container.main"] = "slow";
+  cluster_.Put(kPods, pod);
+  EXPECT_EQ(Why({"0123-shopdb", "--kubeconfig", Kubeconfig(), "--resources", "classes"}), kDone)
       << err();
-  EXPECT_THAT(out(), HasSubstr("node-1   fits\nnode-2   not enough fake\n"));
+  EXPECT_THAT(out(), HasSubstr("node-2   the node has not reported its classes\n"));
 }
 
 TEST_F(QrmctlWhyTest, RejectionsOfTheApiServerAreReportedAtOnce) {
@@ -159,7 +164,8 @@ TEST_F(QrmctlWhyTest, JsonHasTheSentencesByNode) {
   StartScheduler();
   EXPECT_EQ(Why({"db", "-o", "json"}), kDone) << err();
   const json why = json::parse(out());
-  EXPECT_EQ(why["nodes"], (json{{"node-1", ""}, {"node-2", "not enough fake"}}));
+  EXPECT_EQ(why["nodes"],
+            (json{{"node-1", ""}, {"node-2", "not enough fake: 5 requested, 2 available"}}));
   EXPECT_EQ(why["state"], "waits");
 }
 

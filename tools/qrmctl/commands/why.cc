@@ -73,7 +73,10 @@ StatusOr<nlohmann::json> Ask(const Source& source, const std::string& pod) {
   if (!source.kubeconfig.empty()) {
     log::SetLevel(log::Level::kError);  // what is in trouble is the answer
     const auto access = cluster::ReadKubeconfig(source.kubeconfig, source.context);
-    return access.ok() ? scheduler::WhyPodWaits(*access, WordsOf(source.resources), pod)
+    const auto make_handles = [&]() -> StatusOr<scheduler::HandleRegistry> {
+      return scheduler::RegisterResources(WordsOf(source.resources));
+    };
+    return access.ok() ? scheduler::WhyPodWaits(*access, make_handles, pod)
                        : StatusOr<nlohmann::json>(access.status());
   }
   QRM_ASSIGN_OR_RETURN(const SchedulerUrl url, ParseSchedulerUrl(source.url));

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# The steps of a scheduler extension's author: each example outside the tree, against the installed SDK, and its decisions.
+# Also the example of each version of the SDK that was promised.
+#   test/e2e/scheduler_stranger.sh BUILD_DIR
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+tree=$PWD
+build=$(realpath "$1")
+work=$(mktemp -d /tmp/qrm-scheduler-stranger.XXXXXX)
+started=()
+finish() {
+  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+await() {  # COMMAND TEXT
+  local end=$((SECONDS + 60)) said=
+  until said=$(eval "$1" 2>&1) && [[ $said == *"$2"* ]]; do
+    [ $SECONDS -lt $end ] || fail "no \"$2\" in: $said"
+    sleep 0.1
+  done
+}
+# A program with a sanitized SDK is sanitized, too.
+sanitizers=$(sed -n 's/^QRM_SANITIZE:[A-Z]*=//p' "$build/CMakeCache.txt")
+export CXXFLAGS=${sanitizers:+-fsanitize=$sanitizers}
+
+cmake --install "$build" --component sdk --prefix "$work/qrm" >"$work/install.log"
+cp -r "$tree/scheduler/examples" "$work/examples"
+for version in "$tree"/test/vectors/scheduler_sdk/*; do
+  promised=$work/promised-$(basename "$version")
+  mkdir "$promised"
+  cp "$version/power_scheduler.cc.txt" "$promised/power_scheduler.cc"
+  cp "$work/examples/power/CMakeLists.txt" "$promised"
+done
+for project in examples examples/power $(cd "$work" && ls -d promised-*); do
+  if ! { cmake -S "$work/$project" -B "$work/$project/build" -DCMAKE_PREFIX_PATH="$work/qrm" &&
+    cmake --build "$work/$project/build" -j2; } >"$work/build.log" 2>&1; then
+    fail "$project: $(tail -30 "$work/build.log")"
+  fi
+done
+lines=$(grep -cv '^ *\(//.*\)\?$' "$work/examples/power/power_scheduler.cc")
+[ "$lines" -lt 120 ] || fail "power_scheduler.cc has $lines lines of code"
+"$work/examples/build/example-scheduler" serve --check-config --resources=fake,disk-io | grep -q good || fail "example-scheduler"
+grep -q nodediskiostatuses "$work/examples/crds.yaml" || fail "crds.yaml"
+
+mkfifo "$work/objects"
+"$build/bin/qrm-api-server" "$work/kubeconfig" <"$work/objects" &
+started+=($!)
+exec 3>"$work/objects"
+put() { echo "$1 $2" >&3; }
+pod() { echo '{"metadata": {"namespace": "d", "name": "'"$1"'", "uid": "uid-'"$1"'", "annotations": {"power.example.com/watts": "'"$2"'"}}, "spec": {"containers": [{"name": "c"}]}}'; }
+put /api/v1/nodes '{"metadata": {"name": "n1"}}'
+put /api/v1/configmaps '{"metadata": {"namespace": "kube-system", "name": "power-budgets"}, "data": {"n1": "400"}}'
+put /api/v1/pods "$(pod a 300)"
+echo "n1 50" >"$work/watts"
+# As values of charts/qrm-scheduler have it.
+cat >"$work/config.yaml" <<END
+resources: [power]
+options: {power: {measurements: $work/watts}}
+END
+port=$((20000 + RANDOM % 20000))
+await "ls $work" kubeconfig.ca
+"$work/examples/power/build/power-scheduler" serve --config="$work/config.yaml" --kubeconfig="$work/kubeconfig" --lease-name= \
+  --address=127.0.0.1:$port --monitor-address=127.0.0.1:0 2>"$work/power.log" &
+started+=($!)
+ask() { curl -sf -H "Content-Type: application/json" -d "{\"Pod\": $(pod a 300), \"NodeNames\": [\"n1\"]}" "http://127.0.0.1:$port/filter"; }
+await ask '"NodeNames":["n1"]'
+echo "n1 200" >"$work/watts"
+await ask '"n1":"not enough power"'  # the thread has seen it
+put /api/v1/configmaps '{"metadata": {"namespace": "kube-system", "name": "power-budgets"}, "data": {"n1": "600"}}'
+await ask '"NodeNames":["n1"]'
+curl -sf "http://127.0.0.1:$port/dump?compare" >/dev/null || fail "the extension compares nothing"
+echo "the extension decides by its ConfigMap and its thread"
