@@ -14,9 +14,8 @@
 #include "api/base/foreign_text.h"
 #include "api/base/nearest_word.h"
 #include "api/base/number.h"
-#include "plugins/host/cpu_frequency.h"
-#include "plugins/knobs/config.h"
-#include "plugins/knobs/knob.h"
+#include "plugins/kernel/knob.h"
+#include "plugins/kernel/tunable_machine.h"
 
 namespace qrm::cci {
 namespace {
@@ -44,8 +43,8 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-using host::ParseDecimal;
-using host::ParseFrequency;
+using kernel::ParseDecimal;
+using kernel::ParseFrequency;
 
 bool ReadRange(std::string_view value, Attribute& attribute) {
   const auto dash = value.find('-');
@@ -123,10 +122,10 @@ bool ReadWord(std::string_view value, Attribute& attribute) {
 
 /// Reads a value by the table of thread attributes.
 bool ReadThreadKnob(const char* name, const std::string& value, Attribute& attribute) {
-  for (const knobs::KnobType& type : knobs::KnobTypes()) {
-    for (const knobs::Knob& knob : type.knobs) {
-      if (knob.place == knobs::KnobPlace::kThreads && knob.name == name) {
-        attribute.word = knobs::ShownValue(knob, value, 1).value_or("");
+  for (const kernel::KnobType& type : kernel::KnobTypes()) {
+    for (const kernel::Knob& knob : type.knobs) {
+      if (knob.place == kernel::KnobPlace::kThreads && knob.name == name) {
+        attribute.word = kernel::ShownValue(knob, value, 1).value_or("");
       }
     }
   }

@@ -103,7 +103,8 @@ StatusOr<CpuSet> CpusOfType(const Machine& machine, const Attribute& type) {
 }
 
 /// The CPUs in `free` for which `attribute` can be set. Errors: why it is possible for none.
-StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const CpuKnobs& knobs) {
+StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free,
+                          const kernel::TunableMachine& knobs) {
   CpuSet settable;
   Status first;
   for (const int cpu : free) {
@@ -118,7 +119,7 @@ StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const 
 }
 
 /// At least `count` of the fastest CPUs in `free`.
-CpuSet Fastest(const CpuSet& free, int count, const CpuKnobs& knobs) {
+CpuSet Fastest(const CpuSet& free, int count, const kernel::TunableMachine& knobs) {
   std::map<int64_t, CpuSet, std::greater<>> by_rank;
   for (const int cpu : free) {
     const auto rank = knobs.ranks.find(cpu);
@@ -169,7 +170,7 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
 class LineChoice {
  public:
   LineChoice(const SpecLine& line, Attributes asked, const Room& room, const CpuLayout& layout,
-             const CpuKnobs& knobs)
+             const kernel::TunableMachine& knobs)
       : line_(line), asked_(std::move(asked)), room_(room), layout_(layout), knobs_(knobs) {}
 
   /// Takes CPUs from `free`.
@@ -352,7 +353,7 @@ class LineChoice {
   const Attributes asked_;
   const Room& room_;
   const CpuLayout& layout_;
-  const CpuKnobs& knobs_;
+  const kernel::TunableMachine& knobs_;
 };
 
 /// A cgroup can only be a partition with all of its CPUs.
@@ -371,7 +372,7 @@ Status CheckBalance(const SpecLines& spec, const Wishes& wishes) {
 
 /// OK if the kept attributes can be set for all `parts` together.
 Status CheckKnobs(const SpecLines& spec, const Wishes& wishes,
-                  const std::vector<sdk::ComputePart>& parts, const CpuKnobs& knobs) {
+                  const std::vector<sdk::ComputePart>& parts, const kernel::TunableMachine& knobs) {
   CpuSet own;
   for (const sdk::ComputePart& part : parts) {
     own |= part.cpus | part.idle;
@@ -411,7 +412,7 @@ Status CheckUsed(int own, int shared, const Room& room) {
 /// Chooses CPUs for all lines, and checks their number.
 StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes& wishes,
                                             const Room& room, const CpuLayout& layout,
-                                            const CpuKnobs& knobs) {
+                                            const kernel::TunableMachine& knobs) {
   std::vector<std::size_t> order(spec.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -463,7 +464,7 @@ NumaMask MemoryNodes(const SpecLines& spec, const Wishes& wishes, const Machine&
 }  // namespace
 
 StatusOr<sdk::ComputeGrant> Choose(const SpecLines& spec, const Room& room, const CpuLayout& layout,
-                                   const CpuKnobs& knobs) {
+                                   const kernel::TunableMachine& knobs) {
   QRM_RETURN_IF_ERROR(CheckCount(spec, room));
   std::vector<const Attribute*> wished;
   for (const SpecLine& line : spec) {

@@ -17,8 +17,8 @@ std::string ClassOf(const CpuPluginConfig& config, const Holding& holding) {
 
 }  // namespace
 
-tuning::TuningPlan PlanOf(const View& view) {
-  tuning::TuningPlan plan{.classes = view.config.classes};
+kernel::TuningPlan PlanOf(const View& view) {
+  kernel::TuningPlan plan{.classes = view.config.classes};
   if (plan.classes.empty()) {
     return plan;
   }

@@ -331,7 +331,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_ASSIGN_OR_RETURN(config.rules, ParseRules(section));
   QRM_RETURN_IF_ERROR(CheckTargets(section, config));
   QRM_RETURN_IF_ERROR(CheckPlus(section, config));
-  QRM_ASSIGN_OR_RETURN(config.classes, tuning::ParseCpuClasses(section));
+  QRM_ASSIGN_OR_RETURN(config.classes, kernel::ParseTuningProfiles(section));
   QRM_ASSIGN_OR_RETURN(config.idle_class, section.Text("idle-class", ""));
   QRM_ASSIGN_OR_RETURN(config.reserved_class, section.Text("reserved-class", ""));
   QRM_RETURN_IF_ERROR(CheckClasses(section, config));

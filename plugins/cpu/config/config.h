@@ -12,9 +12,9 @@
 #include "plugins/cpu/config/advisor_config.h"
 #include "plugins/cpu/config/pool_rules.h"
 #include "plugins/cpu/config/rules.h"
+#include "plugins/kernel/tuning_profile.h"
 #include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/sharing.h"
-#include "plugins/tuning/cpu_class.h"
 #include "topology/cpu_assignment.h"
 
 namespace qrm::config {
@@ -90,7 +90,7 @@ struct CpuPluginConfig {
   std::string default_pool = kDefaultPool;
   OnFull on_full = OnFull::kRefuse;
   AdvisorConfig advisor;
-  tuning::CpuClasses classes;
+  kernel::TuningProfiles classes;
   // Classes of CPUs without an owner, and of reserved CPUs; empty: none.
   std::string idle_class;
   std::string reserved_class;
