@@ -65,41 +65,13 @@ int Freedom(const SpecLine& line, const Wishes& wishes) {
   return freedom;
 }
 
-/// The CPUs in `cpus` whose core is entirely in `cpus`.
-CpuSet WholeCores(const Machine& machine, const CpuSet& cpus) {
-  CpuSet whole;
-  for (const CpuGroup& core : machine.cores()) {
-    if (core.cpus.Intersects(cpus) && core.cpus.IsSubsetOf(cpus)) {
-      whole |= core.cpus;
-    }
-  }
-  return whole;
-}
-
-/// The first thread of each core of `cpus`.
-CpuSet FirstThreads(const Machine& machine, const CpuSet& cpus) {
-  CpuSet first;
-  for (const CpuGroup& core : machine.cores()) {
-    if (core.cpus.Intersects(cpus)) {
-      first.Add((core.cpus & cpus).First());
-    }
-  }
-  return first;
-}
-
 StatusOr<CpuSet> CpusOfType(const Machine& machine, const Attribute& type) {
-  const int highest = machine.highest_core_kind();
-  if (highest == 0) {
+  if (machine.highest_core_kind() == 0) {
     return Errorf(StatusCode::kInvalidArgument,
                   "{} is not possible: all cores of this machine are alike; remove it", type.text);
   }
-  CpuSet cpus;
-  for (const Cpu& cpu : machine.cpus()) {
-    if ((cpu.core_kind == highest) == (type.word == "performance")) {
-      cpus.Add(cpu.id);
-    }
-  }
-  return cpus;
+  const CpuSet fast = machine.PerformanceCpus();
+  return type.word == "performance" ? fast : machine.cpu_set() - fast;
 }
 
 /// The CPUs in `free` for which `attribute` can be set. Errors: why it is possible for none.
@@ -144,7 +116,7 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
       return free;
     case AttributeKind::kSmtRequired:
     case AttributeKind::kSmtDenied:
-      return WholeCores(machine, free);
+      return machine.WholeCores(free);
     case AttributeKind::kCoreType: {
       QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpusOfType(machine, attribute));
       return free & cpus;
@@ -262,7 +234,7 @@ class LineChoice {
 
   StatusOr<sdk::ComputePart> TakeAny(const CpuSet& allowed) const {
     const CpuSet threads = Find(asked_, AttributeKind::kSmtDenied) != nullptr
-                               ? FirstThreads(machine(), allowed)
+                               ? machine().FirstThreads(allowed)
                                : allowed;
     if (Find(asked_, AttributeKind::kNumaSingle) == nullptr) {
       QRM_ASSIGN_OR_RETURN(const CpuSet cpus, TakeFrom(threads));
@@ -330,7 +302,7 @@ class LineChoice {
                     ToString(siblings), ToString(cpus));
     }
     if (Find(asked_, AttributeKind::kSmtDenied) != nullptr) {
-      if (FirstThreads(machine(), cpus) != cpus) {
+      if (machine().FirstThreads(cpus) != cpus) {
         return Errorf(StatusCode::kInvalidArgument,
                       "smt-sibling-denied, but CPUs {} are threads of the same cores; name one "
                       "thread of each",
