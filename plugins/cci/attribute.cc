@@ -14,6 +14,7 @@
 #include "api/base/foreign_text.h"
 #include "api/base/nearest_word.h"
 #include "api/base/number.h"
+#include "api/base/text.h"
 #include "plugins/kernel/knob.h"
 #include "plugins/kernel/tunable_machine.h"
 
@@ -27,21 +28,6 @@ struct Form {
   std::string_view example;  ///< empty: the attribute has no value
   bool (*read)(std::string_view value, Attribute& attribute) = nullptr;
 };
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const auto begin = text.find_first_not_of(kBlanks);
-  return begin == std::string_view::npos
-             ? std::string_view()
-             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 using kernel::ParseDecimal;
 using kernel::ParseFrequency;

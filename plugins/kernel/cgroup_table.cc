@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "api/base/text.h"
 
 namespace qrm::kernel {
 namespace {
@@ -19,13 +20,6 @@ bool Exists(const KernelFiles& cgroup) {
 
 std::string LineOf(const std::string& key, const std::string& value) {
   return key.empty() ? value : fmt::format("{} {}", key, value);
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\n");
-  const std::size_t last = text.find_last_not_of(" \t\n");
-  return first == std::string_view::npos ? std::string_view()
-                                         : text.substr(first, last - first + 1);
 }
 
 /// One written line, and its former value.

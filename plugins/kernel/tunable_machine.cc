@@ -2,7 +2,6 @@
 #include "plugins/kernel/tunable_machine.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/base/number.h"
+#include "api/base/text.h"
 
 namespace qrm::kernel {
 namespace {
@@ -19,13 +19,6 @@ constexpr char kCpus[] = "sys/devices/system/cpu";
 constexpr char kPolicies[] = "sys/devices/system/cpu/cpufreq";
 constexpr char kUncores[] = "sys/devices/system/cpu/intel_uncore_frequency";
 constexpr char kCgroups[] = "sys/fs/cgroup";
-
-std::string_view Trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(' ');
-  return begin == std::string_view::npos
-             ? std::string_view()
-             : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
 
 /// The words of a file; empty if it cannot be read.
 std::vector<std::string> WordsOf(const KernelFiles& files, const std::string& path) {
@@ -176,9 +169,7 @@ std::optional<int64_t> ParseDecimal(std::string_view text, int digits) {
 
 std::optional<int64_t> ParseFrequency(std::string_view text) {
   constexpr std::pair<std::string_view, int> kUnits[] = {{"ghz", 6}, {"mhz", 3}, {"khz", 0}};
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = Lower(text);
   const std::string_view all = lower;
   for (const auto& [unit, digits] : kUnits) {
     if (all.ends_with(unit)) {
