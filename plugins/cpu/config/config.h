@@ -78,9 +78,8 @@ struct CpuPluginConfig {
   CpuSet isolated;
   bool isolated_by_kernel = true;
   std::map<std::string, PoolConfig> pools;
-  std::map<std::string, ExclusiveRule> roles;
-  std::map<std::string, GrantConfig> grants;
-  /// The first that fits a container decides, before roles, annotations and the static policy.
+  std::map<std::string, GrantConfig> grants;  ///< a role is a grant with a rule for its pods
+  /// The first that fits a container decides, before annotations and the static policy.
   std::vector<Rule> rules;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
   uint64_t exclusive_node_percent = rules::kUsualExclusiveNodePercent;
