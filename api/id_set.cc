@@ -9,6 +9,7 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/number.h"
+#include "api/base/text.h"
 
 namespace qrm {
 namespace {
@@ -20,14 +21,6 @@ std::size_t WordOf(int id) {
 }
 uint64_t BitOf(int id) {
   return uint64_t{1} << (static_cast<unsigned>(id) % kWordBits);
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 /// A whole non-negative number below IdSet::kMaxIds, or -1.

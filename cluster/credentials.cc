@@ -5,8 +5,8 @@
 #include <boost/asio/ssl/context.hpp>
 #include <openssl/ssl.h>
 
+#include "api/base/changed_file.h"
 #include "api/base/errorf.h"
-#include "api/base/file_version.h"
 #include "api/http/https_call.h"
 
 namespace qrm::cluster {

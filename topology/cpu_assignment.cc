@@ -9,16 +9,6 @@
 namespace qrm {
 namespace {
 
-CpuSet WholeCores(const CpuLayout& layout, const CpuSet& available) {
-  CpuSet whole;
-  for (const CpuGroup& core : layout.elements(CpuLayout::kCore)) {
-    if (core.cpus.IsSubsetOf(available)) {
-      whole |= core.cpus;
-    }
-  }
-  return whole;
-}
-
 StatusOr<CpuSet> Take(const CpuLayout& layout, const CpuSet& available, int count,
                       const CpuAssignmentOptions& options) {
   const CpuOrder order = options.distribute_across_cores ? CpuOrder::kSpread : CpuOrder::kPacked;
@@ -77,7 +67,7 @@ StatusOr<CpuSet> TakeCpusNear(const CpuLayout& layout, const CpuSet& available, 
   CpuSet usable = available;
   if (options.full_physical_cpus_only) {
     QRM_RETURN_IF_ERROR(CheckWholeCoreCount(layout, count));
-    usable = WholeCores(layout, usable);
+    usable = layout.machine().WholeCores(usable);
   }
   QRM_ASSIGN_OR_RETURN(const CpuSet taken,
                        TakeCpusLikeKubelet(layout, usable, count, affinity, options));

@@ -182,6 +182,36 @@ CpuSet Machine::CoresOf(const CpuSet& cpus) const {
   return threads;
 }
 
+CpuSet Machine::WholeCores(const CpuSet& cpus, const CpuSet& offline) const {
+  CpuSet whole;
+  for (const CpuGroup& core : cores_) {
+    if ((core.cpus - offline).IsSubsetOf(cpus)) {
+      whole |= core.cpus;
+    }
+  }
+  return cpus & whole;
+}
+
+CpuSet Machine::FirstThreads(const CpuSet& cpus) const {
+  CpuSet first;
+  for (const CpuGroup& core : cores_) {
+    if (const CpuSet threads = core.cpus & cpus; !threads.Empty()) {
+      first.Add(threads.First());
+    }
+  }
+  return first;
+}
+
+CpuSet Machine::PerformanceCpus() const {
+  CpuSet fast;
+  for (const Cpu& cpu : cpus()) {
+    if (cpu.core_kind == highest_core_kind_) {
+      fast.Add(cpu.id);
+    }
+  }
+  return fast;
+}
+
 CpuSet Machine::PackagesOf(const NumaMask& nodes) const {
   const CpuSet within = CpusOf(nodes);
   CpuSet cpus;

@@ -142,6 +142,13 @@ class Machine {
   NumaMask NodesOf(const CpuSet& cpus) const;
   /// All threads of the cores that `cpus` touch. Cost: O(cpus).
   CpuSet CoresOf(const CpuSet& cpus) const;
+  /// The CPUs in `cpus` whose core is entirely in `cpus`, apart from its threads in `offline`.
+  /// Cost: O(cores).
+  CpuSet WholeCores(const CpuSet& cpus, const CpuSet& offline = {}) const;
+  /// The first thread of each core of `cpus`. Cost: O(cores).
+  CpuSet FirstThreads(const CpuSet& cpus) const;
+  /// The CPUs of the highest core kind, which is for performance; all CPUs if all cores are alike.
+  CpuSet PerformanceCpus() const;
   /// All CPUs of the packages that hold CPUs of `nodes`. Cost: O(packages x CPUs / 64).
   CpuSet PackagesOf(const NumaMask& nodes) const;
 

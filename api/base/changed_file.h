@@ -1,38 +1,51 @@
-// Notices that a file has changed.
+// Detects that a file was replaced or changed.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
+
+#include <sys/stat.h>
 
 namespace qrm {
 
-/// Compares looks at a file: what it is, not what it says. A symbolic link is followed, so that a
-/// ConfigMap's new version is another file.
-///
-/// Threads: one at a time.
+inline constexpr char kNoFile[] = "none";
+
+/// Differs when the file does; kNoFile without a file. A symbolic link is followed, so that a new
+/// version of a ConfigMap or secret is another file. Cost: a call of stat(2).
+inline std::string FileVersion(const std::string& file) {
+  struct stat now{};
+  if (::stat(file.c_str(), &now) != 0) {
+    return kNoFile;
+  }
+  return std::to_string(now.st_dev) + ":" + std::to_string(now.st_ino) + ":" +
+         std::to_string(now.st_size) + ":" + std::to_string(now.st_mtim.tv_sec) + "." +
+         std::to_string(now.st_mtim.tv_nsec);
+}
+
+/// Compares looks at a file. Threads: one at a time.
 class ChangedFile {
  public:
   /// The version at `path` now is known.
   explicit ChangedFile(std::string path) : path_(std::move(path)) { Know(); }
 
   /// The current version is known, too.
-  void Know() { known_ = last_ = Look(); }
+  void Know() { known_ = last_ = FileVersion(path_); }
 
   /// True once for another version that the former call saw already: its writer has finished. A
   /// missing file is not a version.
-  bool HasSettled();
+  bool HasSettled() {
+    const std::string now = FileVersion(path_);
+    const bool settled = now != kNoFile && now == std::exchange(last_, now) && now != known_;
+    if (settled) {
+      known_ = now;
+    }
+    return settled;
+  }
 
  private:
-  /// Device, inode, size, and nanoseconds of its change.
-  using Version = std::tuple<uint64_t, uint64_t, int64_t, int64_t>;
-  std::optional<Version> Look() const;
-
   const std::string path_;
-  std::optional<Version> known_;
-  std::optional<Version> last_;
+  std::string known_;
+  std::string last_;
 };
 
 }  // namespace qrm

@@ -11,6 +11,7 @@
 #include <boost/asio/ssl/context.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/text.h"
 #include "api/http/https_connection.h"
 
 namespace qrm {
@@ -84,15 +85,14 @@ StatusOr<std::string> ReadToken(const std::string& file, const std::string& key)
   if (file.empty()) {
     return std::string();
   }
-  constexpr char kSpaces[] = " \t\r\n";
   std::ifstream stream(file);
   const std::string text((std::istreambuf_iterator<char>(stream)),
                          std::istreambuf_iterator<char>());
-  const auto begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string::npos) {
+  const std::string_view token = Trimmed(text);
+  if (token.empty()) {
     return Errorf(StatusCode::kFailedPrecondition, "{} has no token; set {}", file, key);
   }
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+  return std::string(token);
 }
 
 void HttpsCall(boost::asio::io_context& io, const HttpsRequest& request,

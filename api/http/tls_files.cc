@@ -5,8 +5,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "api/base/changed_file.h"
 #include "api/base/errorf.h"
-#include "api/base/file_version.h"
 #include "api/base/log.h"
 
 namespace qrm {

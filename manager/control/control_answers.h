@@ -12,8 +12,11 @@
 #include "checkpoint/node_state.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
+#include "manager/classes/class_status.h"
+#include "manager/observability/config_trial.h"
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugin_info.h"
+#include "plugins/placement/permissions.h"
 #include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
@@ -26,13 +29,17 @@ namespace qrm::v1 {
 class DryRunResponse;
 class ExplainResponse;
 class ForgetPluginResponse;
+class GetPermissionsResponse;
+class GetPolicyResponse;
 class GetStatusResponse;
 class GetTopologyResponse;
+class ListClassesResponse;
 class ListPluginsResponse;
 class ListPodsResponse;
 class ListRefusalsResponse;
 class NodeUse;
 class Pool;
+class TryConfigurationResponse;
 }  // namespace qrm::v1
 
 namespace qrm::manager {
@@ -88,6 +95,17 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
 /// if its latest occurrence was at `since` or later.
 v1::ListRefusalsResponse RefusalsAnswer(const Decisions& decisions,
                                         std::chrono::system_clock::time_point since);
+
+/// The types in their order, each with its classes in the order of their names.
+v1::ListClassesResponse ClassesAnswer(const std::vector<ClassTypeStatus>& types);
+
+/// All rules in their order, or only the rule for `pod_namespace` if that is not empty.
+v1::GetPermissionsResponse PermissionsAnswer(const placement::Permissions& permissions,
+                                             const std::string& pod_namespace);
+
+v1::GetPolicyResponse PolicyAnswer(const std::vector<PluginPolicy>& policies);
+
+v1::TryConfigurationResponse TrialAnswer(const ConfigTrial& trial);
 
 v1::DryRunResponse DryRunAnswer(const DryRunReport& report);
 

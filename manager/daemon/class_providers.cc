@@ -8,9 +8,9 @@
 
 #include "api/base/check.h"
 #include "plugins/blockio/blockio_provider.h"
-#include "plugins/knobs/knob.h"
-#include "plugins/knobs/knob_provider.h"
-#include "plugins/quota/quota_provider.h"
+#include "plugins/kernel/knob.h"
+#include "plugins/kernel/knob_provider.h"
+#include "plugins/kernel/quota_provider.h"
 #include "plugins/rdt/rdt_classes.h"
 
 namespace qrm::manager {
@@ -24,12 +24,16 @@ struct KnownType {
 };
 
 std::vector<KnownType> KnownTypes() {
+  const auto make_quota = [](const auto& config_file, const auto& cgroup_root) {
+    return kernel::MakeQuotaProvider(config_file, kernel::FindKnobs("cpu", cgroup_root));
+  };
   std::vector<KnownType> types = {{blockio::kType, blockio::MakeSystemBlockio},
-                                  {quota::kType, quota::MakeSystemQuota},
+                                  {kernel::kQuotaType, make_quota},
                                   {rdt::kTypeName, rdt::MakeSystemRdt}};
-  for (const knobs::KnobType& type : knobs::KnobTypes()) {
+  for (const kernel::KnobType& type : kernel::KnobTypes()) {
     types.push_back({type.name, [&type](const auto& config_file, const auto& cgroup_root) {
-                       return knobs::MakeSystemKnobs(type, config_file, cgroup_root);
+                       return kernel::MakeKnobProvider(
+                           type, config_file, kernel::FindKnobs(type.controller, cgroup_root));
                      }});
   }
   return types;

@@ -1,8 +1,10 @@
 // Starts and stops the daemon's parts, in order.
 #include "manager/daemon/daemon.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,6 @@
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/daemon_parts.h"
-#include "manager/daemon/directories.h"
 #include "manager/daemon/file_watch.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"
@@ -38,6 +39,27 @@
 #include "topology/machine.h"
 
 namespace qrm::manager {
+namespace {
+
+/// Creates a directory for the sockets of other processes, with mode 0750. An existing one is not
+/// changed. A failure is not reported here: the user of the directory fails with a message.
+void MakeDirectory(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::create_directories(path, error)) {
+    using std::filesystem::perms;
+    std::filesystem::permissions(path, perms::owner_all | perms::group_read | perms::group_exec,
+                                 error);
+  }
+}
+
+/// Sets the process's affinity to the reserved CPUs. Threads inherit it.
+Status StayOnReserved(const Config& config, const Machine& machine) {
+  QRM_ASSIGN_OR_RETURN(const CpuSet reserved,
+                       ReservedCpus(config.builtin, config.machine, machine));
+  return reserved.Empty() ? OkStatus() : StayOn(reserved);
+}
+
+}  // namespace
 
 struct Daemon::Impl : DaemonParts {
   using DaemonParts::DaemonParts;
@@ -235,17 +257,6 @@ void Daemon::Impl::Stop() {
   state.Stop();
   loop.Stop();
 }
-
-namespace {
-
-/// Sets the process's affinity to the reserved CPUs. Threads inherit it.
-Status StayOnReserved(const Config& config, const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const CpuSet reserved,
-                       ReservedCpus(config.builtin, config.machine, machine));
-  return reserved.Empty() ? OkStatus() : StayOn(reserved);
-}
-
-}  // namespace
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins,

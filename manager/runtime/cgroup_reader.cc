@@ -16,14 +16,14 @@
 #include "api/base/cgroup.h"
 #include "api/base/errorf.h"
 #include "api/base/number.h"
-#include "plugins/cgroup/small_file.h"
+#include "plugins/kernel/kernel_files.h"
 
 namespace qrm::manager {
 namespace {
 
 /// The whole file; the files here have one line, or one line per controller.
 StatusOr<std::string> ReadFile(const std::string& path) {
-  cgroup::SmallFile file(path, O_RDONLY);
+  kernel::SmallFile file(path, O_RDONLY);
   std::string text = file.error() == 0 ? file.Read() : std::string();
   if (const int cause = file.error(); cause != 0) {
     const bool gone = cause == ENOENT || cause == ENODEV || cause == ESRCH;

@@ -8,12 +8,12 @@
 #include <fcntl.h>
 
 #include "api/base/errorf.h"
-#include "plugins/cgroup/small_file.h"
+#include "plugins/kernel/kernel_files.h"
 
 namespace qrm::manager {
 
 Status WriteCpus(const CgroupCpuset& at, const CpuSet& cpus) {
-  cgroup::SmallFile file(at.path + "/cpuset.cpus", O_WRONLY | O_TRUNC);
+  kernel::SmallFile file(at.path + "/cpuset.cpus", O_WRONLY | O_TRUNC);
   if (file.error() == 0) {
     file.Write(ToString(cpus));
   }

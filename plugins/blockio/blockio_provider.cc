@@ -1,61 +1,25 @@
-// Keeps each class's table up to date with the file and the devices, and writes it into cgroups.
+// Writes each class's table, for the current devices, into cgroups.
 #include "plugins/blockio/blockio_provider.h"
 
-#include <map>
 #include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "api/base/cgroup.h"
-#include "api/base/errorf.h"
-#include "api/base/mutex.h"
-#include "plugins/cgroup/cgroup_table.h"
-#include "plugins/cgroup/class_file.h"
+#include "plugins/kernel/cgroup_table.h"
+#include "plugins/kernel/file_classes.h"
 
 namespace qrm::blockio {
 namespace {
 
-using cgroup::CgroupDirectory;
-using cgroup::CgroupTable;
-using cgroup::ClassFile;
+using kernel::CgroupTable;
 using sdk::ClassOptions;
 using sdk::ClassTarget;
-using sdk::ClassType;
 
-StatusOr<std::vector<ClassConfig>> LoadConfig(ClassFile& file) {
-  QRM_ASSIGN_OR_RETURN(const config::Section section, file.Load());
-  return ParseConfig(section);
-}
-
-/// A class's current table.
-struct Resolved {
-  CgroupTable table;
-  std::string problem;
-};
-
-class Provider final : public sdk::ClassProvider {
+class Provider final : public kernel::FileClasses<ClassConfig, CgroupTable> {
  public:
-  Provider(ProviderOptions options, std::unique_ptr<Devices> devices, ClassFile file,
-           std::vector<ClassConfig> classes)
-      : options_(std::move(options)),
-        devices_(std::move(devices)),
-        file_(std::move(file)),
-        classes_(std::move(classes)) {
-    file_.TakeOver();
-    LookAtDevices();
-  }
-
-  [[nodiscard]] ClassType List() const override {
-    ClassType type{.name = kType};
-    const MutexLock guard(mutex_);
-    for (const auto& [name, resolved] : resolved_) {
-      type.classes.push_back({.name = name,
-                              .definition = cgroup::ToString(resolved.table),
-                              .problem = resolved.problem});
-    }
-    return type;
-  }
+  Provider(ProviderOptions options, std::unique_ptr<Devices> devices)
+      : FileClasses({.name = kType}, options.config_file),
+        options_(std::move(options)),
+        devices_(std::move(devices)) {}
 
   [[nodiscard]] StatusOr<ClassOptions> Resolve(const std::string& class_name) const override {
     QRM_ASSIGN_OR_RETURN(const CgroupTable table, Find(class_name));
@@ -66,99 +30,50 @@ class Provider final : public sdk::ClassProvider {
     return options;
   }
 
-  Status Refresh(const std::set<std::string>& in_use) override {
-    const Status reread = ReadAgain(in_use);
-    LookAtDevices();
-    return reread;
-  }
-
   Status Apply(const ClassTarget& target, const std::string& /*from*/,
                const std::string& to) override {
-    CgroupTable wanted;
-    if (!to.empty()) {
-      QRM_ASSIGN_OR_RETURN(wanted, Find(to));
-    }
-    CgroupDirectory directory(DirectoryOf(target));
-    return WriteTable(directory, FilesOf(options_.version), wanted);
+    QRM_ASSIGN_OR_RETURN(const CgroupTable wanted, Find(to));
+    kernel::SystemFiles cgroup(DirectoryOf(target));
+    return WriteTable(cgroup, FilesOf(options_.version), wanted);
   }
 
   [[nodiscard]] StatusOr<std::string> ReadBack(const ClassTarget& target,
                                                const std::string& class_name) override {
-    CgroupTable wanted;
-    if (!class_name.empty()) {
-      QRM_ASSIGN_OR_RETURN(wanted, Find(class_name));
-    }
-    QRM_ASSIGN_OR_RETURN(const CgroupTable found, ReadTable(CgroupDirectory(DirectoryOf(target)),
-                                                            FilesOf(options_.version)));
-    return found == wanted ? std::string()
-                           : fmt::format("its cgroup has {}, but the class has {}",
-                                         cgroup::ToString(found), cgroup::ToString(wanted));
+    QRM_ASSIGN_OR_RETURN(const CgroupTable wanted, Find(class_name));
+    return FindDrift(kernel::SystemFiles(DirectoryOf(target)), FilesOf(options_.version), wanted);
   }
 
  private:
-  [[nodiscard]] StatusOr<CgroupTable> Find(const std::string& name) const {
-    const MutexLock guard(mutex_);
-    const auto found = resolved_.find(name);
-    if (found == resolved_.end()) {
-      return Errorf(StatusCode::kFailedPrecondition, "there is no blockio class {}; add it to {}",
-                    name, options_.config_file);
+  [[nodiscard]] StatusOr<Classes> Parse(const config::Section& file) const override {
+    return ParseConfig(file);
+  }
+
+  Meanings ResolveAll(const Classes& classes) override {
+    Meanings meanings;
+    meanings[""];  // no limit
+    for (const auto& [name, config] : classes) {
+      StatusOr<CgroupTable> table = TableOf(config, *devices_, options_.version);
+      const CgroupTable set = table.value_or(CgroupTable());
+      meanings[name] = {.setting = set,
+                        .definition = kernel::ToString(set),
+                        .problem = table.ok() ? "" : MessageOf(table.status())};
     }
-    if (!found->second.problem.empty()) {
-      return Errorf(StatusCode::kFailedPrecondition, "{}", found->second.problem);
-    }
-    return found->second.table;
+    return meanings;
   }
 
   [[nodiscard]] std::string DirectoryOf(const ClassTarget& target) const {
     return options_.blkio_root + CgroupPath(target.cgroups_path);
   }
 
-  Status ReadAgain(const std::set<std::string>& in_use) {
-    if (!file_.HasChanged()) {
-      return OkStatus();
-    }
-    QRM_ASSIGN_OR_RETURN(std::vector<ClassConfig> classes, LoadConfig(file_));
-    std::set<std::string> names;
-    for (const ClassConfig& config : classes) {
-      names.insert(config.name);
-    }
-    QRM_RETURN_IF_ERROR(file_.CheckInUse(names, in_use));
-    classes_ = std::move(classes);
-    file_.TakeOver();
-    return OkStatus();
-  }
-
-  void LookAtDevices() {
-    std::map<std::string, Resolved> resolved;
-    for (const ClassConfig& config : classes_) {
-      StatusOr<CgroupTable> table = TableOf(config, *devices_, options_.version);
-      Resolved& entry = resolved[config.name];
-      if (table.ok()) {
-        entry.table = *std::move(table);
-      } else {
-        entry.problem = MessageOf(table.status());
-      }
-    }
-    const MutexLock guard(mutex_);
-    resolved_ = std::move(resolved);
-  }
-
   const ProviderOptions options_;
   const std::unique_ptr<Devices> devices_;
-  ClassFile file_;                    // this and the next one: only on the provider's thread
-  std::vector<ClassConfig> classes_;  // from the last valid file
-  mutable Mutex mutex_;
-  std::map<std::string, Resolved> resolved_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeBlockioProvider(
     ProviderOptions options, std::unique_ptr<Devices> devices) {
-  ClassFile file(options.config_file);
-  QRM_ASSIGN_OR_RETURN(std::vector<ClassConfig> classes, LoadConfig(file));
-  return std::unique_ptr<sdk::ClassProvider>(std::make_unique<Provider>(
-      std::move(options), std::move(devices), std::move(file), std::move(classes)));
+  return kernel::MakeFileClasses<Provider>(std::move(options), std::move(devices));
 }
 
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemBlockio(const std::string& config_file,

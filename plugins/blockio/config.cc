@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -101,23 +100,20 @@ void Parameters::Override(const Parameters& later) {
   weight = later.weight.has_value() ? later.weight : weight;
 }
 
-StatusOr<std::vector<ClassConfig>> ParseConfig(const Section& file) {
+StatusOr<std::map<std::string, ClassConfig>> ParseConfig(const Section& file) {
   QRM_RETURN_IF_ERROR(file.AllowKeys({"Classes"}));
   QRM_ASSIGN_OR_RETURN(const Section section, file.Child("Classes"));
-  std::vector<ClassConfig> classes;
-  std::set<std::string> names;
+  std::map<std::string, ClassConfig> classes;
   for (const std::string& name : section.Keys()) {
-    if (!sdk::IsClassName(name) || !names.insert(name).second) {
-      return section.Error(name, sdk::IsClassName(name) ? "is listed twice" : "is not a class name",
-                           sdk::IsClassName(name) ? "keep one of them" : sdk::kClassNameForm);
+    if (!sdk::IsClassName(name)) {
+      return section.Error(name, "is not a class name", sdk::kClassNameForm);
     }
-    ClassConfig config{.name = name};
     QRM_ASSIGN_OR_RETURN(const std::vector<Section> entries, section.Items(name));
+    ClassConfig& config = classes[name];
     for (const Section& entry : entries) {
       QRM_ASSIGN_OR_RETURN(Entry read, ReadEntry(entry));
-      config.entries.push_back(std::move(read));
+      config.push_back(std::move(read));
     }
-    classes.push_back(std::move(config));
   }
   return classes;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,16 +34,11 @@ struct Entry {
 };
 
 /// A class; later entries override earlier ones.
-struct ClassConfig {
-  std::string name;
-  std::vector<Entry> entries;
-
-  bool operator==(const ClassConfig&) const = default;
-};
+using ClassConfig = std::vector<Entry>;
 
 /// Reads `Classes: {NAME: [{Devices: [GLOB...], ThrottleReadBps: 50M, ..., Weight: 100}]}`. Errors:
 /// kInvalidArgument with file, line and key for anything else. Source: goresctrl, pkg/blockio,
 /// except that a rate of 0, which would lift the limit, is rejected.
-StatusOr<std::vector<ClassConfig>> ParseConfig(const config::Section& file);
+StatusOr<std::map<std::string, ClassConfig>> ParseConfig(const config::Section& file);
 
 }  // namespace qrm::blockio

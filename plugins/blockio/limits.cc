@@ -10,9 +10,9 @@
 namespace qrm::blockio {
 namespace {
 
-using cgroup::CgroupFile;
-using cgroup::CgroupTable;
-using cgroup::LineForm;
+using kernel::CgroupFile;
+using kernel::CgroupTable;
+using kernel::LineForm;
 
 constexpr char kReadBps[] = "blkio.throttle.read_bps_device";
 constexpr char kWriteBps[] = "blkio.throttle.write_bps_device";
@@ -61,7 +61,7 @@ Status AddDevice(const std::string& path, const Parameters& parameters, const De
 
 StatusOr<ResolvedDevices> Resolve(const ClassConfig& config, const Devices& devices) {
   ResolvedDevices resolved;
-  for (const Entry& entry : config.entries) {
+  for (const Entry& entry : config) {
     if (entry.devices.empty()) {
       resolved.weight = entry.parameters.weight;
     }

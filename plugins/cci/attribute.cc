@@ -14,9 +14,9 @@
 #include "api/base/foreign_text.h"
 #include "api/base/nearest_word.h"
 #include "api/base/number.h"
-#include "plugins/host/cpu_frequency.h"
-#include "plugins/knobs/config.h"
-#include "plugins/knobs/knob.h"
+#include "api/base/text.h"
+#include "plugins/kernel/knob.h"
+#include "plugins/kernel/tunable_machine.h"
 
 namespace qrm::cci {
 namespace {
@@ -29,23 +29,8 @@ struct Form {
   bool (*read)(std::string_view value, Attribute& attribute) = nullptr;
 };
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const auto begin = text.find_first_not_of(kBlanks);
-  return begin == std::string_view::npos
-             ? std::string_view()
-             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
-using host::ParseDecimal;
-using host::ParseFrequency;
+using kernel::ParseDecimal;
+using kernel::ParseFrequency;
 
 bool ReadRange(std::string_view value, Attribute& attribute) {
   const auto dash = value.find('-');
@@ -123,10 +108,10 @@ bool ReadWord(std::string_view value, Attribute& attribute) {
 
 /// Reads a value by the table of thread attributes.
 bool ReadThreadKnob(const char* name, const std::string& value, Attribute& attribute) {
-  for (const knobs::KnobType& type : knobs::KnobTypes()) {
-    for (const knobs::Knob& knob : type.knobs) {
-      if (knob.place == knobs::KnobPlace::kThreads && knob.name == name) {
-        attribute.word = knobs::ShownValue(knob, value, 1).value_or("");
+  for (const kernel::KnobType& type : kernel::KnobTypes()) {
+    for (const kernel::Knob& knob : type.knobs) {
+      if (knob.place == kernel::KnobPlace::kThreads && knob.name == name) {
+        attribute.word = kernel::ShownValue(knob, value, 1).value_or("");
       }
     }
   }

@@ -14,7 +14,7 @@
 #include "plugins/cci/chooser.h"
 #include "plugins/cci/cpu_knobs.h"
 #include "plugins/cci/scheduling.h"
-#include "plugins/host/irqbalance.h"
+#include "plugins/kernel/irqbalance.h"
 
 namespace qrm::cci {
 namespace {
@@ -93,10 +93,10 @@ CpuSet QuietCpus(const sdk::ComputeGrant& grant) {
 }
 
 /// OK if each interrupt that could not be moved is also handled by CPUs outside `quiet`.
-Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quiet,
-                  const host::HostFiles& files) {
-  for (const host::Refusal& refusal : refusals) {
-    if (host::IsHandledBy(quiet, refusal.path, files)) {
+Status CheckQuiet(const std::vector<kernel::Refusal>& refusals, const CpuSet& quiet,
+                  const kernel::KernelFiles& files) {
+  for (const kernel::Refusal& refusal : refusals) {
+    if (kernel::IsHandledBy(quiet, refusal.path, files)) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "no-irq is not possible: the interrupt of {} stays on CPUs {} ({}); write "
                     "no-irq? to accept it",
@@ -111,8 +111,8 @@ Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quie
 
 Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
   grants_ = grants;
-  ForgetGoneBalancers(host::FindBalancers(files_));
-  host::RepeatBans(files_, knobs_->records());
+  ForgetGoneBalancers(kernel::FindBalancers(files_));
+  kernel::RepeatBans(files_, knobs_->records());
   std::set<std::string> living;
   for (const auto& [key, grant] : grants) {
     living.insert(OwnerOf(key));
@@ -126,10 +126,10 @@ Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
 }
 
 void CciDriver::TellBalancers() {
-  if (host::QuietOwners(knobs_->records()).empty()) {
+  if (kernel::QuietOwners(knobs_->records()).empty()) {
     return;
   }
-  const std::vector<std::string> running = host::FindBalancers(files_);
+  const std::vector<std::string> running = kernel::FindBalancers(files_);
   ForgetGoneBalancers(running);
   for (const std::string& process : running) {
     if (const Status told = TellBalancer(process); !told.ok()) {
@@ -141,11 +141,11 @@ void CciDriver::TellBalancers() {
 void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
   std::set<std::string> files;
   for (const std::string& process : running) {
-    files.insert(host::BanFile(process));
+    files.insert(kernel::BanFile(process));
   }
-  const host::JournalRecords records = knobs_->records();
-  for (const host::JournalRecord& record : records) {
-    if (host::IsBanFile(record.path) && !files.contains(record.path)) {
+  const kernel::JournalRecords records = knobs_->records();
+  for (const kernel::JournalRecord& record : records) {
+    if (kernel::IsBanFile(record.path) && !files.contains(record.path)) {
       // Its bans ended with the process.
       knobs_->ReleaseFile(record.path).IgnoreError();
     }
@@ -153,14 +153,14 @@ void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
 }
 
 Status CciDriver::TellBalancer(const std::string& process) {
-  for (const auto& [owner, cpus] : host::QuietOwners(knobs_->records())) {
-    const host::JournalRecords& records = knobs_->records();
+  for (const auto& [owner, cpus] : kernel::QuietOwners(knobs_->records())) {
+    const kernel::JournalRecords& records = knobs_->records();
     const bool is_told = std::any_of(
-        records.begin(), records.end(), [&, &of = owner](const host::JournalRecord& record) {
-          return record.path == host::BanFile(process) && record.claims.contains(of);
+        records.begin(), records.end(), [&, &of = owner](const kernel::JournalRecord& record) {
+          return record.path == kernel::BanFile(process) && record.claims.contains(of);
         });
     if (!is_told) {
-      QRM_RETURN_IF_ERROR(knobs_->Hold(owner, {host::BanClaim(process, cpus)}).status());
+      QRM_RETURN_IF_ERROR(knobs_->Hold(owner, {kernel::BanClaim(process, cpus)}).status());
     }
   }
   return OkStatus();
@@ -184,10 +184,10 @@ Status CciDriver::HoldKnobs(const sdk::ComputeInstance& instance, const sdk::Com
     return OkStatus();
   }
   const std::string owner = OwnerOf(instance.key);
-  const std::vector<host::Claim> claims = ClaimsOfInstance(grant, instance.cgroup);
+  const std::vector<kernel::Claim> claims = ClaimsOfInstance(grant, instance.cgroup);
   // An earlier instance had another cgroup.
   QRM_RETURN_IF_ERROR(knobs_->ReleaseAllBut(owner, claims));
-  QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
+  QRM_ASSIGN_OR_RETURN(const std::vector<kernel::Refusal> refusals, knobs_->Hold(owner, claims));
   const CpuSet quiet = QuietCpus(grant);
   if (Status good = CheckQuiet(refusals, quiet, files_); !good.ok()) {
     QRM_RETURN_IF_ERROR(Annotate(knobs_->Release(owner), MessageOf(good)));
@@ -196,19 +196,19 @@ Status CciDriver::HoldKnobs(const sdk::ComputeInstance& instance, const sdk::Com
   return OkStatus();
 }
 
-std::vector<host::Claim> CciDriver::ClaimsOfInstance(const sdk::ComputeGrant& grant,
-                                                     const std::string& cgroup) const {
-  const CpuKnobs machine = ReadCpuKnobs(files_, machine_.cpu_set());
-  std::vector<host::Claim> claims;
+std::vector<kernel::Claim> CciDriver::ClaimsOfInstance(const sdk::ComputeGrant& grant,
+                                                       const std::string& cgroup) const {
+  const kernel::TunableMachine machine = kernel::ReadTunableMachine(files_, true);
+  std::vector<kernel::Claim> claims;
   bool is_unbalanced = false;
   for (const sdk::ComputePart& part : grant.parts) {
     const std::vector<Attribute> kept = KeptBy(part);
-    const std::vector<host::Claim> more = ClaimsOf(kept, part.cpus, machine);
+    const std::vector<kernel::Claim> more = ClaimsOf(kept, part.cpus, machine);
     claims.insert(claims.end(), more.begin(), more.end());
     is_unbalanced = is_unbalanced || IsUnbalanced(kept);
   }
   if (is_unbalanced) {
-    const std::vector<host::Claim> more = PartitionClaims(cgroup, grant.Cpus());
+    const std::vector<kernel::Claim> more = PartitionClaims(cgroup, grant.Cpus());
     claims.insert(claims.end(), more.begin(), more.end());
   }
   return claims;
@@ -222,7 +222,7 @@ Status CciDriver::Remove(const ContainerKey& key) {
 }
 
 // Only if needed: reading all of the machine's files takes milliseconds.
-CpuKnobs CciDriver::KnobsFor(const SpecLines& lines) const {
+kernel::TunableMachine CciDriver::KnobsFor(const SpecLines& lines) const {
   const auto any = [&](bool (*is_such)(const std::vector<Attribute>&)) {
     return std::any_of(lines.begin(), lines.end(),
                        [&](const SpecLine& line) { return is_such(line.attributes); });
@@ -230,9 +230,9 @@ CpuKnobs CciDriver::KnobsFor(const SpecLines& lines) const {
   if (!any(HasKnob)) {
     return {};
   }
-  CpuKnobs knobs = ReadCpuKnobs(files_, machine_.cpu_set());
+  kernel::TunableMachine knobs = kernel::ReadTunableMachine(files_, true);
   if (any(IsQuiet)) {
-    host::ProbeInterrupts(files_, knobs.interrupts);
+    kernel::ProbeInterrupts(files_, knobs.interrupts);
   }
   return knobs;
 }

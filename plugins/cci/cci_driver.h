@@ -9,9 +9,9 @@
 #include "api/base/status.h"
 #include "plugins/cci/cpu_knobs.h"
 #include "plugins/cci/spec.h"
-#include "plugins/host/host_files.h"
-#include "plugins/host/host_knobs.h"
-#include "plugins/knobs/knob_machine.h"
+#include "plugins/kernel/kernel_files.h"
+#include "plugins/kernel/kernel_values.h"
+#include "plugins/kernel/knob.h"
 #include "plugins/sdk/compute_driver.h"
 #include "topology/cpu_layout.h"
 #include "topology/machine.h"
@@ -26,8 +26,8 @@ class CciDriver final : public sdk::ComputeDriver {
  public:
   /// Sets attributes on the machine of `files`, which must outlive it, through `knobs`, and on
   /// containers' threads in the cgroups of `scheduling`.
-  CciDriver(Machine machine, Policies policies, host::HostFiles& files,
-            std::unique_ptr<host::HostKnobs> knobs, knobs::KnobMachine scheduling)
+  CciDriver(Machine machine, Policies policies, kernel::KernelFiles& files,
+            std::unique_ptr<kernel::KernelValues> knobs, kernel::KnobMachine scheduling)
       : machine_(std::move(machine)),
         layout_(machine_),
         policies_(std::move(policies)),
@@ -58,18 +58,18 @@ class CciDriver final : public sdk::ComputeDriver {
   void ForgetGoneBalancers(const std::vector<std::string>& running);
   Status TellBalancer(const std::string& process);
   /// The machine's knobs, read only if `lines` need them.
-  CpuKnobs KnobsFor(const SpecLines& lines) const;
+  kernel::TunableMachine KnobsFor(const SpecLines& lines) const;
   Status HoldKnobs(const sdk::ComputeInstance& instance, const sdk::ComputeGrant& grant);
   /// The machine's values for a container with `grant` that runs in `cgroup`.
-  std::vector<host::Claim> ClaimsOfInstance(const sdk::ComputeGrant& grant,
-                                            const std::string& cgroup) const;
+  std::vector<kernel::Claim> ClaimsOfInstance(const sdk::ComputeGrant& grant,
+                                              const std::string& cgroup) const;
 
   const Machine machine_;
   const CpuLayout layout_;
   const Policies policies_;
-  host::HostFiles& files_;
-  const std::unique_ptr<host::HostKnobs> knobs_;
-  const knobs::KnobMachine scheduling_;
+  kernel::KernelFiles& files_;
+  const std::unique_ptr<kernel::KernelValues> knobs_;
+  const kernel::KnobMachine scheduling_;
   sdk::ComputeGrants grants_;
 };
 

@@ -65,45 +65,18 @@ int Freedom(const SpecLine& line, const Wishes& wishes) {
   return freedom;
 }
 
-/// The CPUs in `cpus` whose core is entirely in `cpus`.
-CpuSet WholeCores(const Machine& machine, const CpuSet& cpus) {
-  CpuSet whole;
-  for (const CpuGroup& core : machine.cores()) {
-    if (core.cpus.Intersects(cpus) && core.cpus.IsSubsetOf(cpus)) {
-      whole |= core.cpus;
-    }
-  }
-  return whole;
-}
-
-/// The first thread of each core of `cpus`.
-CpuSet FirstThreads(const Machine& machine, const CpuSet& cpus) {
-  CpuSet first;
-  for (const CpuGroup& core : machine.cores()) {
-    if (core.cpus.Intersects(cpus)) {
-      first.Add((core.cpus & cpus).First());
-    }
-  }
-  return first;
-}
-
 StatusOr<CpuSet> CpusOfType(const Machine& machine, const Attribute& type) {
-  const int highest = machine.highest_core_kind();
-  if (highest == 0) {
+  if (machine.highest_core_kind() == 0) {
     return Errorf(StatusCode::kInvalidArgument,
                   "{} is not possible: all cores of this machine are alike; remove it", type.text);
   }
-  CpuSet cpus;
-  for (const Cpu& cpu : machine.cpus()) {
-    if ((cpu.core_kind == highest) == (type.word == "performance")) {
-      cpus.Add(cpu.id);
-    }
-  }
-  return cpus;
+  const CpuSet fast = machine.PerformanceCpus();
+  return type.word == "performance" ? fast : machine.cpu_set() - fast;
 }
 
 /// The CPUs in `free` for which `attribute` can be set. Errors: why it is possible for none.
-StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const CpuKnobs& knobs) {
+StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free,
+                          const kernel::TunableMachine& knobs) {
   CpuSet settable;
   Status first;
   for (const int cpu : free) {
@@ -118,7 +91,7 @@ StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const 
 }
 
 /// At least `count` of the fastest CPUs in `free`.
-CpuSet Fastest(const CpuSet& free, int count, const CpuKnobs& knobs) {
+CpuSet Fastest(const CpuSet& free, int count, const kernel::TunableMachine& knobs) {
   std::map<int64_t, CpuSet, std::greater<>> by_rank;
   for (const int cpu : free) {
     const auto rank = knobs.ranks.find(cpu);
@@ -143,7 +116,7 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
       return free;
     case AttributeKind::kSmtRequired:
     case AttributeKind::kSmtDenied:
-      return WholeCores(machine, free);
+      return machine.WholeCores(free);
     case AttributeKind::kCoreType: {
       QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpusOfType(machine, attribute));
       return free & cpus;
@@ -169,7 +142,7 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
 class LineChoice {
  public:
   LineChoice(const SpecLine& line, Attributes asked, const Room& room, const CpuLayout& layout,
-             const CpuKnobs& knobs)
+             const kernel::TunableMachine& knobs)
       : line_(line), asked_(std::move(asked)), room_(room), layout_(layout), knobs_(knobs) {}
 
   /// Takes CPUs from `free`.
@@ -261,7 +234,7 @@ class LineChoice {
 
   StatusOr<sdk::ComputePart> TakeAny(const CpuSet& allowed) const {
     const CpuSet threads = Find(asked_, AttributeKind::kSmtDenied) != nullptr
-                               ? FirstThreads(machine(), allowed)
+                               ? machine().FirstThreads(allowed)
                                : allowed;
     if (Find(asked_, AttributeKind::kNumaSingle) == nullptr) {
       QRM_ASSIGN_OR_RETURN(const CpuSet cpus, TakeFrom(threads));
@@ -329,7 +302,7 @@ class LineChoice {
                     ToString(siblings), ToString(cpus));
     }
     if (Find(asked_, AttributeKind::kSmtDenied) != nullptr) {
-      if (FirstThreads(machine(), cpus) != cpus) {
+      if (machine().FirstThreads(cpus) != cpus) {
         return Errorf(StatusCode::kInvalidArgument,
                       "smt-sibling-denied, but CPUs {} are threads of the same cores; name one "
                       "thread of each",
@@ -352,7 +325,7 @@ class LineChoice {
   const Attributes asked_;
   const Room& room_;
   const CpuLayout& layout_;
-  const CpuKnobs& knobs_;
+  const kernel::TunableMachine& knobs_;
 };
 
 /// A cgroup can only be a partition with all of its CPUs.
@@ -371,7 +344,7 @@ Status CheckBalance(const SpecLines& spec, const Wishes& wishes) {
 
 /// OK if the kept attributes can be set for all `parts` together.
 Status CheckKnobs(const SpecLines& spec, const Wishes& wishes,
-                  const std::vector<sdk::ComputePart>& parts, const CpuKnobs& knobs) {
+                  const std::vector<sdk::ComputePart>& parts, const kernel::TunableMachine& knobs) {
   CpuSet own;
   for (const sdk::ComputePart& part : parts) {
     own |= part.cpus | part.idle;
@@ -411,7 +384,7 @@ Status CheckUsed(int own, int shared, const Room& room) {
 /// Chooses CPUs for all lines, and checks their number.
 StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes& wishes,
                                             const Room& room, const CpuLayout& layout,
-                                            const CpuKnobs& knobs) {
+                                            const kernel::TunableMachine& knobs) {
   std::vector<std::size_t> order(spec.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -463,7 +436,7 @@ NumaMask MemoryNodes(const SpecLines& spec, const Wishes& wishes, const Machine&
 }  // namespace
 
 StatusOr<sdk::ComputeGrant> Choose(const SpecLines& spec, const Room& room, const CpuLayout& layout,
-                                   const CpuKnobs& knobs) {
+                                   const kernel::TunableMachine& knobs) {
   QRM_RETURN_IF_ERROR(CheckCount(spec, room));
   std::vector<const Attribute*> wished;
   for (const SpecLine& line : spec) {

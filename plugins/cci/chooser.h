@@ -27,6 +27,6 @@ struct Room {
 /// machine, driver or request cannot have. Cost: one choice per optional attribute if they cannot
 /// all be kept.
 StatusOr<sdk::ComputeGrant> Choose(const SpecLines& spec, const Room& room, const CpuLayout& layout,
-                                   const CpuKnobs& knobs);
+                                   const kernel::TunableMachine& knobs);
 
 }  // namespace qrm::cci

@@ -11,26 +11,18 @@
 namespace qrm::cci {
 namespace {
 
-using host::Claim;
-using host::ClaimForm;
-using host::FrequencyPolicy;
-using host::HostFiles;
+using kernel::Claim;
+using kernel::ClaimForm;
+using kernel::FrequencyPolicy;
+using kernel::TunableMachine;
 
 constexpr char kCgroups[] = "sys/fs/cgroup";
 constexpr char kExclusive[] = "cpuset.cpus.exclusive";
 
-/// From Linux 6.7, each cgroup v2 below the root with the controller has the file.
-bool FindPartitions(const HostFiles& files) {
-  const std::vector<std::string> cgroups = files.List(kCgroups);
-  return std::any_of(cgroups.begin(), cgroups.end(), [&](const std::string& name) {
-    return files.MayWrite(fmt::format("{}/{}/{}", kCgroups, name, kExclusive));
-  });
-}
-
-const FrequencyPolicy* PolicyOf(const CpuKnobs& knobs, int cpu) {
-  const auto policy = std::find_if(knobs.policies.begin(), knobs.policies.end(),
+const FrequencyPolicy* PolicyOf(const TunableMachine& machine, int cpu) {
+  const auto policy = std::find_if(machine.policies.begin(), machine.policies.end(),
                                    [&](const FrequencyPolicy& of) { return of.cpus.Has(cpu); });
-  return policy == knobs.policies.end() ? nullptr : &*policy;
+  return policy == machine.policies.end() ? nullptr : &*policy;
 }
 
 bool Has(const std::vector<std::string>& words, const std::string& word) {
@@ -90,9 +82,9 @@ Status CheckPolicy(const Attribute& attribute, const FrequencyPolicy& policy) {
 }
 
 Status CheckFrequency(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
-                      const CpuKnobs& knobs) {
+                      const TunableMachine& machine) {
   for (const int cpu : cpus) {
-    const FrequencyPolicy* const policy = PolicyOf(knobs, cpu);
+    const FrequencyPolicy* const policy = PolicyOf(machine, cpu);
     if (policy == nullptr) {
       return Missing(attribute, "CPU {} has no cpufreq that this driver may set; remove it", cpu);
     }
@@ -107,11 +99,11 @@ Status CheckFrequency(const Attribute& attribute, const CpuSet& cpus, const CpuS
   return OkStatus();
 }
 
-Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const CpuKnobs& knobs) {
-  if (knobs.interrupts.movable.empty()) {
+Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const TunableMachine& machine) {
+  if (machine.interrupts.movable.empty()) {
     return Missing(attribute, "this driver may not move interrupts; run it as privileged root");
   }
-  for (const host::Balancer& balancer : knobs.interrupts.balancers) {
+  for (const kernel::Balancer& balancer : machine.interrupts.balancers) {
     if (!balancer.takes_bans) {
       return Missing(
           attribute,
@@ -119,7 +111,7 @@ Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const CpuKnobs
           balancer.process);
     }
   }
-  for (const host::FixedInterrupt& interrupt : knobs.interrupts.fixed) {
+  for (const kernel::FixedInterrupt& interrupt : machine.interrupts.fixed) {
     if (interrupt.cpus.IsSubsetOf(cpus)) {
       return Missing(
           attribute,
@@ -166,23 +158,6 @@ int OrderOf(const Attribute& attribute) {
 
 }  // namespace
 
-CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus) {
-  CpuKnobs knobs{.policies = host::ReadFrequencyPolicies(files)};
-  for (const int cpu : cpus) {
-    if (files.MayWrite(host::WakeUpFile(cpu))) {
-      knobs.idle_latency.Add(cpu);
-    }
-    const std::string rank =
-        fmt::format("sys/devices/system/cpu/cpu{}/acpi_cppc/highest_perf", cpu);
-    if (const int64_t performance = host::NumberOf(files, rank); performance > 0) {
-      knobs.ranks[cpu] = performance;
-    }
-  }
-  knobs.interrupts = host::ReadInterrupts(files);
-  knobs.partitions = FindPartitions(files);
-  return knobs;
-}
-
 bool IsKnob(const Attribute& attribute) {
   switch (attribute.kind) {
     case AttributeKind::kFrequency:
@@ -200,25 +175,25 @@ bool IsKnob(const Attribute& attribute) {
 }
 
 Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
-                 const CpuKnobs& knobs) {
+                 const TunableMachine& machine) {
   switch (attribute.kind) {
     case AttributeKind::kNoIrq:
-      return CheckQuiet(attribute, cpus, knobs);
+      return CheckQuiet(attribute, cpus, machine);
     case AttributeKind::kIdleLatency:
-      return cpus.IsSubsetOf(knobs.idle_latency)
+      return cpus.IsSubsetOf(machine.wake_up)
                  ? OkStatus()
                  : Missing(attribute,
                            "CPUs {} have no pm_qos_resume_latency_us that this driver may write; "
                            "run it as privileged root, or remove it",
-                           ToString(cpus - knobs.idle_latency));
+                           ToString(cpus - machine.wake_up));
     case AttributeKind::kNoBalance:
-      return knobs.partitions
+      return machine.partitions
                  ? OkStatus()
                  : Missing(attribute,
                            "this driver cannot make a container's cgroup a partition: that needs "
                            "cgroup v2, Linux 6.7 and privileged root; remove it");
     default:
-      return CheckFrequency(attribute, cpus, own, knobs);
+      return CheckFrequency(attribute, cpus, own, machine);
   }
 }
 
@@ -238,7 +213,7 @@ std::vector<Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus
 }
 
 std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
-                            const CpuKnobs& knobs) {
+                            const TunableMachine& machine) {
   std::vector<Attribute> ordered = attributes;
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const Attribute& a, const Attribute& b) { return OrderOf(a) < OrderOf(b); });
@@ -248,15 +223,15 @@ std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuS
   };
   for (const Attribute& attribute : ordered) {
     if (attribute.kind == AttributeKind::kNoIrq) {
-      add(host::QuietClaims(cpus, knobs.interrupts));
+      add(kernel::QuietClaims(cpus, machine.interrupts));
     } else if (attribute.kind == AttributeKind::kIdleLatency) {
       for (const int cpu : cpus) {
-        claims.push_back({.path = host::WakeUpFile(cpu),
+        claims.push_back({.path = kernel::WakeUpFile(cpu),
                           .form = ClaimForm::kLatency,
                           .value = attribute.least == 0 ? "n/a" : std::to_string(attribute.least)});
       }
     } else if (IsKnob(attribute) && attribute.kind != AttributeKind::kNoBalance) {
-      for (const FrequencyPolicy& policy : knobs.policies) {
+      for (const FrequencyPolicy& policy : machine.policies) {
         if (policy.cpus.Intersects(cpus)) {
           add(OfPolicy(attribute, policy));
         }

@@ -1,4 +1,4 @@
-// The machine's settings of CPUs, and the values that attributes set: values in, values out.
+// The machine's values that attributes set: values in, values out.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,12 @@
 #include "api/base/status.h"
 #include "api/id_set.h"
 #include "plugins/cci/attribute.h"
-#include "plugins/host/claim.h"
-#include "plugins/host/cpu_frequency.h"
-#include "plugins/host/host_files.h"
-#include "plugins/host/interrupts.h"
+#include "plugins/kernel/claim.h"
+#include "plugins/kernel/interrupts.h"
+#include "plugins/kernel/kernel_files.h"
+#include "plugins/kernel/tunable_machine.h"
 
 namespace qrm::cci {
-
-/// The settings that this process may change. Source: the kernel's admin-guide/pm, ABI/testing/
-/// sysfs-devices-system-cpu.
-struct CpuKnobs {
-  std::vector<host::FrequencyPolicy> policies;
-  CpuSet idle_latency;           ///< CPUs whose longest wake-up time can be set
-  std::map<int, int64_t> ranks;  ///< CPU -> rank, if cores differ in speed; higher is faster
-  host::Interrupts interrupts;
-  bool partitions = false;  ///< whether a container's cgroup can be a partition
-};
-
-/// Cost: some files for each CPU and interrupt.
-CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus);
 
 /// Whether an attribute sets anything on the machine.
 bool IsKnob(const Attribute& attribute);
@@ -35,14 +22,14 @@ bool IsKnob(const Attribute& attribute);
 /// OK if `attribute` can be set for `cpus` in a container that has `own`. Errors:
 /// kFailedPrecondition with what is missing, and what to do.
 Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
-                 const CpuKnobs& knobs);
+                 const kernel::TunableMachine& machine);
 
 /// The values for no-balance in a container's `cgroup` and its ancestors; `cgroup` is "/a/b" as in
 /// ComputeInstance. Source: "Remote partition" in the kernel's admin-guide/cgroup-v2.
-std::vector<host::Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus);
+std::vector<kernel::Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus);
 
 /// The values that `attributes` of `cpus` set outside the cgroup, in the order of writing.
-std::vector<host::Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
-                                  const CpuKnobs& knobs);
+std::vector<kernel::Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
+                                    const kernel::TunableMachine& machine);
 
 }  // namespace qrm::cci

@@ -13,9 +13,9 @@
 #include "plugins/cci/config.h"
 #include "plugins/cci/scheduling.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/host/host_files.h"
-#include "plugins/host/host_knobs.h"
-#include "plugins/host/irqbalance.h"
+#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/kernel_files.h"
+#include "plugins/kernel/kernel_values.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/running_plugin.h"
@@ -71,12 +71,12 @@ int Failed(const qrm::Status& error) {
 }
 
 int Run(const Flags& flags, const qrm::sdk::PluginSettings& settings, Parts parts) {
-  qrm::host::SystemFiles system(flags.root);
+  qrm::kernel::SystemFiles system(flags.root);
   const qrm::SystemClock clock;
-  qrm::host::BalancerFiles files(system, flags.root, clock);
-  auto knobs = qrm::host::HostKnobs::Open(files, JournalOf(settings));
+  qrm::kernel::BalancerFiles files(system, flags.root, clock);
+  auto knobs = qrm::kernel::KernelValues::Open(files, JournalOf(settings));
   if (knobs.ok() && flags.undo) {
-    qrm::host::RepeatBans(files, (*knobs)->records());
+    qrm::kernel::RepeatBans(files, (*knobs)->records());
     const qrm::Status undone = (*knobs)->KeepOnly({});
     return undone.ok() ? EXIT_SUCCESS : Failed(undone);
   }

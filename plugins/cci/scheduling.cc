@@ -4,51 +4,51 @@
 #include <algorithm>
 
 #include "api/base/errorf.h"
-#include "plugins/knobs/knob.h"
-#include "plugins/knobs/thread_attributes.h"
+#include "plugins/kernel/knob.h"
+#include "plugins/kernel/thread_attributes.h"
 
 namespace qrm::cci {
 namespace {
 
 constexpr char kType[] = "cpu-scheduling";
 
-const knobs::KnobType& Type() {
-  static const knobs::KnobType type =
-      *std::find_if(knobs::KnobTypes().begin(), knobs::KnobTypes().end(),
-                    [](const knobs::KnobType& one) { return one.name == kType; });
+const kernel::KnobType& Type() {
+  static const kernel::KnobType type =
+      *std::find_if(kernel::KnobTypes().begin(), kernel::KnobTypes().end(),
+                    [](const kernel::KnobType& one) { return one.name == kType; });
   return type;
 }
 
-knobs::ThreadAttribute ThreadAttributeOf(const Attribute& attribute) {
+kernel::ThreadAttribute ThreadAttributeOf(const Attribute& attribute) {
   switch (attribute.kind) {
     case AttributeKind::kSchedule:
-      return knobs::ThreadAttribute::kPolicy;
+      return kernel::ThreadAttribute::kPolicy;
     case AttributeKind::kNice:
-      return knobs::ThreadAttribute::kNice;
+      return kernel::ThreadAttribute::kNice;
     default:
-      return knobs::ThreadAttribute::kNone;
+      return kernel::ThreadAttribute::kNone;
   }
 }
 
-Status Check(const Attribute& attribute, const knobs::KnobMachine& machine) {
-  const knobs::ThreadAttribute of = ThreadAttributeOf(attribute);
-  if (of == knobs::ThreadAttribute::kNone) {
+Status Check(const Attribute& attribute, const kernel::KnobMachine& machine) {
+  const kernel::ThreadAttribute of = ThreadAttributeOf(attribute);
+  if (of == kernel::ThreadAttribute::kNone) {
     return Errorf(StatusCode::kInvalidArgument,
                   "{} is not supported by this driver; remove it, or write {}? to run without",
                   attribute.text, attribute.text);
   }
-  return Annotate(CheckValues(Type(), {{knobs::NameOf(of), attribute.word}}, machine),
+  return Annotate(CheckValues(Type(), {{kernel::NameOf(of), attribute.word}}, machine),
                   attribute.text + " is not possible");
 }
 
 }  // namespace
 
-knobs::KnobMachine FindScheduling(const std::string& cgroup_root) {
-  return knobs::FindKnobs(Type(), cgroup_root);
+kernel::KnobMachine FindScheduling(const std::string& cgroup_root) {
+  return kernel::FindKnobs(Type().controller, cgroup_root);
 }
 
 StatusOr<std::vector<Attribute>> ChooseScheduling(const std::vector<Attribute>& asked,
-                                                  const knobs::KnobMachine& machine,
+                                                  const kernel::KnobMachine& machine,
                                                   std::vector<sdk::UnmetWish>& unmet) {
   std::vector<Attribute> kept;
   for (const Attribute& attribute : asked) {
@@ -66,8 +66,8 @@ StatusOr<std::vector<Attribute>> ChooseScheduling(const std::vector<Attribute>& 
 }
 
 Status GiveScheduling(const std::vector<Attribute>& attributes, const std::string& cgroup,
-                      const knobs::KnobMachine& machine) {
-  knobs::ThreadValues values;
+                      const kernel::KnobMachine& machine) {
+  kernel::ThreadValues values;
   for (const Attribute& attribute : attributes) {
     values[ThreadAttributeOf(attribute)] = attribute.word;
   }

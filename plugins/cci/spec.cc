@@ -13,6 +13,7 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/number.h"
+#include "api/base/text.h"
 
 namespace qrm::cci {
 namespace {
@@ -23,20 +24,12 @@ constexpr int kMostCpus = 8192;
 constexpr char kDefaultPolicy[] = "default";
 constexpr char kContainer[] = "container_attributes";
 
-std::string WithoutBlanks(const std::string& text) {
-  constexpr char kBlanks[] = " \t\r\n";
-  const auto begin = text.find_first_not_of(kBlanks);
-  return begin == std::string::npos
-             ? ""
-             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
 /// The lines of `text`, without blank lines at its end.
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
-    lines.push_back(WithoutBlanks(line));
+    lines.emplace_back(Trimmed(line));
   }
   while (!lines.empty() && lines.back().empty()) {
     lines.pop_back();
@@ -49,7 +42,7 @@ std::optional<int> CountOf(const std::string& line) {
   if (!line.starts_with('*')) {
     return std::nullopt;
   }
-  const std::string number = WithoutBlanks(line.substr(1));
+  const std::string_view number = Trimmed(std::string_view(line).substr(1));
   const auto count = number.empty() ? std::optional<int>(1) : ParseNumber<int>(number);
   return count.has_value() && *count >= 1 && *count <= kMostCpus ? count : std::nullopt;
 }
@@ -125,7 +118,7 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
   SpecLines spec;
   CpuSet named;
   for (std::size_t i = 0; i < cores.size(); ++i) {
-    StatusOr<SpecLine> line = ParseCores(WithoutBlanks(cores[i]));
+    StatusOr<SpecLine> line = ParseCores(std::string(Trimmed(cores[i])));
     QRM_RETURN_IF_ERROR(Annotate(line.status(), LineName("cores", i)));
     if (named.Intersects(line->named)) {
       return wrong(fmt::format("{}: CPUs {} are also in another line; list each CPU once",
@@ -170,7 +163,7 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
                   "cannot read the spec: it has {} bytes, the maximum is {}", text.size(),
                   kMostBytes);
   }
-  const std::string word = WithoutBlanks(text);
+  const std::string word(Trimmed(text));
   const auto policy = policies.find(word.empty() ? kDefaultPolicy : word);
   if (policy != policies.end()) {
     return policy->second;

@@ -8,17 +8,14 @@ namespace qrm::cpu {
 namespace {
 
 std::string ClassOf(const CpuPluginConfig& config, const Holding& holding) {
-  if (const auto grant = config.grants.find(holding.tenant.role); grant != config.grants.end()) {
-    return grant->second.rule.cpu_class;
-  }
-  const auto role = config.roles.find(holding.tenant.role);
-  return role == config.roles.end() ? "" : role->second.cpu_class;
+  const auto grant = config.grants.find(holding.tenant.role);
+  return grant == config.grants.end() ? "" : grant->second.rule.cpu_class;
 }
 
 }  // namespace
 
-tuning::TuningPlan PlanOf(const View& view) {
-  tuning::TuningPlan plan{.classes = view.config.classes};
+kernel::TuningPlan PlanOf(const View& view) {
+  kernel::TuningPlan plan{.classes = view.config.classes};
   if (plan.classes.empty()) {
     return plan;
   }

@@ -25,9 +25,9 @@
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
 #include "plugins/cpu/usage.h"
-#include "plugins/host/host_files.h"
-#include "plugins/host/irqbalance.h"
-#include "plugins/tuning/host_tuner.h"
+#include "plugins/kernel/host_tuner.h"
+#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/kernel_files.h"
 
 namespace qrm::cpu {
 namespace {
@@ -82,7 +82,7 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     }
     system_files_.emplace(root);
     files_.emplace(*system_files_, root, clock_);
-    tuner_ = std::make_unique<tuning::HostTuner>(*files_, state_dir + kJournal, clock_);
+    tuner_ = std::make_unique<kernel::HostTuner>(*files_, state_dir + kJournal, clock_);
     Tune();
   }
 
@@ -410,9 +410,9 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
   PoolSizes remembered_;                ///< advice from before the restart, until advisors_ exists
   std::unique_ptr<Advisors> advisors_;  ///< from Begin to Retire, if advisors are configured
   // From Begin to Retire, if the machine is a real one.
-  std::optional<host::SystemFiles> system_files_;
-  std::optional<host::BalancerFiles> files_;
-  std::unique_ptr<tuning::HostTuner> tuner_;
+  std::optional<kernel::SystemFiles> system_files_;
+  std::optional<kernel::BalancerFiles> files_;
+  std::unique_ptr<kernel::HostTuner> tuner_;
 };
 
 }  // namespace

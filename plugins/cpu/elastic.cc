@@ -64,8 +64,8 @@ class Chooser {
       CpuSet& cpus = pools_[name];
       cpus &= regions.at(name);
       if (FindPool(view.config, name)->place.OwnsWholeCores()) {
-        cpus = WholeCores(view.machine, view.offline,
-                          cpus);  // parts of cores are given up for whole ones
+        // Parts of cores are given up for whole ones.
+        cpus = view.machine.WholeCores(cpus, view.offline);
       }
     }
   }
@@ -88,7 +88,7 @@ class Chooser {
         const PlaceRule rule = RuleOf(view_, name, asks_.at(name));
         cpus -= DropPlaced(Around(name, rule), cpus, cpus.Count() - size);
         if (rule.OwnsWholeCores()) {
-          cpus = WholeCores(view_.machine, view_.offline, cpus);
+          cpus = view_.machine.WholeCores(cpus, view_.offline);
         }
       }
       free_ -= cpus;

@@ -9,18 +9,6 @@
 namespace qrm::cpu {
 namespace {
 
-/// The CPUs of all `groups` whose online CPUs are all in `available`.
-CpuSet WholeOnes(const std::vector<CpuGroup>& groups, const CpuSet& available,
-                 const CpuSet& offline) {
-  CpuSet whole;
-  for (const CpuGroup& group : groups) {
-    if ((group.cpus - offline).IsSubsetOf(available)) {
-      whole |= group.cpus;
-    }
-  }
-  return whole;
-}
-
 /// The node with CPUs of `among` that has fewest (or most) of `own`; the lowest number of equal
 /// ones.
 template <typename Better>
@@ -78,7 +66,10 @@ std::vector<CpuSet> Preferences(const Surroundings& around, const CpuSet& availa
   const CpuSet near = kind & NearCpus(around);
   std::vector<CpuSet> sets = {near - around.avoided, near, kind, around.machine.cpu_set()};
   if (around.rule.align_l3) {
-    const CpuSet whole = WholeOnes(around.machine.l3s(), available, around.offline);
+    CpuSet whole;
+    for (const CpuGroup& l3 : around.machine.l3s()) {
+      whole |= (l3.cpus - around.offline).IsSubsetOf(available) ? l3.cpus : CpuSet();
+    }
     sets.insert(sets.begin(), sets.front() & whole);
   }
   return sets;
@@ -87,21 +78,11 @@ std::vector<CpuSet> Preferences(const Surroundings& around, const CpuSet& availa
 }  // namespace
 
 CpuSet CpusOfKind(const Machine& machine, PlaceRule::Core kind) {
-  const int highest = machine.highest_core_kind();
-  if (kind == PlaceRule::Core::kAny || highest == 0) {
+  if (kind == PlaceRule::Core::kAny || machine.highest_core_kind() == 0) {
     return machine.cpu_set();
   }
-  CpuSet cpus;
-  for (const Cpu& cpu : machine.cpus()) {
-    if ((cpu.core_kind == highest) == (kind == PlaceRule::Core::kPerformance)) {
-      cpus.Add(cpu.id);
-    }
-  }
-  return cpus;
-}
-
-CpuSet WholeCores(const Machine& machine, const CpuSet& offline, const CpuSet& cpus) {
-  return cpus & WholeOnes(machine.cores(), cpus, offline);
+  const CpuSet fast = machine.PerformanceCpus();
+  return kind == PlaceRule::Core::kPerformance ? fast : machine.cpu_set() - fast;
 }
 
 int ThreadsPerCore(const Machine& machine, const CpuSet& cpus) {
@@ -115,7 +96,7 @@ int ThreadsPerCore(const Machine& machine, const CpuSet& cpus) {
 CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& free, int count) {
   CpuSet usable = free;
   if (around.rule.OwnsWholeCores()) {
-    usable &= WholeCores(around.machine, around.offline, own | free);
+    usable &= around.machine.WholeCores(own | free, around.offline);
   }
   CpuSet taken;
   for (const CpuSet& preferred : Preferences(around, own | usable)) {
@@ -130,7 +111,7 @@ CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& f
   }
   // Cores with offline threads can leave a remainder that is smaller than a core.
   return around.rule.OwnsWholeCores()
-             ? taken & WholeCores(around.machine, around.offline, own | taken)
+             ? taken & around.machine.WholeCores(own | taken, around.offline)
              : taken;
 }
 
@@ -150,16 +131,7 @@ CpuSet DropPlaced(const Surroundings& around, const CpuSet& own, int count) {
 }
 
 CpuSet ThreadsInUse(const Machine& machine, const PlaceRule& rule, const CpuSet& cpus) {
-  if (rule.threads != PlaceRule::Threads::kOnePerCore) {
-    return cpus;
-  }
-  CpuSet used;
-  for (const CpuGroup& core : machine.cores()) {
-    if (const CpuSet own = core.cpus & cpus; !own.Empty()) {
-      used.Add(own.First());
-    }
-  }
-  return used;
+  return rule.threads == PlaceRule::Threads::kOnePerCore ? machine.FirstThreads(cpus) : cpus;
 }
 
 }  // namespace qrm::cpu

@@ -19,9 +19,6 @@ struct Surroundings {
 /// is for performance, and all others are efficient.
 CpuSet CpusOfKind(const Machine& machine, PlaceRule::Core kind);
 
-/// The CPUs in `cpus` whose core is entirely in `cpus`, ignoring offline threads.
-CpuSet WholeCores(const Machine& machine, const CpuSet& offline, const CpuSet& cpus);
-
 /// The largest number of threads of a core in `cpus`; 1 without any.
 int ThreadsPerCore(const Machine& machine, const CpuSet& cpus);
 

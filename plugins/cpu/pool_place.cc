@@ -40,7 +40,7 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
                   NameOf(request), pool);
   }
   if (FindPool(view.config, pool)->place.OwnsWholeCores() &&
-      WholeCores(view.machine, view.offline, pools->at(pool)).Empty()) {
+      view.machine.WholeCores(pools->at(pool), view.offline).Empty()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: pool {} needs whole cores, but none is left; delete "
                   "a pod, or change the pool's place.threads",

@@ -186,7 +186,7 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
     CpuSet& region = regions.at(name);
     const PlaceRule rule = RuleOf(view, name, asks.at(name));
     const Homeless pool = {
-        .may = rule.OwnsWholeCores() ? WholeCores(view.machine, view.offline, region) : region,
+        .may = rule.OwnsWholeCores() ? view.machine.WholeCores(region, view.offline) : region,
         .ask = asks.at(name),
         .packs = PacksNodes(view, name),
         .hint = comes ? candidate->hint : NumaMask(),

@@ -2,6 +2,10 @@
 #include "plugins/rdt/rdt_classes.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -11,12 +15,51 @@
 #include "api/base/log.h"
 #include "api/base/section.h"
 #include "plugins/rdt/resolve.h"
-#include "plugins/rdt/runtime_setting.h"
 #include "plugins/rdt/thread_mover.h"
 #include "plugins/sdk/class_name.h"
 
 namespace qrm::rdt {
 namespace {
+
+/// Whether `line` sets the key to a value that is not empty.
+bool SetsRdtFile(std::string_view line) {
+  constexpr std::string_view kKey = "rdt_config_file";
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  if (!line.starts_with(kKey)) {
+    return false;
+  }
+  line.remove_prefix(kKey.size());
+  const std::size_t value = line.find_first_not_of(" \t=");
+  return value != std::string_view::npos && line.find('=') < value &&
+         line.substr(value, 2) != "\"\"" && line.substr(value, 2) != "''";
+}
+
+/// The configuration files of containerd and CRI-O.
+std::vector<std::string> RuntimeConfigFiles(const std::string& etc) {
+  std::vector<std::string> files = {etc + "/containerd/config.toml", etc + "/crio/crio.conf"};
+  std::set<std::string> parts;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(etc + "/crio/crio.conf.d", error)) {
+    parts.insert(entry.path());
+  }
+  files.insert(files.end(), parts.begin(), parts.end());
+  return files;
+}
+
+/// The first of `files` that sets `rdt_config_file`; empty if none does. A runtime with that
+/// setting removes every resctrl group that is not in its own file. Source: containerd's
+/// tasks-service, CRI-O's [crio.runtime]: TOML, one key per line.
+std::string FindRuntimeSetting(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      if (SetsRdtFile(line)) {
+        return path;
+      }
+    }
+  }
+  return "";
+}
 
 std::set<std::string> NamesOf(const RdtConfig& config) {
   std::set<std::string> names;

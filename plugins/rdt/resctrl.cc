@@ -24,7 +24,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
-#include "plugins/cgroup/small_file.h"
+#include "plugins/kernel/kernel_files.h"
 #include "plugins/rdt/schemata.h"
 
 namespace qrm::rdt {
@@ -36,7 +36,7 @@ constexpr std::size_t kThreadsAtOnce = 256;  // with seven digits each they fit 
 constexpr const char* kOwnDirectories[] = {"info", "mon_groups", "mon_data"};
 
 uint64_t ReadNumber(const std::string& path, int base = 10) {
-  return ParseNumber<uint64_t>(cgroup::ReadLine(path), base).value_or(0);
+  return ParseNumber<uint64_t>(kernel::ReadLine(path), base).value_or(0);
 }
 
 bool Exists(const std::string& path) {
@@ -107,7 +107,7 @@ std::size_t CountGroups(const std::string& info) {
 }
 
 std::vector<std::string> ReadWords(const std::string& path) {
-  std::istringstream text(cgroup::ReadLine(path));
+  std::istringstream text(kernel::ReadLine(path));
   std::vector<std::string> words;
   for (std::string word; text >> word;) {
     words.push_back(word);
@@ -151,7 +151,7 @@ std::string Resctrl::PathOf(const std::string& group, std::string_view file) con
 }
 
 Status Resctrl::Failed(int error, std::string_view what) const {
-  const std::string said = cgroup::ReadLine(paths_.mount + "/info/last_cmd_status");
+  const std::string said = kernel::ReadLine(paths_.mount + "/info/last_cmd_status");
   const bool helps = !said.empty() && said != "ok";
   return Errorf(CodeOf(error), "cannot {}: {}{}{}", what, std::strerror(error),
                 helps ? ", the kernel says: " : "", helps ? said : "");
@@ -277,7 +277,7 @@ Status Resctrl::Remove(const std::string& group) const {
 }
 
 StatusOr<std::string> Resctrl::ReadSchemata(const std::string& group) const {
-  cgroup::SmallFile file(PathOf(group, "schemata"), O_RDONLY);
+  kernel::SmallFile file(PathOf(group, "schemata"), O_RDONLY);
   std::string text = file.error() == 0 ? file.Read() : "";
   if (file.error() != 0) {
     return Failed(file.error(), fmt::format("read the schemata of resctrl group '{}'", group));
@@ -286,7 +286,7 @@ StatusOr<std::string> Resctrl::ReadSchemata(const std::string& group) const {
 }
 
 Status Resctrl::WriteSchemata(const std::string& group, std::string_view lines) const {
-  cgroup::SmallFile file(PathOf(group, "schemata"), O_WRONLY);
+  kernel::SmallFile file(PathOf(group, "schemata"), O_WRONLY);
   if (file.error() == 0) {
     file.Write(lines);
   }
@@ -296,7 +296,7 @@ Status Resctrl::WriteSchemata(const std::string& group, std::string_view lines) 
 }
 
 StatusOr<std::set<pid_t>> Resctrl::Threads(const std::string& group) const {
-  cgroup::SmallFile file(PathOf(group, "tasks"), O_RDONLY);
+  kernel::SmallFile file(PathOf(group, "tasks"), O_RDONLY);
   const std::string text = file.error() == 0 ? file.Read() : "";
   if (file.error() != 0) {
     return Failed(file.error(), fmt::format("list the threads of resctrl group '{}'", group));
@@ -310,7 +310,7 @@ StatusOr<std::set<pid_t>> Resctrl::Threads(const std::string& group) const {
 }
 
 Status Resctrl::Move(const std::vector<pid_t>& threads, const std::string& group) const {
-  cgroup::SmallFile file(PathOf(group, "tasks"), O_WRONLY);
+  kernel::SmallFile file(PathOf(group, "tasks"), O_WRONLY);
   if (file.error() != 0) {
     return Failed(file.error(), fmt::format("move threads to resctrl group '{}'", group));
   }
@@ -335,7 +335,7 @@ Status Resctrl::Move(const std::vector<pid_t>& threads, const std::string& group
 
 StatusOr<std::optional<std::string>> Resctrl::GroupOf(pid_t thread) const {
   const std::string path = fmt::format("{}/{}/cpu_resctrl_groups", paths_.proc, thread);
-  cgroup::SmallFile file(path, O_RDONLY);
+  kernel::SmallFile file(path, O_RDONLY);
   const std::string text = file.error() == 0 ? file.ReadShort() : "";
   if (file.error() == ENOENT || file.error() == ESRCH) {
     return std::optional<std::string>();
@@ -355,7 +355,7 @@ std::map<std::string, uint64_t> Resctrl::Counters(const std::string& group,
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(PathOf(group, "mon_data"), error)) {
     for (const std::string& event : info.events) {
-      const auto count = ParseNumber<uint64_t>(cgroup::ReadLine(entry.path() / event));
+      const auto count = ParseNumber<uint64_t>(kernel::ReadLine(entry.path() / event));
       if (count.has_value()) {
         counters[event] += *count;
       }

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/number.h"
+#include "api/base/text.h"
 
 namespace qrm::rdt {
 namespace {
@@ -17,13 +18,6 @@ namespace {
 /// Bandwidth is decimal, masks are hexadecimal.
 bool IsBandwidth(std::string_view resource) {
   return resource == "MB" || resource == "SMBA";
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  return first == std::string_view::npos
-             ? std::string_view()
-             : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 /// The text before the first `mark`; `rest` continues after it.

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "plugins/cgroup/container_threads.h"
+#include "plugins/kernel/container_threads.h"
 
 namespace qrm::rdt {
 namespace {
@@ -58,13 +58,13 @@ Status MoveAll(const Resctrl& resctrl, const std::string& directory, const std::
     }
     return missing.size();
   };
-  return cgroup::RepairAllThreads(
+  return kernel::RepairAllThreads(
       directory, fmt::format("move all threads of {} to {}", directory, NameOfGroup(group)), pass);
 }
 
 StatusOr<std::string> FindElsewhere(const Resctrl& resctrl, const std::string& directory,
                                     const std::string& group) {
-  QRM_ASSIGN_OR_RETURN(const std::vector<pid_t> threads, cgroup::ThreadsBelow(directory));
+  QRM_ASSIGN_OR_RETURN(const std::vector<pid_t> threads, kernel::ThreadsBelow(directory));
   std::map<std::string, std::size_t> elsewhere;
   for (const pid_t thread : threads) {
     QRM_ASSIGN_OR_RETURN(const std::optional<std::string> found, resctrl.GroupOf(thread));

@@ -5,9 +5,8 @@
 
 #include "api/base/section.h"
 #include "plugins/blockio/config.h"
-#include "plugins/knobs/config.h"
-#include "plugins/knobs/knob.h"
-#include "plugins/quota/config.h"
+#include "plugins/kernel/knob.h"
+#include "plugins/kernel/quota_provider.h"
 #include "plugins/rdt/config.h"
 #include "test/fuzz/sentence.h"
 
@@ -30,10 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     return 0;
   }
   Check(qrm::blockio::ParseConfig(*file));
-  Check(qrm::quota::ParseConfig(*file));
+  Check(qrm::kernel::ParseQuotaClasses(*file));
   Check(qrm::rdt::ParseRdtConfig(*file));
-  for (const qrm::knobs::KnobType& type : qrm::knobs::KnobTypes()) {
-    Check(qrm::knobs::ParseConfig(*file, type));
+  for (const qrm::kernel::KnobType& type : qrm::kernel::KnobTypes()) {
+    Check(qrm::kernel::ParseKnobClasses(*file, type));
   }
   return 0;
 }

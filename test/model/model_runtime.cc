@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
-#include "plugins/cgroup/small_file.h"
+#include "plugins/kernel/kernel_files.h"
 #include "test/model/model_cri.h"
 #include "test/model/model_machine.h"
 #include "test/support/await.h"
@@ -19,7 +19,7 @@ namespace qrm::test {
 
 namespace fs = std::filesystem;
 
-using cgroup::ReadLine;
+using kernel::ReadLine;
 
 namespace {
 

@@ -32,8 +32,8 @@
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/cpu_knobs.h"
 #include "plugins/cci/scheduling.h"
-#include "plugins/host/host_files.h"
-#include "plugins/host/host_knobs.h"
+#include "plugins/kernel/kernel_files.h"
+#include "plugins/kernel/kernel_values.h"
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
@@ -169,7 +169,7 @@ class KnobsTest : public testing::Test {
     auto machine = Discover(*MachineSource::Parse("live"));
     ASSERT_TRUE(IsOk(machine.status()));
     online_ = machine->cpu_set();
-    auto knobs = host::HostKnobs::Open(files_, dir_ / "knobs.json");
+    auto knobs = kernel::KernelValues::Open(files_, dir_ / "knobs.json");
     ASSERT_TRUE(IsOk(knobs.status()));
     driver_ = std::make_unique<CciDriver>(*std::move(machine), Policies(), files_,
                                           *std::move(knobs), FindScheduling("/sys/fs/cgroup"));
@@ -213,7 +213,7 @@ class KnobsTest : public testing::Test {
 
   const ContainerKey key_{"uid", "main"};
   const test::TempDir dir_;
-  host::SystemFiles files_{"/"};
+  kernel::SystemFiles files_{"/"};
   CpuSet online_;
   std::unique_ptr<CciDriver> driver_;
   std::map<std::string, std::string> before_;
@@ -374,10 +374,10 @@ TEST_F(PartitionTest, AContainerThatIsNotBalancedIsIsolatedUntilItIsGone) {
 }
 
 TEST_F(PartitionTest, APartitionThatTheKernelCallsInvalidIsDetectedAndUndone) {
-  const auto knobs = host::HostKnobs::Open(files_, dir_ / "other.json");
+  const auto knobs = kernel::KernelValues::Open(files_, dir_ / "other.json");
   ASSERT_TRUE(IsOk(knobs.status()));
   // CPUs that are not exclusive to the cgroup above.
-  const host::Claim partition = PartitionClaims(kCgroup, {cpu()}).back();
+  const kernel::Claim partition = PartitionClaims(kCgroup, {cpu()}).back();
   const auto held = (*knobs)->Hold("a", {partition});
   EXPECT_THAT(MessageOf(held.status()),
               HasSubstr("the kernel accepted it but shows isolated invalid ("));

@@ -6,8 +6,8 @@
 
 #include "api/base/section.h"
 #include "plugins/cpu/cpu_plugin.h"
-#include "plugins/host/cpu_frequency.h"
-#include "plugins/host/host_files.h"
+#include "plugins/kernel/kernel_files.h"
+#include "plugins/kernel/tunable_machine.h"
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
@@ -22,11 +22,11 @@ TEST(TuningTest, APoolsCpusWakeUpAsItsClassSaysAndAsBeforeWithoutIt) {
   const auto machine = Discover(MachineSource{});
   ASSERT_TRUE(IsOk(machine.status()));
   const int cpu = machine->cpu_set().Last();
-  const host::SystemFiles files("/");
-  if (!files.MayWrite(host::WakeUpFile(cpu))) {
-    GTEST_SKIP() << "no /" << host::WakeUpFile(cpu) << " to write";
+  const kernel::SystemFiles files("/");
+  if (!files.MayWrite(kernel::WakeUpFile(cpu))) {
+    GTEST_SKIP() << "no /" << kernel::WakeUpFile(cpu) << " to write";
   }
-  const auto now = [&] { return files.Read(host::WakeUpFile(cpu)).value_or(""); };
+  const auto now = [&] { return files.Read(kernel::WakeUpFile(cpu)).value_or(""); };
   const std::string before = now();
   const test::TempDir dir;
   const auto begin = [&](const std::string& keys) {

@@ -2,13 +2,13 @@
 #include "tools/qrmctl/archive.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "api/base/check.h"
+#include "api/base/text.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -44,12 +44,6 @@ std::string Header(const ArchivedFile& file, std::time_t when) {
 }
 
 constexpr std::string_view kRemoved = "<removed>";
-
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 /// Replaces a private key in PEM by one word. True for a line within a key. `in_key` is kept from
 /// line to line.

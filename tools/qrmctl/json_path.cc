@@ -9,6 +9,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
+#include "api/base/text.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -20,13 +21,6 @@ Status Wrong(std::string_view part, std::string_view why) {
                 "cannot read \"{}\" of the jsonpath: {}; write one such as "
                 "'{{range .pods[*]}}{{.name}}{{\"\\n\"}}{{end}}'",
                 part, why);
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(' ');
-  return begin == std::string_view::npos
-             ? std::string_view()
-             : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
 /// The text between quotes, which may have \n and \t in it; absent when `text` is not quoted.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "api/base/text.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -25,16 +26,10 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-std::string WithoutSpaces(const std::string& text) {
-  const auto first = text.find_first_not_of(' ');
-  return first == std::string::npos ? ""
-                                    : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 std::vector<std::string> Values(const std::string& list) {
   std::vector<std::string> values;
   for (const std::string& value : SplitAtCommas(list)) {
-    values.push_back(WithoutSpaces(value));
+    values.emplace_back(Trimmed(value));
   }
   return values;
 }
@@ -43,11 +38,11 @@ std::vector<std::string> Values(const std::string& list) {
 
 StatusOr<LabelSelector> LabelSelector::Parse(const std::string& text) {
   LabelSelector selector;
-  if (WithoutSpaces(text).empty()) {
+  if (Trimmed(text).empty()) {
     return selector;
   }
   for (const std::string& part : SplitAtCommas(text)) {
-    QRM_ASSIGN_OR_RETURN(Requirement requirement, ParseOne(WithoutSpaces(part)));
+    QRM_ASSIGN_OR_RETURN(Requirement requirement, ParseOne(std::string(Trimmed(part))));
     selector.requirements_.push_back(std::move(requirement));
   }
   return selector;

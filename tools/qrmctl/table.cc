@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kGap = 3;
 
-char Lower(char c) {
+char LowerLetter(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
@@ -87,7 +87,7 @@ Status Table::SortBy(const std::string& header) {
   const std::vector<std::string>& headers = rows_.front();
   const auto column = std::find_if(headers.begin(), headers.end(), [&](const std::string& each) {
     return std::equal(each.begin(), each.end(), header.begin(), header.end(),
-                      [](char a, char b) { return Lower(a) == Lower(b); });
+                      [](char a, char b) { return LowerLetter(a) == LowerLetter(b); });
   });
   if (column == headers.end()) {
     return Errorf(StatusCode::kInvalidArgument,

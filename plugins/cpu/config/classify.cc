@@ -1,4 +1,4 @@
-// Decides by rules first, then by role, by QoS level, and by the static policy.
+// Decides by rules first, then by QoS level, and by the static policy.
 #include "plugins/cpu/config/classify.h"
 
 #include <algorithm>
@@ -55,33 +55,14 @@ Placement ByGrant(const CpuPluginConfig& config, const std::string& name, const 
 
 Placement Follow(const CpuPluginConfig& config, const Rule& rule, const ContainerRequest& request) {
   switch (rule.target) {
-    case Rule::Target::kGrant: {
-      const auto grant = config.grants.find(rule.name);
-      return ByGrant(
-          config, rule.name,
-          grant != config.grants.end() ? grant->second : GrantConfig{config.roles.at(rule.name)},
-          rule.place, request);
-    }
+    case Rule::Target::kGrant:
+      return ByGrant(config, rule.name, config.grants.at(rule.name), rule.place, request);
     case Rule::Target::kPool:
       return InPool(rule.name, rule.place);
     case Rule::Target::kAlone:
       break;
   }
   return InPool("", rule.place);
-}
-
-std::optional<Placement> ByRole(const CpuPluginConfig& config, const ContainerRequest& request) {
-  const std::string& role = request.pod_role;
-  for (const auto& [name, pool] : config.pools) {
-    if (std::find(pool.roles.begin(), pool.roles.end(), role) != pool.roles.end()) {
-      return InPool(name, fmt::format("pools.{}.roles", name));
-    }
-  }
-  const auto rule = config.roles.find(role);
-  if (rule == config.roles.end()) {
-    return std::nullopt;
-  }
-  return ByGrant(config, role, {rule->second}, fmt::format("roles.{}", role), request);
 }
 
 ExclusiveRule DedicatedRule(const QosRequest& qos) {
@@ -117,15 +98,12 @@ bool IsForStaticPolicy(const CpuPluginConfig& config, const ContainerRequest& re
          request.native_qos_class == "Guaranteed" && cpus >= 1 && std::floor(cpus) == cpus;
 }
 
-/// Where a rule, role, QoS level or class puts a container that requests CPUs.
+/// Where a rule, QoS level or class puts a container that requests CPUs.
 StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerRequest& request) {
   const auto rule = std::find_if(config.rules.begin(), config.rules.end(),
                                  [&](const Rule& r) { return Matches(r.select, request); });
   if (rule != config.rules.end()) {
     return Follow(config, *rule, request);
-  }
-  if (std::optional<Placement> placement = ByRole(config, request)) {
-    return *std::move(placement);
   }
   QRM_ASSIGN_OR_RETURN(const QosRequest qos, rules::ParseQosAnnotations(request.annotations));
   switch (qos.level) {

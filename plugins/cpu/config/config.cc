@@ -72,17 +72,6 @@ StatusOr<ExclusiveRule> ParseRule(const Section& section) {
   return rule;
 }
 
-StatusOr<std::map<std::string, ExclusiveRule>> ParseRoles(const Section& section) {
-  std::map<std::string, ExclusiveRule> roles;
-  QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
-  for (const auto& [name, child] : children) {
-    QRM_RETURN_IF_ERROR(child.AllowKeys(
-        {"numa", "whole-cores", "align-l3", "isolated", "share-numa-with", "class"}));
-    QRM_ASSIGN_OR_RETURN(roles[name], ParseRule(child));
-  }
-  return roles;
-}
-
 /// `containers: main`, `all`, or a list of names.
 Status ParseGrantContainers(const Section& section, GrantConfig& grant) {
   if (!section.Has("containers") || section.IsScalar("containers")) {
@@ -95,13 +84,19 @@ Status ParseGrantContainers(const Section& section, GrantConfig& grant) {
   return OkStatus();
 }
 
-StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
-                                                         const CpuPluginConfig& config) {
+/// `grants`, and `roles`: grants for the main containers of pods with the role.
+StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section) {
   std::map<std::string, GrantConfig> grants;
+  QRM_ASSIGN_OR_RETURN(const auto roles, section.Children("roles"));
+  for (const auto& [name, child] : roles) {
+    QRM_RETURN_IF_ERROR(child.AllowKeys(
+        {"numa", "whole-cores", "align-l3", "isolated", "share-numa-with", "class"}));
+    QRM_ASSIGN_OR_RETURN(grants[name].rule, ParseRule(child));
+  }
   QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("grants"));
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("grants"));
   for (const auto& [name, child] : children) {
-    if (config.roles.contains(name)) {
+    if (grants.contains(name)) {
       return parent.Error(name, "is the name of a role, too", "choose another name");
     }
     QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3", "isolated",
@@ -116,14 +111,11 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
 /// OK when roles and grants that share NUMA nodes agree.
 Status CheckSharing(const Section& section, const CpuPluginConfig& config) {
   std::map<std::string, rules::ShareRule> shares;
-  for (const auto& [name, rule] : config.roles) {
-    shares[name] = rule.share;
-  }
   for (const auto& [name, grant] : config.grants) {
     shares[name] = grant.rule.share;
   }
   QRM_ASSIGN_OR_RETURN(const Section parent,
-                       section.Child(config.grants.empty() ? "roles" : "grants"));
+                       section.Child(section.Has("grants") ? "grants" : "roles"));
   return config::CheckShareRules(parent, shares);
 }
 
@@ -139,13 +131,31 @@ Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
       return items[i].Error("pool", fmt::format("is '{}', which is not a pool", rule.name),
                             "name one of pools, or add it there");
     }
-    const bool is_grant = config.grants.contains(rule.name) || config.roles.contains(rule.name);
-    if (rule.target == Rule::Target::kGrant && !is_grant) {
+    if (rule.target == Rule::Target::kGrant && !config.grants.contains(rule.name)) {
       return items[i].Error("grant", fmt::format("is '{}', which is not a grant", rule.name),
                             "name one of grants, or add it there");
     }
   }
   return OkStatus();
+}
+
+/// Pods with a role of `pools.NAME.roles` or of `roles`, behind the other rules.
+void AddRoleRules(const std::vector<std::string>& roles, CpuPluginConfig& config) {
+  const auto add = [&](const std::string& role, Rule::Target target, const std::string& name,
+                       std::string place) {
+    config.rules.push_back({.select = {.role = rules::TextSet({role})},
+                            .target = target,
+                            .name = name,
+                            .place = std::move(place)});
+  };
+  for (const auto& [name, pool] : config.pools) {
+    for (const std::string& role : pool.roles) {
+      add(role, Rule::Target::kPool, name, fmt::format("pools.{}.roles", name));
+    }
+  }
+  for (const std::string& role : roles) {
+    add(role, Rule::Target::kGrant, role, fmt::format("roles.{}", role));
+  }
 }
 
 /// OK when each grant's `plus` is a pool.
@@ -311,14 +321,11 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
                          "idle-class", "reserved-class", "advisor", "devices"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
-  QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
-  QRM_ASSIGN_OR_RETURN(config.grants, ParseGrants(section, config));
+  QRM_ASSIGN_OR_RETURN(config.grants, ParseGrants(section));
   QRM_RETURN_IF_ERROR(CheckSharing(section, config));
-  std::set<std::string> roles;
-  for (const auto& [name, rule] : config.roles) {
-    roles.insert(name);
-  }
-  QRM_ASSIGN_OR_RETURN(config.pools, ParsePools(section, std::move(roles)));
+  QRM_ASSIGN_OR_RETURN(const Section roles, section.Child("roles"));
+  const std::vector<std::string> names = roles.Keys();
+  QRM_ASSIGN_OR_RETURN(config.pools, ParsePools(section, {names.begin(), names.end()}));
   QRM_ASSIGN_OR_RETURN(config.exclusive_node_percent, config::ParseExclusiveNodePercent(section));
   QRM_ASSIGN_OR_RETURN(config.static_mode, ParseStatic(section));
   QRM_RETURN_IF_ERROR(CheckReservedCount(section, config));
@@ -330,8 +337,9 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   config.on_full = static_cast<OnFull>(on_full);
   QRM_ASSIGN_OR_RETURN(config.rules, ParseRules(section));
   QRM_RETURN_IF_ERROR(CheckTargets(section, config));
+  AddRoleRules(names, config);
   QRM_RETURN_IF_ERROR(CheckPlus(section, config));
-  QRM_ASSIGN_OR_RETURN(config.classes, tuning::ParseCpuClasses(section));
+  QRM_ASSIGN_OR_RETURN(config.classes, kernel::ParseTuningProfiles(section));
   QRM_ASSIGN_OR_RETURN(config.idle_class, section.Text("idle-class", ""));
   QRM_ASSIGN_OR_RETURN(config.reserved_class, section.Text("reserved-class", ""));
   QRM_RETURN_IF_ERROR(CheckClasses(section, config));

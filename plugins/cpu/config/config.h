@@ -12,9 +12,9 @@
 #include "plugins/cpu/config/advisor_config.h"
 #include "plugins/cpu/config/pool_rules.h"
 #include "plugins/cpu/config/rules.h"
+#include "plugins/kernel/tuning_profile.h"
 #include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/sharing.h"
-#include "plugins/tuning/cpu_class.h"
 #include "topology/cpu_assignment.h"
 
 namespace qrm::config {
@@ -78,9 +78,8 @@ struct CpuPluginConfig {
   CpuSet isolated;
   bool isolated_by_kernel = true;
   std::map<std::string, PoolConfig> pools;
-  std::map<std::string, ExclusiveRule> roles;
-  std::map<std::string, GrantConfig> grants;
-  /// The first that fits a container decides, before roles, annotations and the static policy.
+  std::map<std::string, GrantConfig> grants;  ///< a role is a grant with a rule for its pods
+  /// The first that fits a container decides, before annotations and the static policy.
   std::vector<Rule> rules;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
   uint64_t exclusive_node_percent = rules::kUsualExclusiveNodePercent;
@@ -90,7 +89,7 @@ struct CpuPluginConfig {
   std::string default_pool = kDefaultPool;
   OnFull on_full = OnFull::kRefuse;
   AdvisorConfig advisor;
-  tuning::CpuClasses classes;
+  kernel::TuningProfiles classes;
   // Classes of CPUs without an owner, and of reserved CPUs; empty: none.
   std::string idle_class;
   std::string reserved_class;

@@ -12,7 +12,7 @@
 namespace qrm::blockio::blockio_test {
 namespace {
 
-using cgroup::CgroupTable;
+using kernel::CgroupTable;
 using test::FakeDevices;
 using test::IsOk;
 using test::TempDir;
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-StatusOr<std::vector<ClassConfig>> Parse(const std::string& text) {
+StatusOr<std::map<std::string, ClassConfig>> Parse(const std::string& text) {
   QRM_ASSIGN_OR_RETURN(const config::Section section, config::Section::Parse(text, "blockio.yaml"));
   return ParseConfig(section);
 }
@@ -43,7 +43,7 @@ Classes:
       .devices = {"/dev/sda", "/dev/vd*"},
       .parameters = {
           .read_bps = 50'000'000, .write_bps = 1536, .read_iops = 10'000, .write_iops = 7}};
-  EXPECT_THAT(*classes, ElementsAre(ClassConfig{"slow", {rest, disks}}));
+  EXPECT_THAT(*classes, ElementsAre(Pair("slow", ElementsAre(rest, disks))));
 }
 
 struct BadConfig {
@@ -81,7 +81,7 @@ class BlockioTest : public testing::Test {
  protected:
   StatusOr<CgroupTable> Table(const std::string& entries, CgroupVersion version) {
     QRM_ASSIGN_OR_RETURN(const auto classes, Parse("Classes: {a: [" + entries + "]}"));
-    return TableOf(classes[0], FakeDevices(devices_), version);
+    return TableOf(classes.at("a"), FakeDevices(devices_), version);
   }
   void WriteConfig(const std::string& text) {
     const std::string fresh = dir_ / "fresh";
@@ -215,6 +215,7 @@ TEST_F(BlockioTest, ReportsWhatACgroupHasInstead) {
   WriteConfig(kTwoClasses);
   const auto provider = Make(CgroupVersion::kV1);
   std::filesystem::create_directories(dir_ / "pod1/c1");
+  std::ofstream(dir_ / "pod1/c1/cgroup.procs");  // a cgroup is never empty
   const sdk::ClassTarget target{.runtime_id = "c1", .cgroups_path = "/pod1/c1"};
   EXPECT_EQ(provider->ReadBack(target, "").value_or("?"), "");
   EXPECT_THAT(provider->ReadBack(target, "disks").value_or("?"),

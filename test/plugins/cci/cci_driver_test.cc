@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-#include "plugins/host/irqbalance.h"
+#include "plugins/kernel/irqbalance.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
@@ -32,7 +32,8 @@ class CciDriverTest : public testing::Test {
     driver_.reset();
     driver_ = std::make_unique<CciDriver>(
         *Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:2 pu:2")), Policies(),
-        machine_.files, *host::HostKnobs::Open(machine_.files, dir_ / "knobs.json"), scheduling_);
+        machine_.files, *kernel::KernelValues::Open(machine_.files, dir_ / "knobs.json"),
+        scheduling_);
   }
   StatusOr<sdk::ComputeGrant> Admit(const std::string& spec, int64_t milli_cpus) {
     auto grant = driver_->Admit({.key = kKey,
@@ -51,7 +52,7 @@ class CciDriverTest : public testing::Test {
   const test::TempDir dir_ = test::TempDir::InMemory();
   KnobMachine machine_;
   const std::map<std::string, std::string> before_ = machine_.files.values;
-  knobs::KnobMachine scheduling_;
+  kernel::KnobMachine scheduling_;
   sdk::ComputeGrants grants_;  // as the SDK keeps them
   std::unique_ptr<CciDriver> driver_;
 };
@@ -186,11 +187,11 @@ class BalancerTest : public CciDriverTest {
   BalancerTest() { StartBalancer("77"); }
   void StartBalancer(const std::string& process) {
     machine_.files.values["proc/" + process + "/comm"] = "irqbalance";
-    machine_.files.values[host::BanFile(process)] = "7";
+    machine_.files.values[kernel::BanFile(process)] = "7";
   }
   void StopBalancer(const std::string& process) {
     machine_.files.values.erase("proc/" + process + "/comm");
-    machine_.files.values.erase(host::BanFile(process));
+    machine_.files.values.erase(kernel::BanFile(process));
   }
 };
 
@@ -198,7 +199,7 @@ TEST_F(BalancerTest, ABalancerLeavesQuietCpusUntilTheEnd) {
   const auto before = machine_.files.values;
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_EQ(Value(host::BanFile("77")), "2,7");
+  EXPECT_EQ(Value(kernel::BanFile("77")), "2,7");
   ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
   EXPECT_EQ(machine_.files.values, before);
 }
@@ -208,11 +209,11 @@ TEST_F(BalancerTest, ARestartedBalancerGetsTheBansAtTheNextChangeAndKeepsItsBans
   ASSERT_TRUE(IsOk(Add()));
   StopBalancer("77");
   StartBalancer("99");
-  machine_.files.values[host::BanFile("99")] = "6";
+  machine_.files.values[kernel::BanFile("99")] = "6";
   ASSERT_TRUE(IsOk(driver_->Remove({"uid", "another"})));
-  EXPECT_EQ(Value(host::BanFile("99")), "2,6");
+  EXPECT_EQ(Value(kernel::BanFile("99")), "2,6");
   ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
-  EXPECT_EQ(Value(host::BanFile("99")), "6");
+  EXPECT_EQ(Value(kernel::BanFile("99")), "6");
 }
 
 TEST_F(BalancerTest, ABalancerThatStartedWhileTheDriverWasNotRunningGetsTheBansAtTheDriversStart) {
@@ -222,13 +223,13 @@ TEST_F(BalancerTest, ABalancerThatStartedWhileTheDriverWasNotRunningGetsTheBansA
   StartBalancer("99");
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
-  EXPECT_EQ(Value(host::BanFile("99")), "2,7");
+  EXPECT_EQ(Value(kernel::BanFile("99")), "2,7");
 }
 
 TEST_F(BalancerTest, ABalancerThatDoesNotAnswerFailsTheStartAndNothingRemains) {
   const auto before = machine_.files.values;
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
-  machine_.files.on_write[host::BanFile("77")] = test::RefuseWrite;
+  machine_.files.on_write[kernel::BanFile("77")] = test::RefuseWrite;
   EXPECT_FALSE(Add().ok());
   EXPECT_EQ(machine_.files.values, before);
 }

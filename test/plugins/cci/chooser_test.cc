@@ -66,7 +66,7 @@ StatusOr<sdk::ComputeGrant> ChooseOn(const CpuLayout& layout, const Case& asked)
                  .near = *NumaMask::Parse(asked.near),
                  .cpus = asked.cpus,
                  .shared = *CpuSet::Parse(asked.available)},
-                layout, CpuKnobs());
+                layout, kernel::TunableMachine());
 }
 
 class ChooserTest : public testing::TestWithParam<Case> {};

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
-#include "plugins/host/irqbalance.h"
+#include "plugins/kernel/irqbalance.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 
@@ -26,7 +26,7 @@ struct Case {
 };
 
 /// Checks each attribute, then what all of them set; files by their last two names.
-std::string Outcome(const Case& asked, const CpuKnobs& knobs) {
+std::string Outcome(const Case& asked, const kernel::TunableMachine& knobs) {
   const CpuSet cpus = *CpuSet::Parse(asked.cpus);
   const std::vector<Attribute> attributes = *ParseAttributes(asked.attributes);
   for (const Attribute& attribute : attributes) {
@@ -36,7 +36,7 @@ std::string Outcome(const Case& asked, const CpuKnobs& knobs) {
     }
   }
   std::vector<std::string> claims;
-  for (const host::Claim& claim : ClaimsOf(attributes, cpus, knobs)) {
+  for (const kernel::Claim& claim : ClaimsOf(attributes, cpus, knobs)) {
     const auto slash = claim.path.rfind('/', claim.path.rfind('/') - 1);
     claims.push_back(fmt::format("{}={}{}", claim.path.substr(slash + 1), claim.value,
                                  claim.is_optional ? "?" : ""));
@@ -48,7 +48,7 @@ class CpuKnobsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(CpuKnobsTest, AreCheckedAndSet) {
   const test::KnobMachine machine;
-  EXPECT_THAT(Outcome(GetParam(), ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
+  EXPECT_THAT(Outcome(GetParam(), kernel::ReadTunableMachine(machine.files, true)),
               HasSubstr(GetParam().want));
 }
 
@@ -97,16 +97,16 @@ TEST(CpuKnobsMachineTest, AProcessThatMovesInterruptsIsNamed) {
   machine.files.values["proc/77/comm"] = "irqbalance";
   EXPECT_THAT(
       Outcome({.attributes = "no-irq", .cpus = "2"},
-              ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
+              kernel::ReadTunableMachine(machine.files, true)),
       HasSubstr("irqbalance (process 77) moves interrupts back within seconds; stop irqbalance"));
 }
 
 TEST(CpuKnobsMachineTest, AProcessThatMovesInterruptsIsNotifiedBeforeTheyAreMoved) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
-  machine.files.values[host::BanFile("77")] = "";
+  machine.files.values[kernel::BanFile("77")] = "";
   EXPECT_THAT(Outcome({.attributes = "no-irq", .cpus = "2"},
-                      ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
+                      kernel::ReadTunableMachine(machine.files, true)),
               testing::StartsWith("irqbalance/irqbalance77.sock=2 irq/default_smp_affinity=2 "));
 }
 
@@ -115,7 +115,7 @@ TEST(CpuKnobsMachineTest, AnUnprivilegedDriverSetsNothing) {
   for (const auto& [path, value] : machine.files.values) {
     machine.files.read_only.insert(path);
   }
-  const CpuKnobs knobs = ReadCpuKnobs(machine.files, CpuSet::Range(0, 7));
+  const kernel::TunableMachine knobs = kernel::ReadTunableMachine(machine.files, true);
   for (const char* attribute : {"no-irq", "no-idle", "freq=1GHz"}) {
     EXPECT_THAT(Outcome({.attributes = attribute, .cpus = "2"}, knobs),
                 HasSubstr("this driver may"));

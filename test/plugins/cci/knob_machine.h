@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "test/plugins/host/nasty_files.h"
+#include "test/plugins/kernel/nasty_files.h"
 
 namespace qrm::test {
 

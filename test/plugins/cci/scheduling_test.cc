@@ -14,9 +14,9 @@
 
 #include "api/base/cgroup.h"
 #include "plugins/cci/cci_driver.h"
-#include "plugins/host/host_knobs.h"
-#include "plugins/knobs/thread_attributes.h"
-#include "test/plugins/host/nasty_files.h"
+#include "plugins/kernel/kernel_values.h"
+#include "plugins/kernel/thread_attributes.h"
+#include "test/plugins/kernel/nasty_files.h"
 #include "test/support/is_ok.h"
 #include "test/support/resctrl/container_cgroup.h"
 #include "test/support/temp_dir.h"
@@ -49,7 +49,7 @@ class SchedulingTest : public testing::Test {
     driver_.reset();
     driver_ = std::make_unique<CciDriver>(
         *Discover(*MachineSource::Parse("synthetic:package:1 core:4 pu:1")), Policies(), files_,
-        *host::HostKnobs::Open(files_, dir_ / "knobs.json"), FindScheduling(kCgroups));
+        *kernel::KernelValues::Open(files_, dir_ / "knobs.json"), FindScheduling(kCgroups));
   }
   StatusOr<sdk::ComputeGrant> Admit(const std::string& attributes) {
     return driver_->Admit({.key = kKey,
@@ -62,10 +62,10 @@ class SchedulingTest : public testing::Test {
                          .container_id = "c1",
                          .cgroup = std::string(CgroupPath(container_->Target().cgroups_path))});
   }
-  std::vector<std::string> Values(knobs::ThreadAttribute attribute) const {
+  std::vector<std::string> Values(kernel::ThreadAttribute attribute) const {
     std::vector<std::string> values;
     for (const pid_t thread : container_->Threads()) {
-      values.push_back(knobs::ReadAttribute(attribute, thread).value_or("gone"));
+      values.push_back(kernel::ReadAttribute(attribute, thread).value_or("gone"));
     }
     return values;
   }
@@ -82,11 +82,11 @@ TEST_F(SchedulingTest, AllThreadsOfTheContainerHaveWhatItAskedForAndInheritIt) {
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->envs.at("CCI_CONTAINER"), "sched=batch, nice=5");
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_EQ(
-      knobs::FindOtherValues(container_->directory(), {{knobs::ThreadAttribute::kNice, "5"},
-                                                       {knobs::ThreadAttribute::kPolicy, "batch"}})
-          .value_or("error"),
-      "");
+  EXPECT_EQ(kernel::FindOtherValues(container_->directory(),
+                                    {{kernel::ThreadAttribute::kNice, "5"},
+                                     {kernel::ThreadAttribute::kPolicy, "batch"}})
+                .value_or("error"),
+            "");
 }
 
 TEST_F(SchedulingTest, ADriverThatWasStartedAgainKnowsWhatTheContainerHas) {
@@ -96,14 +96,14 @@ TEST_F(SchedulingTest, ADriverThatWasStartedAgainKnowsWhatTheContainerHas) {
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore({{kKey, *grant}})));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_THAT(Values(knobs::ThreadAttribute::kNice), Each("7"));
+  EXPECT_THAT(Values(kernel::ThreadAttribute::kNice), Each("7"));
 }
 
 TEST_F(SchedulingTest, AContainerThatSaysNothingIsNotChanged) {
   container_->Run([] { test::Idle(); });
   ASSERT_TRUE(IsOk(driver_->Admit({.key = kKey, .available = {1}, .milli_cpus = 1000}).status()));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_THAT(Values(knobs::ThreadAttribute::kNice), Each("0"));
+  EXPECT_THAT(Values(kernel::ThreadAttribute::kNice), Each("0"));
 }
 
 TEST_F(SchedulingTest, RealTimeIsGivenOrRejectedBeforeTheAdmission) {
@@ -115,7 +115,7 @@ TEST_F(SchedulingTest, RealTimeIsGivenOrRejectedBeforeTheAdmission) {
   }
   ASSERT_TRUE(IsOk(grant.status()));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_THAT(Values(knobs::ThreadAttribute::kPolicy), Each("fifo 3"));
+  EXPECT_THAT(Values(kernel::ThreadAttribute::kPolicy), Each("fifo 3"));
 }
 
 TEST_F(SchedulingTest, AContainerThatIsGoneFailsItsStart) {

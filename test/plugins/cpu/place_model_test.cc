@@ -216,7 +216,7 @@ class History {
     }
     if (rule.OwnsWholeCores()) {
       // Only where no whole core is available may it have a part of one.
-      const CpuSet whole = WholeCores(machine, node_.offline(), pool.cpus);
+      const CpuSet whole = machine.WholeCores(pool.cpus, node_.offline());
       ASSERT_TRUE(whole == pool.cpus ||
                   (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine, pool.cpus)))
           << pool.name << " has parts of cores: " << ToString(pool.cpus) << " while "

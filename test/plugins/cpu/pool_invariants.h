@@ -141,7 +141,7 @@ inline std::string ClassOf(const DrivenNode& node, int cpu) {
     return "";
   }
   if (node.Exclusive().Has(cpu)) {
-    return config.roles.at("own").cpu_class;
+    return config.grants.at("own").rule.cpu_class;
   }
   for (const auto& [name, cpus] : node.Pools()) {
     if (cpus.Has(cpu)) {

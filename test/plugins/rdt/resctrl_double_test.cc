@@ -13,13 +13,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/cgroup/small_file.h"
+#include "plugins/kernel/kernel_files.h"
 #include "test/support/resctrl/container_cgroup.h"
 
 namespace qrm::test::resctrl_double_test {
 namespace {
 
-using cgroup::SmallFile;
+using kernel::SmallFile;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -49,7 +49,7 @@ class ResctrlDoubleTest : public testing::Test {
     return ::mkdir(PathOf(name).c_str(), 0755) == 0 ? 0 : errno;
   }
   std::string GroupsOf(pid_t thread) const {
-    return cgroup::ReadLine(resctrl_->paths().proc + "/" + std::to_string(thread) +
+    return kernel::ReadLine(resctrl_->paths().proc + "/" + std::to_string(thread) +
                             "/cpu_resctrl_groups");
   }
 

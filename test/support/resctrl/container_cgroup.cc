@@ -16,7 +16,7 @@
 #include "api/base/cgroup.h"
 #include "api/base/check.h"
 #include "api/base/errorf.h"
-#include "plugins/cgroup/container_threads.h"
+#include "plugins/kernel/container_threads.h"
 
 namespace qrm::test {
 
@@ -39,7 +39,7 @@ StatusOr<std::unique_ptr<ContainerCgroup>> ContainerCgroup::Create(const std::st
 }
 
 std::vector<pid_t> ContainerCgroup::Threads() const {
-  return cgroup::ThreadsBelow(directory_).value_or(std::vector<pid_t>());
+  return kernel::ThreadsBelow(directory_).value_or(std::vector<pid_t>());
 }
 
 ContainerCgroup::~ContainerCgroup() {

@@ -38,12 +38,12 @@ static:
   EXPECT_EQ(config->default_pool, "online");
   EXPECT_EQ(config->pools.at("online").cpus, CpuSet::Range(4, 7));
   EXPECT_THAT(config->pools.at("online").roles, ElementsAre("web"));
-  EXPECT_EQ(config->roles.at("reranker"),
+  EXPECT_EQ(config->grants.at("reranker").rule,
             (ExclusiveRule{.numa = NumaSpan::kEven,
                            .whole_cores = true,
                            .align_l3 = true,
                            .share = {.anyone = true, .roles = {"reranker"}}}));
-  EXPECT_EQ(config->roles.at("plain"), ExclusiveRule{});
+  EXPECT_EQ(config->grants.at("plain").rule, ExclusiveRule{});
   const StaticConfig static_mode = config->static_mode.value_or(StaticConfig());
   EXPECT_TRUE(static_mode.options.full_physical_cpus_only);
   EXPECT_TRUE(static_mode.options.align_by_socket);
@@ -57,7 +57,7 @@ TEST(CpuConfigTest, IsAllDefaultPoolWhenEmpty) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(config->reserved.Empty());
   EXPECT_TRUE(config->pools.empty());
-  EXPECT_TRUE(config->roles.empty());
+  EXPECT_TRUE(config->grants.empty());
   EXPECT_EQ(config->default_pool, kDefaultPool);
   EXPECT_FALSE(config->static_mode.has_value());
 }

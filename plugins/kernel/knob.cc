@@ -1,0 +1,213 @@
+// Reads values in the form that a knob's table gives, finds the knobs' files, and checks values
+// against this process's permissions.
+#include "plugins/kernel/knob.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "api/base/cgroup.h"
+#include "api/base/config_key.h"
+#include "api/base/errorf.h"
+#include "api/base/number.h"
+#include "plugins/kernel/file_classes.h"
+#include "plugins/kernel/thread_attributes.h"
+
+namespace qrm::kernel {
+namespace {
+
+constexpr std::string_view kMax = "max";
+constexpr int kMostRealtimePriority = 99;
+
+Status Wrong(const std::string& what) {
+  return Errorf(StatusCode::kInvalidArgument, "write {}", what);
+}
+
+StatusOr<std::string> ShownNumber(const Knob& knob, const std::string& text) {
+  const std::optional<int64_t> number = ParseNumber<int64_t>(text);
+  if (!number.has_value() || *number < knob.least || *number > knob.most) {
+    return Wrong(fmt::format("a whole number from {} to {}", knob.least, knob.most));
+  }
+  return std::to_string(*number);
+}
+
+StatusOr<std::string> ShownBytes(const Knob& knob, const std::string& text, uint64_t page) {
+  const bool has_max = knob.neutral == kMax;
+  if (has_max && text == kMax) {
+    return text;
+  }
+  const StatusOr<uint64_t> bytes = config::ParseBytes(text);
+  if (!bytes.ok() || *bytes > static_cast<uint64_t>(knob.most)) {
+    return Wrong(
+        fmt::format("a quantity up to {}, such as 512Mi{}", knob.most, has_max ? ", or max" : ""));
+  }
+  return std::to_string(*bytes / page * page);
+}
+
+StatusOr<std::string> ShownPercent(const std::string& text) {
+  constexpr double kAll = 100;
+  const std::optional<double> percent =
+      text == kMax ? std::optional(kAll) : ParseNumber<double>(text);
+  if (!percent.has_value() || !(*percent >= 0) || *percent > kAll) {
+    return Wrong("a percentage from 0 to 100, such as 12.5, or max");
+  }
+  return *percent == kAll ? std::string(kMax) : fmt::format("{:.2f}", *percent);
+}
+
+StatusOr<std::string> ShownPolicy(const std::string& text) {
+  if (text == "other" || text == "batch" || text == "idle") {
+    return text;
+  }
+  for (const std::string_view name : {"fifo ", "rr "}) {
+    const auto priority = text.starts_with(name)
+                              ? ParseNumber<int>(std::string_view(text).substr(name.size()))
+                              : std::nullopt;
+    if (priority.has_value() && *priority >= 1 && *priority <= kMostRealtimePriority) {
+      return fmt::format("{}{}", name, *priority);
+    }
+  }
+  return Wrong("other, batch, idle, or fifo or rr with a priority from 1 to 99, such as 'fifo 10'");
+}
+
+StatusOr<KnobValues> ReadClass(const config::Section& section, const KnobType& type) {
+  static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  KnobValues values;
+  for (const std::string& key : section.Keys()) {
+    const auto knob = std::find_if(type.knobs.begin(), type.knobs.end(),
+                                   [&](const Knob& one) { return one.name == key; });
+    if (knob == type.knobs.end()) {
+      std::vector<std::string> names;
+      names.reserve(type.knobs.size());
+      for (const Knob& one : type.knobs) {
+        names.push_back(one.name);
+      }
+      return section.Error(key, "is not a known key",
+                           "choose from " + config::EnumerateWords(names, "and"));
+    }
+    QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+    StatusOr<std::string> shown = ShownValue(*knob, text, page);
+    if (!shown.ok()) {
+      return section.Error(key, fmt::format("is '{}'", text), MessageOf(shown.status()));
+    }
+    values[key] = *std::move(shown);
+  }
+  return values;
+}
+
+namespace fs = std::filesystem;
+
+bool Exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+/// With CONFIG_RT_GROUP_SCHED, real-time threads need a budget of their cgroup.
+Status CheckPolicy(const std::string& value, const KnobMachine& machine) {
+  const bool realtime = value.starts_with("fifo") || value.starts_with("rr");
+  if (realtime && machine.HasFile("cpu.rt_runtime_us")) {
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "policy {} needs a real-time budget, which containers lack on a kernel with "
+        "CONFIG_RT_GROUP_SCHED (cpu.rt_runtime_us); use other, batch or idle, or another kernel",
+        value);
+  }
+  return OkStatus();
+}
+
+Status NotHere(const KnobType& type, const Knob& knob, const KnobMachine& machine) {
+  std::vector<std::string> others;
+  for (const Knob& one : type.knobs) {
+    if (IsOf(one, machine) && (one.place == KnobPlace::kThreads || machine.HasFile(one.name))) {
+      others.push_back(one.name);
+    }
+  }
+  const std::string why = !IsOf(knob, machine)
+                              ? fmt::format("it exists in cgroup v{} only", machine.is_v1 ? 2 : 1)
+                              : fmt::format("no cgroup in {} has it", machine.files_root);
+  return Errorf(
+      StatusCode::kFailedPrecondition, "this machine has no {}: {}; remove it from the class{}",
+      knob.name, why,
+      others.empty() ? "" : "; this machine has " + config::EnumerateWords(others, "and"));
+}
+
+}  // namespace
+
+StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint64_t page) {
+  switch (knob.form) {
+    case ValueForm::kBytes:
+      return ShownBytes(knob, text, page);
+    case ValueForm::kPercent:
+      return ShownPercent(text);
+    case ValueForm::kPolicy:
+      return ShownPolicy(text);
+    case ValueForm::kNumber:
+      break;
+  }
+  return ShownNumber(knob, text);
+}
+
+StatusOr<std::map<std::string, KnobValues>> ParseKnobClasses(const config::Section& file,
+                                                        const KnobType& type) {
+  return ParseClasses<KnobValues>(
+      file, [&type](const config::Section& section) { return ReadClass(section, type); });
+}
+
+bool KnobMachine::HasFile(const std::string& name) const {
+  if (files_root.empty()) {
+    return false;
+  }
+  if (Exists(files_root + "/" + name)) {
+    return true;
+  }
+  std::error_code error;
+  for (fs::directory_iterator at(files_root, error), end; !error && at != end;
+       at.increment(error)) {
+    if (Exists(at->path() / name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+KnobMachine FindKnobs(const std::string& controller, const std::string& cgroup_root) {
+  KnobMachine machine;
+  const auto files = FindCgroupHierarchy(cgroup_root, controller, controller);
+  if (files.ok()) {
+    machine.files_root = files->root;
+    machine.is_v1 = files->is_v1;
+  }
+  // In cgroup v1, the hierarchy where a container can be frozen.
+  const auto threads = FindCgroupHierarchy(cgroup_root, "freezer", "memory");
+  machine.threads_root = threads.ok() ? threads->root : machine.files_root;
+  return machine;
+}
+
+bool IsOf(const Knob& knob, const KnobMachine& machine) {
+  return knob.place != (machine.is_v1 ? KnobPlace::kFileV2 : KnobPlace::kFileV1);
+}
+
+Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMachine& machine) {
+  for (const Knob& knob : type.knobs) {
+    const auto value = values.find(knob.name);
+    if (value == values.end()) {
+      continue;
+    }
+    if (knob.place == KnobPlace::kThreads) {
+      QRM_RETURN_IF_ERROR(CheckMaySet(knob.attribute, value->second));
+    } else if (!IsOf(knob, machine) || !machine.HasFile(knob.name)) {
+      return NotHere(type, knob, machine);
+    }
+    if (knob.attribute == ThreadAttribute::kPolicy) {
+      QRM_RETURN_IF_ERROR(CheckPolicy(value->second, machine));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::kernel

@@ -1,0 +1,100 @@
+// Types of classes that are tables of kernel values: the tables, their files, and what a machine
+// has of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/base/section.h"
+#include "api/base/status.h"
+
+namespace qrm::kernel {
+
+/// Where the kernel has a knob.
+enum class KnobPlace : uint8_t {
+  kFileV1,  ///< a cgroup file in v1 only
+  kFileV2,  ///< in v2 only
+  kFile,    ///< in both, with the same name
+  kThreads  ///< an attribute of each thread or process
+};
+
+/// The form of a knob's values.
+enum class ValueForm : uint8_t {
+  kNumber,   ///< a whole number
+  kBytes,    ///< a quantity such as 512Mi; the kernel keeps whole pages
+  kPercent,  ///< with two decimals; the kernel shows 100 as "max"
+  kPolicy,   ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
+};
+
+/// The thread attribute of a knob.
+enum class ThreadAttribute : uint8_t {
+  kNone,
+  kNice,
+  kPolicy,
+  kOomScoreAdj,  ///< of the thread's process
+};
+
+/// One value that a class may set. Only `name`, `place` and `form` are required.
+struct Knob {
+  std::string name;  ///< the kernel's name, also used in the type's file
+  KnobPlace place = KnobPlace::kFile;
+  ValueForm form = ValueForm::kNumber;
+  int64_t least = 0;
+  int64_t most = 0;
+  /// The kernel's default; empty: the value of the hierarchy's root. A thread attribute without it
+  /// is not reset: its former value is not known.
+  std::string neutral;
+  std::string reset;  ///< what to write to reset it; empty: `neutral`
+  ThreadAttribute attribute = ThreadAttribute::kNone;
+  /// Files whose value the kernel drops while this one is not neutral: they are restored
+  /// afterwards.
+  std::vector<std::string> spoils;
+};
+
+/// One type of classes.
+struct KnobType {
+  std::string name;
+  bool is_mutable = true;
+  std::string controller;  ///< the controller of its files, the same in v1 and v2
+  std::vector<Knob> knobs;
+};
+
+/// memory, cpu-scheduling and oom. A new type is one more entry.
+const std::vector<KnobType>& KnobTypes();
+
+/// Knob -> value, in the form that the kernel shows.
+using KnobValues = std::map<std::string, std::string>;
+
+/// Reads `classes: {NAME: {KNOB: VALUE, ...}}` by the table of `type`. Errors: kInvalidArgument
+/// with file, line and key for anything else.
+StatusOr<std::map<std::string, KnobValues>> ParseKnobClasses(const config::Section& file,
+                                                             const KnobType& type);
+
+/// The value that the kernel shows after `text` was written to `knob`; `page` is the page size.
+/// Errors: kInvalidArgument with the permitted values.
+StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint64_t page);
+
+/// Where a type's knobs are on one machine.
+struct KnobMachine {
+  std::string files_root;  ///< the hierarchy with the type's controller; empty: none
+  bool is_v1 = true;
+  std::string threads_root;  ///< the hierarchy where containers can be frozen
+
+  /// Whether the root cgroup or one of its children has the file. Some files are not in the root,
+  /// and in v2 most exist only where the controller is enabled.
+  [[nodiscard]] bool HasFile(const std::string& name) const;
+};
+
+/// The files of `controller`, with cgroups mounted below `cgroup_root`.
+KnobMachine FindKnobs(const std::string& controller, const std::string& cgroup_root);
+
+/// OK if containers on `machine` can have all of `values`. Errors: kFailedPrecondition with the
+/// first impossible value, and what to do.
+Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMachine& machine);
+
+/// Whether `knob` fits this machine's cgroup version, if the kernel has it.
+bool IsOf(const Knob& knob, const KnobMachine& machine);
+
+}  // namespace qrm::kernel

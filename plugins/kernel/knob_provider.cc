@@ -1,0 +1,203 @@
+// Sets each class's values on containers, and gives back what the kernel drops meanwhile.
+#include "plugins/kernel/knob_provider.h"
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/base/cgroup.h"
+#include "api/base/number.h"
+#include "plugins/kernel/cgroup_table.h"
+#include "plugins/kernel/file_classes.h"
+#include "plugins/kernel/thread_attributes.h"
+
+namespace qrm::kernel {
+namespace {
+
+using sdk::ClassOptions;
+using sdk::ClassTarget;
+
+/// The values that a class, or no class, means for a container.
+struct KnobSetting {
+  CgroupTable files;     ///< without neutral values
+  ThreadValues threads;  ///< with neutral values
+};
+
+std::string DefinitionOf(const KnobValues& values) {
+  std::string text;
+  for (const auto& [name, value] : values) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", name, value);
+  }
+  return text.empty() ? "nothing set" : text;
+}
+
+class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
+ public:
+  KnobClasses(const KnobType& type, const std::string& config_file, KnobMachine machine)
+      : FileClasses({.name = type.name, .is_mutable = type.is_mutable}, config_file),
+        type_(type),
+        machine_(std::move(machine)) {}
+
+  [[nodiscard]] StatusOr<ClassOptions> Resolve(const std::string& class_name) const override {
+    QRM_ASSIGN_OR_RETURN(const KnobSetting setting, Find(class_name));
+    ClassOptions options;
+    for (const Knob& knob : type_.knobs) {
+      const auto lines = setting.files.find(knob.name);
+      // A value that spoils others is set later, once the others can be read.
+      if (!machine_.is_v1 && lines != setting.files.end() && knob.spoils.empty()) {
+        options.unified[knob.name] = lines->second.at(kNoKey);
+      }
+    }
+    const auto score = setting.threads.find(ThreadAttribute::kOomScoreAdj);
+    if (score != setting.threads.end()) {
+      options.oom_score_adj = ParseNumber<int64_t>(score->second);
+    }
+    return options;
+  }
+
+  Status Apply(const ClassTarget& target, const std::string& from, const std::string& to) override {
+    QRM_ASSIGN_OR_RETURN(const KnobSetting wanted, Find(to));
+    Status given = Give(target, wanted);
+    if (!given.ok() && given.code() != StatusCode::kNotFound && from != to) {
+      if (const auto former = Find(from); former.ok()) {
+        Give(target, *former).IgnoreError();  // the first error is returned
+      }
+    }
+    return given;
+  }
+
+  [[nodiscard]] StatusOr<std::string> ReadBack(const ClassTarget& target,
+                                               const std::string& class_name) override {
+    QRM_ASSIGN_OR_RETURN(const KnobSetting wanted, Find(class_name));
+    if (!files_.empty()) {
+      QRM_ASSIGN_OR_RETURN(std::string drift,
+                           FindDrift(SystemFiles(FilesOf(target)), files_, wanted.files));
+      if (!drift.empty()) {
+        return drift;
+      }
+    }
+    return FindOtherValues(ThreadsOf(target), wanted.threads);
+  }
+
+  void Release(const ClassTarget& target) override { spoiled_.erase(target.runtime_id); }
+
+ private:
+  [[nodiscard]] StatusOr<Classes> Parse(const config::Section& file) const override {
+    return ParseKnobClasses(file, type_);
+  }
+
+  /// When a class no longer sets a value, its containers get the neutral value.
+  Meanings ResolveAll(const Classes& classes) override {
+    for (const auto& [name, values] : classes) {
+      for (const auto& [knob, value] : values) {
+        owned_.insert(knob);
+      }
+    }
+    files_.clear();
+    for (const Knob& knob : type_.knobs) {
+      if (owned_.contains(knob.name) && knob.place != KnobPlace::kThreads && IsOf(knob, machine_)) {
+        const std::string neutral =
+            knob.neutral.empty() ? ReadLine(machine_.files_root + "/" + knob.name) : knob.neutral;
+        files_.push_back({.name = knob.name,
+                          .form = LineForm::kWhole,
+                          .neutral = neutral,
+                          .reset = knob.reset.empty() ? neutral : knob.reset});
+      }
+    }
+    Meanings meanings = {{"", {.setting = SettingOf({})}}};
+    for (const auto& [name, values] : classes) {
+      const Status possible = CheckValues(type_, values, machine_);
+      meanings[name] = {.setting = SettingOf(values),
+                        .definition = DefinitionOf(values),
+                        .problem = possible.ok() ? "" : MessageOf(possible)};
+    }
+    return meanings;
+  }
+
+  [[nodiscard]] KnobSetting SettingOf(const KnobValues& values) const {
+    KnobSetting setting;
+    for (const CgroupFile& file : files_) {
+      const auto value = values.find(file.name);
+      if (value != values.end() && value->second != file.neutral) {
+        setting.files[file.name][kNoKey] = value->second;
+      }
+    }
+    for (const Knob& knob : type_.knobs) {
+      const auto value = values.find(knob.name);
+      const std::string& wanted = value == values.end() ? knob.neutral : value->second;
+      if (knob.place == KnobPlace::kThreads && owned_.contains(knob.name) && !wanted.empty()) {
+        setting.threads[knob.attribute] = wanted;
+      }
+    }
+    return setting;
+  }
+
+  [[nodiscard]] std::string FilesOf(const ClassTarget& target) const {
+    return machine_.files_root + CgroupPath(target.cgroups_path);
+  }
+  [[nodiscard]] std::string ThreadsOf(const ClassTarget& target) const {
+    return machine_.threads_root + CgroupPath(target.cgroups_path);
+  }
+
+  Status Give(const ClassTarget& target, const KnobSetting& wanted) {
+    if (!files_.empty()) {
+      SystemFiles directory(FilesOf(target));
+      KeepSpoiled(target, wanted, directory);
+      QRM_RETURN_IF_ERROR(WriteTable(directory, files_, wanted.files));
+      RestoreSpoiled(target, wanted, directory);
+    }
+    return SetAllThreads(ThreadsOf(target), wanted.threads);
+  }
+
+  /// Records the values that the kernel will drop.
+  void KeepSpoiled(const ClassTarget& target, const KnobSetting& wanted,
+                   const KernelFiles& directory) {
+    const auto found = ReadTable(directory, files_);
+    for (const Knob& knob : type_.knobs) {
+      if (!found.ok() || found->contains(knob.name) || !wanted.files.contains(knob.name)) {
+        continue;
+      }
+      for (const std::string& file : knob.spoils) {
+        if (auto value = directory.Read(file); value.ok()) {
+          spoiled_[target.runtime_id][file] = *std::move(value);
+        }
+      }
+    }
+  }
+
+  void RestoreSpoiled(const ClassTarget& target, const KnobSetting& wanted,
+                      KernelFiles& directory) {
+    for (const Knob& knob : type_.knobs) {
+      const auto kept = spoiled_.find(target.runtime_id);
+      if (kept == spoiled_.end() || wanted.files.contains(knob.name)) {
+        continue;
+      }
+      for (const std::string& file : knob.spoils) {
+        if (const auto value = kept->second.find(file); value != kept->second.end()) {
+          directory.Write(file, value->second).IgnoreError();  // the runtime writes it as well
+          kept->second.erase(value);
+        }
+      }
+    }
+  }
+
+  const KnobType& type_;
+  const KnobMachine machine_;
+  // This and the next two: only on the provider's thread.
+  std::set<std::string> owned_;  // the knobs that a class sets or has set
+  std::vector<CgroupFile> files_;
+  std::map<std::string, StringMap> spoiled_;  // runtime id -> file -> its value before
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeKnobProvider(const KnobType& type,
+                                                               const std::string& config_file,
+                                                               KnobMachine machine) {
+  return MakeFileClasses<KnobClasses>(type, config_file, std::move(machine));
+}
+
+}  // namespace qrm::kernel

@@ -1,0 +1,210 @@
+// Types that are tables, on directories that look like cgroups, with a real process in one.
+#include "plugins/kernel/knob_provider.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/kernel/thread_attributes.h"
+#include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::kernel::knob_provider_test {
+namespace {
+
+using test::IsOk;
+using test::TempDir;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Optional;
+using testing::Pair;
+
+const KnobType& TypeOf(const std::string& name) {
+  for (const KnobType& type : KnobTypes()) {
+    if (type.name == name) {
+      return type;
+    }
+  }
+  return KnobTypes().front();
+}
+
+/// A child that waits until it is killed.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    while (pid_ == 0) {
+      ::pause();
+    }
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+};
+
+class KnobProviderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(dir_ / "cgroups/c1");
+    Put("cgroup.threads", std::to_string(child_.pid()));
+    Put("memory.high", "max");
+    Put("memory.low", "4096");
+    Put("memory.oom.group", "0");
+    Put("cpu.idle", "0");
+    Put("cpu.weight", "79");
+  }
+
+  void Put(const std::string& file, const std::string& value) {
+    std::ofstream(dir_ / ("cgroups/c1/" + file)) << value << '\n';
+  }
+  std::string Get(const std::string& file) const {
+    std::ifstream opened(dir_ / ("cgroups/c1/" + file));
+    std::string value;
+    std::getline(opened, value);
+    return value;
+  }
+  void WriteConfig(const std::string& classes) {
+    std::ofstream(dir_ / "fresh") << "classes:\n" << classes;
+    std::filesystem::rename(dir_ / "fresh", dir_ / "knobs.yaml");
+  }
+  std::unique_ptr<sdk::ClassProvider> Make(const std::string& type, const std::string& classes) {
+    WriteConfig(classes);
+    auto made = MakeKnobProvider(
+        TypeOf(type), dir_ / "knobs.yaml",
+        {.files_root = dir_ / "cgroups", .is_v1 = false, .threads_root = dir_ / "cgroups"});
+    EXPECT_TRUE(IsOk(made.status()));
+    return *std::move(made);
+  }
+  static std::string ProblemOf(const sdk::ClassProvider& provider, const std::string& name) {
+    for (const sdk::ClassInfo& info : provider.List().classes) {
+      if (info.name == name) {
+        return info.problem;
+      }
+    }
+    return "there is no such class";
+  }
+  std::string Value(ThreadAttribute attribute) const {
+    return ReadAttribute(attribute, child_.pid()).value_or("none");
+  }
+  std::string DriftOf(sdk::ClassProvider& provider, const std::string& name) const {
+    const auto drift = provider.ReadBack(target_, name);
+    return drift.value_or(MessageOf(drift.status()));
+  }
+
+  TempDir dir_;
+  Child child_;
+  const sdk::ClassTarget target_{.key = {"pod", "c"}, .runtime_id = "id", .cgroups_path = "/c1"};
+};
+
+TEST_F(KnobProviderTest, AnUnsupportedKnobRejectsThatClassAndNoOther) {
+  const auto provider = Make("memory",
+                             "  old: {memory.soft_limit_in_bytes: 1Mi}\n"
+                             "  swapless: {memory.swap.max: 0}\n  good: {memory.high: 1Mi}\n");
+  EXPECT_THAT(ProblemOf(*provider, "old"),
+              AllOf(HasSubstr("no memory.soft_limit_in_bytes: it exists in cgroup v1 only"),
+                    HasSubstr("this machine has memory.high and memory.low")));
+  EXPECT_THAT(ProblemOf(*provider, "swapless"), HasSubstr("no memory.swap.max: no cgroup in"));
+  EXPECT_EQ(ProblemOf(*provider, "good"), "");
+  EXPECT_EQ(provider->Resolve("old").status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(KnobProviderTest, TheRuntimeMakesContainersWithWhatItCanSet) {
+  const auto memory = Make("memory", "  batch: {memory.high: 1Mi}\n");
+  EXPECT_THAT(memory->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "1048576")));
+  const auto oom = Make("oom", "  first: {oom_score_adj: 500, memory.oom.group: 1}\n");
+  EXPECT_THAT(oom->Resolve("first")->unified, ElementsAre(Pair("memory.oom.group", "1")));
+  EXPECT_THAT(oom->Resolve("first")->oom_score_adj, Optional(500));
+}
+
+TEST_F(KnobProviderTest, AContainerGetsFilesAndAttributesOfItsClass) {
+  const auto provider = Make("cpu-scheduling", "  low: {cpu.idle: 1, nice: 7, policy: batch}\n");
+  EXPECT_THAT(DriftOf(*provider, "low"), HasSubstr("its cgroup has nothing set"));
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "low")));
+  EXPECT_EQ(Get("cpu.idle"), "1");
+  EXPECT_EQ(Value(ThreadAttribute::kNice), "7");
+  EXPECT_EQ(Value(ThreadAttribute::kPolicy), "batch");
+  EXPECT_EQ(DriftOf(*provider, "low"), "");
+}
+
+TEST_F(KnobProviderTest, AChangeTakesBackWhatTheNewClassDoesNotSet) {
+  const auto provider = Make("cpu-scheduling", "  low: {cpu.idle: 1, policy: batch}\n  free: {}\n");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "low")));
+  EXPECT_THAT(DriftOf(*provider, "free"), HasSubstr("cpu.idle 1"));
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "low", "free")));
+  EXPECT_EQ(Get("cpu.idle"), "0");
+  EXPECT_EQ(Value(ThreadAttribute::kPolicy), "other");
+  EXPECT_EQ(DriftOf(*provider, ""), "");
+}
+
+TEST_F(KnobProviderTest, AKnobThatNoClassSetsIsNotChanged) {
+  const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "batch")));
+  EXPECT_EQ(Get("memory.low"), "4096");
+  EXPECT_EQ(DriftOf(*provider, "batch"), "");
+}
+
+TEST_F(KnobProviderTest, WhatTheKernelForgetsMeanwhileIsGivenBack) {
+  const auto provider = Make("cpu-scheduling", "  low: {cpu.idle: 1}\n");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "low")));
+  Put("cpu.weight", "1");  // as the kernel does
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "low", "")));
+  EXPECT_EQ(Get("cpu.weight"), "79");
+}
+
+TEST_F(KnobProviderTest, ReportsHowManyThreadsHaveAnotherValue) {
+  const auto provider = Make("oom", "  first: {oom_score_adj: 500}\n");
+  EXPECT_FALSE(provider->List().is_mutable);
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "first")));
+  ASSERT_TRUE(IsOk(WriteAttribute(ThreadAttribute::kOomScoreAdj, child_.pid(), "600")));
+  EXPECT_EQ(DriftOf(*provider, "first"), "1 of 1 threads have oom_score_adj 600, not 500");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "first", "first")));
+  EXPECT_EQ(Value(ThreadAttribute::kOomScoreAdj), "500");
+}
+
+TEST_F(KnobProviderTest, FollowsItsFileUnlessAClassInUseIsMissing) {
+  const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
+  WriteConfig("  batch: {memory.high: 2Mi}\n");
+  ASSERT_TRUE(IsOk(provider->Refresh({"batch"})));
+  EXPECT_THAT(provider->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "2097152")));
+  WriteConfig("  other: {}\n");
+  EXPECT_THAT(MessageOf(provider->Refresh({"batch"})),
+              HasSubstr("it lacks class batch, which is in use"));
+  EXPECT_THAT(provider->Resolve("batch")->unified, ElementsAre(Pair("memory.high", "2097152")));
+}
+
+TEST_F(KnobProviderTest, AKnobThatLeftTheFileIsTakenBackFromItsUsers) {
+  const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "batch")));
+  WriteConfig("  batch: {}\n");
+  ASSERT_TRUE(IsOk(provider->Refresh({"batch"})));
+  EXPECT_THAT(DriftOf(*provider, "batch"), HasSubstr("memory.high 1048576"));
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "batch", "batch")));
+  EXPECT_EQ(Get("memory.high"), "max");
+}
+
+TEST_F(KnobProviderTest, AContainerThatIsGoneIsReportedAsGone) {
+  const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
+  std::filesystem::remove_all(dir_ / "cgroups/c1");
+  EXPECT_EQ(provider->Apply(target_, "", "batch").code(), StatusCode::kNotFound);
+  EXPECT_EQ(provider->ReadBack(target_, "batch").status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace qrm::kernel::knob_provider_test
