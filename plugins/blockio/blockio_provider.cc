@@ -2,6 +2,7 @@
 #include "plugins/blockio/blockio_provider.h"
 
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "api/base/cgroup.h"
 #include "api/base/errorf.h"
+#include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "plugins/cgroup/cgroup_table.h"
 #include "plugins/cgroup/class_file.h"
@@ -32,6 +34,7 @@ StatusOr<std::vector<ClassConfig>> LoadConfig(ClassFile& file) {
 struct Resolved {
   CgroupTable table;
   std::string problem;
+  std::string unmatched;  // the globs, if no device matches any of them
 };
 
 class Provider final : public sdk::ClassProvider {
@@ -50,9 +53,8 @@ class Provider final : public sdk::ClassProvider {
     ClassType type{.name = kType};
     const MutexLock guard(mutex_);
     for (const auto& [name, resolved] : resolved_) {
-      type.classes.push_back({.name = name,
-                              .definition = cgroup::ToString(resolved.table),
-                              .problem = resolved.problem});
+      type.classes.push_back(
+          {.name = name, .definition = DefinitionOf(resolved), .problem = resolved.problem});
     }
     return type;
   }
@@ -96,6 +98,13 @@ class Provider final : public sdk::ClassProvider {
   }
 
  private:
+  static std::string DefinitionOf(const Resolved& resolved) {
+    std::string text = cgroup::ToString(resolved.table);
+    return resolved.unmatched.empty()
+               ? text
+               : fmt::format("{}: no device matches {}", text, resolved.unmatched);
+  }
+
   [[nodiscard]] StatusOr<CgroupTable> Find(const std::string& name) const {
     const MutexLock guard(mutex_);
     const auto found = resolved_.find(name);
@@ -138,15 +147,36 @@ class Provider final : public sdk::ClassProvider {
       } else {
         entry.problem = MessageOf(table.status());
       }
+      entry.unmatched = UnmatchedGlobs(config, *devices_);
+      if (!entry.unmatched.empty() && options_.require_devices) {
+        entry.problem = fmt::format(
+            "no device matches {}, and require-devices is on; correct the globs of class {} in {}",
+            entry.unmatched, config.name, options_.config_file);
+      }
     }
+    WarnOfUnmatched(resolved);
     const MutexLock guard(mutex_);
     resolved_ = std::move(resolved);
   }
 
+  /// Once for each class and its globs.
+  void WarnOfUnmatched(const std::map<std::string, Resolved>& resolved) {
+    std::set<std::string> unmatched;
+    for (const auto& [name, entry] : resolved) {
+      if (!entry.unmatched.empty() && unmatched.insert(name + entry.unmatched).second &&
+          !warned_of_.contains(name + entry.unmatched)) {
+        log::Warning("blockio class limits no device",
+                     {{"class", name}, {"globs", entry.unmatched}});
+      }
+    }
+    warned_of_ = std::move(unmatched);
+  }
+
   const ProviderOptions options_;
   const std::unique_ptr<Devices> devices_;
-  ClassFile file_;                    // this and the next one: only on the provider's thread
+  ClassFile file_;                    // this and the next two: only on the provider's thread
   std::vector<ClassConfig> classes_;  // from the last valid file
+  std::set<std::string> warned_of_;   // classes with their globs
   mutable Mutex mutex_;
   std::map<std::string, Resolved> resolved_ QRM_GUARDED_BY(mutex_);
 };
@@ -162,13 +192,15 @@ StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeBlockioProvider(
 }
 
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemBlockio(const std::string& config_file,
-                                                                const std::string& cgroup_root) {
+                                                                const std::string& cgroup_root,
+                                                                bool require_devices) {
   QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
                        FindCgroupHierarchy(cgroup_root, "blkio", "io"));
   const std::string cost_file = hierarchy.is_v1 ? std::string() : hierarchy.root + "/io.cost.qos";
   return MakeBlockioProvider({.config_file = config_file,
                               .blkio_root = hierarchy.root,
-                              .version = hierarchy.is_v1 ? CgroupVersion::kV1 : CgroupVersion::kV2},
+                              .version = hierarchy.is_v1 ? CgroupVersion::kV1 : CgroupVersion::kV2,
+                              .require_devices = require_devices},
                              std::make_unique<SystemDevices>("/sys", cost_file));
 }
 
