@@ -23,12 +23,13 @@ std::shared_ptr<const ClassTypeRules> RulesOf(const std::shared_ptr<const Classe
 Status CheckTypes(const ClassesOptions& some, const ClassesOptions& others) {
   for (const auto& [type, rules] : some.types) {
     const auto other = others.types.find(type);
-    if (other == others.types.end() || other->second.config_file != rules.config_file) {
+    if (other == others.types.end() || other->second.config_file != rules.config_file ||
+        other->second.require_devices != rules.require_devices) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "cannot take over class-types: {} while qrmd runs; restart qrmd",
                     other == others.types.end()
                         ? fmt::format("type {} cannot be added or removed", type)
-                        : fmt::format("config-file of {} cannot change", type));
+                        : fmt::format("config-file and require-devices of {} cannot change", type));
     }
   }
   return OkStatus();

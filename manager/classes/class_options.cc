@@ -17,6 +17,9 @@ using config::ConfigKey;
 using config::KeyShape;
 using config::Section;
 
+constexpr char kTypeWithDevices[] = "blockio";
+constexpr char kRequireDevices[] = "require-devices";
+
 StatusOr<std::string> ReadName(const Section& section, const std::string& key) {
   QRM_ASSIGN_OR_RETURN(std::string name, section.Text(key, ""));
   if (!name.empty() && !sdk::IsClassName(name)) {
@@ -41,10 +44,15 @@ StatusOr<StringMap> ReadQosDefaults(const Section& type, const std::string& key)
   return ReadDefaults(type, key);
 }
 
-StatusOr<ClassTypeRules> ReadType(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"config-file", "default", "namespace-defaults", "qos-defaults", "classes"}));
+StatusOr<ClassTypeRules> ReadType(const Section& section, const std::string& type) {
+  std::vector<std::string_view> known = {"config-file", "default", "namespace-defaults",
+                                         "qos-defaults", "classes"};
+  if (type == kTypeWithDevices) {
+    known.push_back(kRequireDevices);
+  }
+  QRM_RETURN_IF_ERROR(section.AllowKeys(known));
   ClassTypeRules rules;
+  QRM_ASSIGN_OR_RETURN(rules.require_devices, section.Flag(kRequireDevices, false));
   QRM_ASSIGN_OR_RETURN(rules.config_file, section.Text("config-file", ""));
   if (!rules.config_file.empty() && !rules.config_file.starts_with('/')) {
     return section.Error("config-file", fmt::format("is '{}'", rules.config_file),
@@ -80,7 +88,7 @@ Status ReadTypes(const Section& section, const std::string& key,
                                        "lanes.example.com",
                                        config::EnumerateWords(known, "and")));
     }
-    QRM_ASSIGN_OR_RETURN(options.types[type], ReadType(keys));
+    QRM_ASSIGN_OR_RETURN(options.types[type], ReadType(keys, type));
     if (of_plugin && !options.types[type].config_file.empty()) {
       return keys.Error("config-file", "is only for built-in types",
                         "remove it, and configure the plugin");
@@ -106,10 +114,11 @@ std::string Show(const ClassTypeRules& rules) {
                                   config::ListText(rule.namespaces)));
   }
   return fmt::format(
-      "{{config-file: {}, default: \"{}\", namespace-defaults: {}, qos-defaults: {}, classes: "
+      "{{config-file: {}, {}default: \"{}\", namespace-defaults: {}, qos-defaults: {}, classes: "
       "{{{}}}}}",
-      rules.config_file, rules.default_class, Show(rules.namespace_defaults),
-      Show(rules.qos_defaults), fmt::join(classes, ", "));
+      rules.config_file, rules.require_devices ? "require-devices: true, " : "",
+      rules.default_class, Show(rules.namespace_defaults), Show(rules.qos_defaults),
+      fmt::join(classes, ", "));
 }
 
 std::string ShowTypes(const ClassesOptions& options) {

@@ -20,6 +20,7 @@ struct ClassRule {
 /// The rules of one type.
 struct ClassTypeRules {
   std::string config_file;       ///< the file that defines its classes
+  bool require_devices = false;  ///< blockio: a class that matches no device is not given
   std::string default_class;     ///< of containers that ask for none; empty: none
   StringMap namespace_defaults;  ///< namespace -> default class, before `qos_defaults`
   StringMap qos_defaults;        ///< pod QoS class -> default class, before `default_class`

@@ -20,20 +20,26 @@ using Made = StatusOr<std::unique_ptr<sdk::ClassProvider>>;
 
 struct KnownType {
   std::string name;
-  std::function<Made(const std::string& config_file, const std::string& cgroup_root)> make;
+  std::function<Made(const ClassTypeRules& rules, const std::string& cgroup_root)> make;
 };
 
 std::vector<KnownType> KnownTypes() {
-  const auto make_quota = [](const auto& config_file, const auto& cgroup_root) {
-    return kernel::MakeQuotaProvider(config_file, kernel::FindKnobs("cpu", cgroup_root));
-  };
-  std::vector<KnownType> types = {{blockio::kType, blockio::MakeSystemBlockio},
-                                  {kernel::kQuotaType, make_quota},
-                                  {rdt::kTypeName, rdt::MakeSystemRdt}};
+  std::vector<KnownType> types = {
+      {blockio::kType,
+       [](const auto& rules, const auto& root) {
+         return blockio::MakeSystemBlockio(rules.config_file, root, rules.require_devices);
+       }},
+      {kernel::kQuotaType,
+       [](const auto& rules, const auto& root) {
+         return kernel::MakeQuotaProvider(rules.config_file, kernel::FindKnobs("cpu", root));
+       }},
+      {rdt::kTypeName, [](const auto& rules, const auto& root) {
+         return rdt::MakeSystemRdt(rules.config_file, root);
+       }}};
   for (const kernel::KnobType& type : kernel::KnobTypes()) {
-    types.push_back({type.name, [&type](const auto& config_file, const auto& cgroup_root) {
-                       return kernel::MakeKnobProvider(
-                           type, config_file, kernel::FindKnobs(type.controller, cgroup_root));
+    types.push_back({type.name, [&type](const auto& rules, const auto& root) {
+                       return kernel::MakeKnobProvider(type, rules.config_file,
+                                                       kernel::FindKnobs(type.controller, root));
                      }});
   }
   return types;
@@ -64,7 +70,7 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
         std::find_if(types.begin(), types.end(),
                      [&, &wanted = name](const KnownType& type) { return type.name == wanted; });
     QRM_CHECK(known != types.end());  // reading the configuration accepts only known names
-    Made made = known->make(rules.config_file, cgroup_root);
+    Made made = known->make(rules, cgroup_root);
     if (!made.ok()) {
       return Annotate(made.status(), "class-types: " + name);
     }

@@ -17,6 +17,8 @@ struct ProviderOptions {
   std::string config_file;  ///< in goresctrl's syntax; read again when it changes
   std::string blkio_root;   ///< the hierarchy that has the controller
   CgroupVersion version = CgroupVersion::kV1;
+  /// A class whose globs match no device has a problem; else it is given, and logged.
+  bool require_devices = false;
 };
 
 /// The classes of `options.config_file` for the current devices. In cgroup v2, the runtime sets
@@ -30,6 +32,7 @@ StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeBlockioProvider(ProviderOption
 /// The same for this machine, whose cgroups are below `cgroup_root`. Errors: also
 /// kFailedPrecondition without the controller.
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemBlockio(const std::string& config_file,
-                                                                const std::string& cgroup_root);
+                                                                const std::string& cgroup_root,
+                                                                bool require_devices);
 
 }  // namespace qrm::blockio

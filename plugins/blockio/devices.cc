@@ -69,6 +69,11 @@ StatusOr<Device> SystemDevices::Look(const std::string& path) const {
   Device device{.id = {gnu_dev_major(node.st_rdev), gnu_dev_minor(node.st_rdev)}};
   const std::string entry = fmt::format("{}/dev/block/{}", sys_root_, ToString(device.id));
   device.is_partition = Exists(entry + "/partition");
+  if (device.is_partition) {
+    char colon = 0;  // the entry is a link into the directory of the disk
+    std::istringstream(ContentOf(entry + "/../dev")) >> device.disk.major >> colon >>
+        device.disk.minor;
+  }
   device.has_bfq = ContentOf(entry + "/queue/scheduler").find("[bfq]") != std::string::npos;
   device.has_io_cost = CostIsEnabled(ContentOf(cost_file_), device.id);
   return device;

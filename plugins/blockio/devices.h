@@ -24,6 +24,7 @@ std::string ToString(const DeviceId& id);
 struct Device {
   DeviceId id;
   bool is_partition = false;
+  DeviceId disk;         ///< of a partition
   bool has_bfq = false;  ///< its scheduler is bfq, which uses blkio.bfq.weight and io.bfq.weight
   bool has_io_cost = false;  ///< iocost is enabled for it, which uses io.weight
 

@@ -1,9 +1,11 @@
 // Merges the entries of a class per device, and formats them for the kernel.
 #include "plugins/blockio/limits.h"
 
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
 
@@ -36,25 +38,40 @@ Status Refused(const std::string& path, const std::string& why, const std::strin
   return Errorf(StatusCode::kFailedPrecondition, "{} {}; {}", path, why, cure);
 }
 
-Status AddDevice(const std::string& path, const Parameters& parameters, const Devices& devices,
+/// The devices of `glob` by path, without partitions whose disk is among them: limits of the disk
+/// apply to all its partitions. Errors: kFailedPrecondition for what is not a block device.
+StatusOr<std::map<std::string, Device>> Matching(const std::string& glob, const Devices& devices) {
+  std::map<std::string, Device> matching;
+  for (const std::string& path : devices.Match(glob)) {
+    const StatusOr<Device> device = devices.Look(path);
+    if (device.ok()) {
+      matching[path] = *device;
+    } else if (device.status().code() != StatusCode::kNotFound) {  // gone since it matched
+      return Errorf(StatusCode::kFailedPrecondition, "{}", MessageOf(device.status()));
+    }
+  }
+  std::set<DeviceId> ids;
+  for (const auto& [path, device] : matching) {
+    ids.insert(device.id);
+  }
+  std::erase_if(matching, [&](const auto& entry) {
+    return entry.second.is_partition && ids.contains(entry.second.disk);
+  });
+  return matching;
+}
+
+Status AddDevice(const std::string& path, const Device& device, const Parameters& parameters,
                  ResolvedDevices& resolved) {
-  const StatusOr<Device> device = devices.Look(path);
-  if (device.status().code() == StatusCode::kNotFound) {
-    return OkStatus();  // it has disappeared since it matched
-  }
-  if (!device.ok()) {
-    return Errorf(StatusCode::kFailedPrecondition, "{}", MessageOf(device.status()));
-  }
-  if (device->is_partition) {
+  if (device.is_partition) {
     return Refused(path, "is a partition, which the kernel does not limit",
-                   "write a glob that matches only whole disks");
+                   "write a glob that matches its disk");
   }
-  if (parameters.weight.has_value() && !device->has_bfq && !device->has_io_cost) {
+  if (parameters.weight.has_value() && !device.has_bfq && !device.has_io_cost) {
     return Refused(path, "has no weights: its scheduler is not bfq, and iocost is not enabled",
                    "set bfq in its queue/scheduler, enable it in io.cost.qos, or remove Weight");
   }
-  auto& entry = resolved.by_device[device->id];
-  entry.first = *device;
+  auto& entry = resolved.by_device[device.id];
+  entry.first = device;
   entry.second.Override(parameters);
   return OkStatus();
 }
@@ -66,8 +83,9 @@ StatusOr<ResolvedDevices> Resolve(const ClassConfig& config, const Devices& devi
       resolved.weight = entry.parameters.weight;
     }
     for (const std::string& glob : entry.devices) {
-      for (const std::string& path : devices.Match(glob)) {
-        QRM_RETURN_IF_ERROR(AddDevice(path, entry.parameters, devices, resolved));
+      QRM_ASSIGN_OR_RETURN(const auto matching, Matching(glob, devices));
+      for (const auto& [path, device] : matching) {
+        QRM_RETURN_IF_ERROR(AddDevice(path, device, entry.parameters, resolved));
       }
     }
   }
@@ -163,6 +181,19 @@ StatusOr<CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
   QRM_ASSIGN_OR_RETURN(const ResolvedDevices resolved, Resolve(config, devices));
   return WithoutNeutral(version == CgroupVersion::kV1 ? TableOfV1(resolved) : TableOfV2(resolved),
                         version);
+}
+
+std::string UnmatchedGlobs(const ClassConfig& config, const Devices& devices) {
+  std::vector<std::string> globs;
+  for (const Entry& entry : config.entries) {
+    for (const std::string& glob : entry.devices) {
+      if (!devices.Match(glob).empty()) {
+        return {};
+      }
+      globs.push_back(glob);
+    }
+  }
+  return fmt::format("{}", fmt::join(globs, ", "));
 }
 
 StringMap UnifiedOf(const CgroupTable& table) {

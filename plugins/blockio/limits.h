@@ -21,10 +21,14 @@ enum class CgroupVersion { kV1, kV2 };
 const std::vector<kernel::CgroupFile>& FilesOf(CgroupVersion version);
 
 /// The values of `config` for the current devices, as the kernel shows them. A glob without a
-/// device has no effect. Errors: kFailedPrecondition for a partition, for a file that is not a
-/// block device, and for the weight of a device without weights.
+/// device has no effect; of a disk and its partitions, it means the disk. Errors:
+/// kFailedPrecondition for a partition without its disk, for a file that is not a block device, and
+/// for the weight of a device without weights.
 StatusOr<kernel::CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
                                       CgroupVersion version);
+
+/// The globs of `config` if no device matches any of them; else empty.
+std::string UnmatchedGlobs(const ClassConfig& config, const Devices& devices);
 
 /// The values that every runtime can write at creation: file -> line. Files with several lines are
 /// left out: runc 1.1 writes them at once, but the kernel accepts one device per write. Source: OCI

@@ -223,8 +223,9 @@ StatusOr<Allocations> ParseAllocations(const Section& section, Level level) {
 
 StatusOr<PartitionConfig> ParsePartition(const Section& section, std::set<std::string>& names) {
   QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"l2Allocation", "l3Allocation", "mbAllocation", "classes"}));
+      section.AllowKeys({"exclusive", "l2Allocation", "l3Allocation", "mbAllocation", "classes"}));
   PartitionConfig partition;
+  QRM_ASSIGN_OR_RETURN(partition.exclusive, section.Flag("exclusive", false));
   QRM_ASSIGN_OR_RETURN(partition.allocations, ParseAllocations(section, Level::kPartition));
   QRM_ASSIGN_OR_RETURN(const Section classes, section.Child("classes"));
   for (const std::string& name : classes.Keys()) {

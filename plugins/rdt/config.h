@@ -68,6 +68,7 @@ struct Allocations {
 };
 
 struct PartitionConfig {
+  bool exclusive = false;  ///< its parts of caches are not the root group's, either
   Allocations allocations;
   std::map<std::string, Allocations> classes;  ///< within the partition's part
 };
@@ -81,8 +82,8 @@ struct RdtConfig {
 };
 
 /// Reads `options` and `partitions`. Errors: kInvalidArgument with file, line, key, value and what
-/// is allowed. Source: goresctrl's configuration of RDT; here, unknown keys and units and repeated
-/// cache ids are errors.
+/// is allowed. Source: goresctrl's configuration of RDT, which has no `exclusive`; here, unknown
+/// keys and units and repeated cache ids are errors.
 StatusOr<RdtConfig> ParseRdtConfig(const config::Section& section);
 
 }  // namespace qrm::rdt

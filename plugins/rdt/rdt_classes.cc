@@ -72,6 +72,16 @@ std::set<std::string> NamesOf(const RdtConfig& config) {
   return names;
 }
 
+/// Whether a class of `lines` has less than the whole of some cache.
+bool IsPart(const Schemata& lines, const RdtInfo& info) {
+  return std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
+    const auto& cache = line.first.starts_with("L2") ? info.l2 : info.l3;
+    return line.first.starts_with("L") && cache.has_value() &&
+           std::any_of(line.second.begin(), line.second.end(),
+                       [&](const auto& mask) { return mask.second != cache->mask; });
+  });
+}
+
 const sdk::ClassInfo* FindClass(const sdk::ClassType& type, const std::string& name) {
   const auto found = std::find_if(type.classes.begin(), type.classes.end(),
                                   [&](const sdk::ClassInfo& info) { return info.name == name; });
@@ -158,7 +168,10 @@ Status RdtClasses::Take(const RdtConfig& config) {
   std::map<std::string, std::string> definitions;
   for (const auto& [name, lines] : schemata) {
     wanted[name == kRootClass ? "" : kGroupPrefix + name] = lines;
-    definitions[name] = OneLine(AsShown(lines, info_));
+    definitions[name] = OneLine(AsShown(lines, info_)) +
+                        (IsPart(lines, info_) && SharesWithRoot(schemata, name, info_)
+                             ? "; the root group may use these ways"
+                             : "");
   }
   QRM_RETURN_IF_ERROR(keeper_.Keep(wanted, info_));
   definitions.erase(kRootClass);

@@ -343,7 +343,54 @@ Status ResolveBandwidth(const RdtConfig& config, const BandwidthInfo& mb,
   return OkStatus();
 }
 
+/// The line that gives the root group other ways than those of exclusive partitions.
+std::string LineForRoot(const RdtConfig& config) {
+  for (const auto& [name, partition] : config.partitions) {
+    if (!partition.exclusive) {
+      return fmt::format("add `{}: {{}}` to the classes of partition {}", kRootClass, name);
+    }
+  }
+  return fmt::format(
+      "leave ways to the root group, and add `rest: {{l3Allocation: 40%, classes: {{{}: {{}}}}}}` "
+      "to the partitions, with the part that is left",
+      kRootClass);
+}
+
+Status CheckExclusive(const RdtConfig& config, const std::map<std::string, Schemata>& schemata,
+                      const RdtInfo& info) {
+  for (const auto& [name, partition] : config.partitions) {
+    for (const auto& [class_name, asked] : partition.classes) {
+      if (!partition.exclusive || !SharesWithRoot(schemata, class_name, info)) {
+        continue;
+      }
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot make partition {} exclusive: the root group, which has all tasks "
+                    "without a class, may use the ways of class {}, too; {}",
+                    name, class_name, LineForRoot(config));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+bool SharesWithRoot(const std::map<std::string, Schemata>& schemata, const std::string& name,
+                    const RdtInfo& info) {
+  const auto root = schemata.find(kRootClass);
+  for (const auto& [line, masks] : schemata.at(name)) {
+    const auto& cache = line.starts_with("L2") ? info.l2 : info.l3;
+    if (!line.starts_with("L") || !cache.has_value() || name == kRootClass) {
+      continue;
+    }
+    for (const auto& [id, mask] : masks) {
+      const uint64_t of_root = root == schemata.end() ? cache->mask : root->second.at(line).at(id);
+      if ((mask & of_root) != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 StatusOr<std::map<std::string, Schemata>> Resolve(const RdtConfig& config, const RdtInfo& info) {
   std::map<std::string, Schemata> schemata;
@@ -361,6 +408,7 @@ StatusOr<std::map<std::string, Schemata>> Resolve(const RdtConfig& config, const
   } else if (!config.mb_optional) {
     QRM_RETURN_IF_ERROR(CheckUnasked(config, &Allocations::mb, "mb"));
   }
+  QRM_RETURN_IF_ERROR(CheckExclusive(config, schemata, info));
   return schemata;
 }
 

@@ -65,7 +65,8 @@ What qrmd needs of the node, as a mapping from path to the hostPath's type and t
 - HostToContainer: mounts that come and go below the runtime's directory come and go here, too. Otherwise qrmd would keep
   root file systems from being unmounted.
 - Cgroup v1 is a mount for each controller. These mounts are read-only, too, unless cpusets or classes are written there.
-- Devices: the node's /dev. resctrl is below /sys/fs, which every node has.
+- Devices: the node's /dev. resctrl is below /sys/fs, which every node has. The runtime's configuration shows whether the
+  runtime manages resctrl itself.
 - A file of classes below /etc/qrm is from the ConfigMap, any other from the node.
 - The parents of qrmd's own directories, which qrmd creates with their modes.
 */ -}}
@@ -93,6 +94,8 @@ What qrmd needs of the node, as a mapping from path to the hostPath's type and t
 {{- if hasKey $types "blockio" }}{{ $_ := set $mounts "/dev" $following }}{{ end }}
 {{- if hasKey $types "rdt" }}
   {{- $_ := set $mounts "/sys/fs" (dict "type" "Directory" "mount" (dict "mountPropagation" "HostToContainer")) }}
+  {{- $crio := contains "crio" (include "qrm.key" (list . "cri-socket" "/run/containerd/containerd.sock")) }}
+  {{- $_ := set $mounts ($crio | ternary "/etc/crio" "/etc/containerd") $reading }}
 {{- end }}
 {{- range $type, $rules := $types }}
   {{- with get $rules "config-file" }}
@@ -161,8 +164,17 @@ socket, set the OOM score of processes of other users, and enter network namespa
 {{- /* Kubernetes before 1.30 has AppArmor's profile in an annotation. */ -}}
 {{- define "qrm.appArmorField" }}{{ semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version | ternary "yes" "" }}{{ end }}
 
+{{- /* The runtimes' default profile denies writes below /sys, so that a class of rdt would have no group. */ -}}
+{{- define "qrm.appArmorProfile" -}}
+{{- $rdt := hasKey (include "qrm.classTypes" . | fromYaml) "rdt" }}
+{{- if and $rdt (eq (.Values.appArmorProfile.type | default "") "RuntimeDefault") }}
+  {{- fail "cannot run the class type rdt under AppArmor's default profile, which denies writes to resctrl: set appArmorProfile to {type: Unconfined}, or to a Localhost profile that allows /sys/fs/resctrl/** rw" }}
+{{- end }}
+{{- .Values.appArmorProfile | default ($rdt | ternary (dict "type" "Unconfined") dict) | toYaml }}
+{{- end }}
+
 {{- define "qrm.appArmorAnnotation" -}}
-{{- with .Values.appArmorProfile }}
+{{- with include "qrm.appArmorProfile" . | fromYaml }}
 {{- get (dict "RuntimeDefault" "runtime/default" "Unconfined" "unconfined") .type | default (printf "localhost/%s" .localhostProfile) }}
 {{- end }}
 {{- end }}
@@ -187,8 +199,9 @@ capabilities:
 {{- with .Values.seccompProfile }}
 seccompProfile: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if and .Values.appArmorProfile (include "qrm.appArmorField" .) }}
-appArmorProfile: {{- toYaml .Values.appArmorProfile | nindent 2 }}
+{{- $profile := include "qrm.appArmorProfile" . | fromYaml }}
+{{- if and $profile (include "qrm.appArmorField" .) }}
+appArmorProfile: {{- toYaml $profile | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- with include "qrm.seLinuxOptions" . | fromYaml }}

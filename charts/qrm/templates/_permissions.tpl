@@ -35,7 +35,7 @@ A regular expression for the annotations that qrmd and qrm-scheduler read by the
 custom resources. A new key of these domains needs no change here.
 */ -}}
 {{- define "qrm.podKeyPattern" -}}
-^([^/]+[.])?qrm[.]io/|^[^/]+[.]resources[.]((alpha|beta)[.])?kubernetes[.]io/
+^([^/]+[.])?qrm[.]io/|^[^/]+[.]resources[.]([^/]+[.])?kubernetes[.]io/
 {{- end }}
 
 {{- /* The rules of permissions, followed by qrmd's default rules; names of `everything` are filled in. */ -}}
@@ -106,6 +106,26 @@ object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'DaemonSet' && 
     {{- with ($rule | default dict) | dig "namespaces" list }} + (request.namespace.matches({{ printf "^%s$" (include "qrm.pattern" . | default ".*") | toJson }}) ? [{{ printf "%s/%s" $type $class | toJson }}] : []){{ end }}
   {{- end }}
 {{- end }}
+{{- end }}
+
+{{- /*
+The types with classes that are published as extended resources, by (list ROOT TYPES): [{type, domain, classes}]. Only the
+configuration is known here: not the capacity that a plugin has for its classes. Of pods as a whole, no container asks.
+*/ -}}
+{{- define "qrm.countedClasses" -}}
+{{- $publish := (include "qrm.config" (index . 0) | fromYaml) | dig "publish" list }}
+{{- $counted := list }}
+{{- range $type, $rules := index . 1 }}
+  {{- $classes := list }}
+  {{- range $class, $rule := $rules | dig "classes" dict }}
+    {{- if ($rule | default dict).capacity }}{{ $classes = append $classes $class }}{{ end }}
+  {{- end }}
+  {{- if and $classes (has "class-resources" $publish) (ne $type "memory-protection") }}
+    {{- $domain := contains "." $type | ternary $type (printf "%s.qrm.io" $type) }}
+    {{- $counted = append $counted (dict "type" $type "domain" $domain "classes" (sortAlpha $classes)) }}
+  {{- end }}
+{{- end }}
+{{- toYaml $counted }}
 {{- end }}
 
 {{- /* Whether the pods of the release's namespace may have what WORD says, by (list $ WORD). */ -}}

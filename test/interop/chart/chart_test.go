@@ -311,7 +311,8 @@ func TestClassesGetWhatTheirTypesWriteAndRead(t *testing.T) {
 		t.Errorf("beside the configuration are %v", on.config.Data)
 	}
 	for path, want := range map[string]string{"/dev/sda": "/dev read-only", "/sys/fs/resctrl/tasks": "/sys/fs writable",
-		"/sys/fs/cgroup/blkio": "/sys/fs/cgroup writable", "/srv/rdt.yaml": "/srv/rdt.yaml read-only"} {
+		"/sys/fs/cgroup/blkio": "/sys/fs/cgroup writable", "/srv/rdt.yaml": "/srv/rdt.yaml read-only",
+		"/etc/containerd/config.toml": "/etc/containerd read-only"} {
 		mount := mounted(t, on, path)
 		if mount == nil || mount.MountPath+map[bool]string{true: " read-only", false: " writable"}[mount.ReadOnly] != want {
 			t.Errorf("%s is mounted as %v instead of %s", path, mount, want)
@@ -319,6 +320,20 @@ func TestClassesGetWhatTheirTypesWriteAndRead(t *testing.T) {
 		if mount := mounted(t, off, path); mount != nil && !mount.ReadOnly {
 			t.Errorf("without classes, %s is mounted as %v", path, mount)
 		}
+	}
+}
+
+func TestRdtIsNotConfinedByTheDefaultProfileOfAppArmor(t *testing.T) {
+	const config = `{qos-classes: %s, class-types: {rdt: {config-file: /srv/rdt.yaml}}}`
+	on := at("config", fmt.Sprintf(config, "true"))
+	if profile := render(t, on).container().SecurityContext.AppArmorProfile; profile == nil || profile.Type != "Unconfined" {
+		t.Errorf("with rdt, the profile is %v", profile)
+	}
+	if profile := render(t, at("config", fmt.Sprintf(config, "false"))).container().SecurityContext.AppArmorProfile; profile != nil {
+		t.Errorf("without classes, the profile is %v", profile)
+	}
+	if _, err := tryRender(with(on, "appArmorProfile", values{"type": "RuntimeDefault"}), 36); err == nil || !strings.Contains(err.Error(), "denies writes to resctrl") {
+		t.Errorf("with the default profile: %v", err)
 	}
 }
 

@@ -58,6 +58,12 @@ func podsOf(namespace string) string { return "/api/v1/namespaces/" + namespace 
 // startGuardedServer has the chart's policies in force.
 func startGuardedServer(t *testing.T) *apiServer {
 	t.Helper()
+	return startServerWith(t, permissionRules)
+}
+
+// startServerWith has the chart's policies for a configuration in force.
+func startServerWith(t *testing.T, config string) *apiServer {
+	t.Helper()
 	programs := os.Getenv("QRM_APISERVER_DIR")
 	if programs == "" {
 		t.Skip("runs within test/e2e/admission_policy.sh")
@@ -66,7 +72,7 @@ func startGuardedServer(t *testing.T) *apiServer {
 	for _, name := range []string{"infra", "team-a", "all", "plain-1", "tenant", otherNamespace} {
 		server.mustCreate("/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}})
 	}
-	made := render(t, at("config", permissionRules))
+	made := render(t, at("config", config))
 	const group = "/apis/admissionregistration.k8s.io/v1/"
 	for _, policy := range made.policies {
 		server.mustCreate(group+"validatingadmissionpolicies", policy)
@@ -116,7 +122,6 @@ func TestApiServerRejectsWhatPermissionsDoNotAllow(t *testing.T) {
 		"ClassByGlob":     {nil, map[string]string{rdtKey: "gold"}, "kube-system infra team-a all"},
 		"ForeignAndOpen":  {nil, map[string]string{blockioKey: "slow", rdtKey: "gold"}, "kube-system infra team-a all"},
 		"NoClass":         {nil, map[string]string{blockioKey: ""}, "kube-system infra team-a all plain-1 tenant"},
-		"RuntimesType":    {nil, map[string]string{"other.resources.beta.kubernetes.io/pod": "x"}, "kube-system infra team-a all plain-1 tenant"},
 		"RoleAnnotation":  {nil, map[string]string{"kubernetes.io/pod-role": "etl"}, "kube-system all tenant"},
 	} {
 		for _, namespace := range []string{"kube-system", "infra", "team-a", "all", "plain-1", "tenant"} {
@@ -139,6 +144,10 @@ func TestApiServerRejectsUnavailableClasses(t *testing.T) {
 		"LongName":        {blockioKey, strings.Repeat("a", 64), "a class has 1 to 63 letters"},
 		"UnknownKey":      {"blockio.resources.alpha.kubernetes.io/pod", "slow", "an annotation for classes ends in"},
 		"AbsentContainer": {"blockio.resources.alpha.kubernetes.io/container.side", "slow", "a container that the pod does not have"},
+		"MisspeltType":    {"blokio.resources.beta.kubernetes.io/pod", "slow", "the nodes have no such type of classes, but blockio and rdt"},
+		"UnknownOfLast":   {"lanes.resources.kubernetes.io/default", "slow", "the nodes have no such type of classes, but blockio and rdt"},
+		"UnknownVersion":  {"blockio.resources.gamma.kubernetes.io/default", "slow", "an annotation for classes ends in"},
+		"SuffixOfLast":    {"blockio.resources.kubernetes.io/pod", "slow", "an annotation for classes ends in"},
 		"UnknownType":     {"lanes.resources.qrm.io/pod", "slow", "the nodes have no such type of classes, but blockio and rdt"},
 	} {
 		code, message := server.create(podsOf("all")+"?dryRun=All", podWith("one", nil, map[string]string{test.key: test.value}))
@@ -150,6 +159,53 @@ func TestApiServerRejectsUnavailableClasses(t *testing.T) {
 		if code, message := server.create(podsOf("all")+"?dryRun=All", podWith("one", nil, map[string]string{rdtKey: value})); code != http.StatusCreated {
 			t.Errorf("%s: %d %s", value, code, message)
 		}
+	}
+}
+
+func TestApiServerTiesCountedClassesToTheirExtendedResource(t *testing.T) {
+	server := startServerWith(t, strings.Replace(permissionRules, "qos-classes: true", "publish: [classes, class-resources]\nqos-classes: true", 1))
+	server.mustCreate("/api/v1/namespaces/team-a/resourcequotas", object{"apiVersion": "v1", "kind": "ResourceQuota",
+		"metadata": object{"name": "classes"}, "spec": object{"hard": object{"requests.blockio.qrm.io/fast": "1"}}})
+	// The server counts; what a controller would write is written here.
+	const quota = "/api/v1/namespaces/team-a/resourcequotas/classes"
+	used := func(count string) {
+		amounts := func(count string) object { return object{"requests.blockio.qrm.io/fast": count} }
+		if code, message := server.patch(quota+"/status", object{"status": object{"hard": amounts("1"), "used": amounts(count)}}); code != http.StatusOK {
+			t.Fatalf("the quota's status: %d %s", code, message)
+		}
+	}
+	used("1")
+	create := func(name string, annotations, limits map[string]string) (int, string) {
+		pod := podWith(name, nil, annotations)
+		pod["spec"].(object)["containers"].([]object)[0]["resources"] = object{"limits": limits}
+		return server.create(podsOf("team-a"), pod)
+	}
+	one := map[string]string{"blockio.qrm.io/fast": "1"}
+	const says = "requests 1 of its extended resource blockio.qrm.io/CLASS: fast"
+	for name, test := range map[string]struct{ annotations, limits map[string]string }{
+		"OnlyAnnotation": {map[string]string{blockioKey: "fast"}, nil},
+		"OwnKey":         {map[string]string{"blockio.resources.beta.kubernetes.io/container.main": "fast"}, nil},
+		"OnlyResource":   {nil, one},
+		"TwoOfIt":        {map[string]string{blockioKey: "fast"}, map[string]string{"blockio.qrm.io/fast": "2"}},
+	} {
+		if code, message := create("one", test.annotations, test.limits); code != http.StatusUnprocessableEntity || !strings.Contains(message, says) {
+			t.Errorf("%s: %d %s", name, code, message)
+		}
+	}
+	if code, message := create("slow", map[string]string{blockioKey: "slow"}, nil); code != http.StatusCreated {
+		t.Errorf("a class without capacity: %d %s", code, message)
+	}
+	server.await("the quota to be in force", func() bool {
+		code, _ := create("fast", map[string]string{blockioKey: "fast"}, one)
+		return code == http.StatusForbidden
+	})
+	used("0")
+	server.await("a place in the quota", func() bool {
+		code, _ := create("fast", map[string]string{blockioKey: "fast"}, one)
+		return code == http.StatusCreated
+	})
+	if code, message := create("more", map[string]string{blockioKey: "fast"}, one); code != http.StatusForbidden || !strings.Contains(message, "exceeded quota: classes") {
+		t.Errorf("beyond the quota: %d %s", code, message)
 	}
 }
 

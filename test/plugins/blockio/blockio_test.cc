@@ -107,7 +107,7 @@ class BlockioTest : public testing::Test {
   TempDir dir_;
   FakeDevices::ByPath devices_ = {
       {"/dev/sda", {.id = {8, 0}, .has_io_cost = true}},
-      {"/dev/sda1", {.id = {8, 1}, .is_partition = true}},
+      {"/dev/sda1", {.id = {8, 1}, .is_partition = true, .disk = {8, 0}}},
       {"/dev/sdb", {.id = {8, 16}, .has_bfq = true}},
   };
 };
@@ -158,9 +158,33 @@ TEST_F(BlockioTest, AWeightThatNothingWeighsByIsRejected) {
 
 constexpr char kTwoClasses[] = R"(
 Classes:
-  parts: [{Devices: ["/dev/sda*"], ThrottleReadBps: 5}]
+  parts: [{Devices: ["/dev/sda1*"], ThrottleReadBps: 5}]
   disks: [{Devices: [/dev/sda, /dev/sdc], ThrottleReadBps: 5}]
 )";
+
+TEST_F(BlockioTest, AGlobThatMatchesADiskAndItsPartitionsMeansTheDisk) {
+  const auto table = Table("{Devices: ['/dev/sda*'], ThrottleReadBps: 5}", CgroupVersion::kV1);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(*table, (CgroupTable{{"blkio.throttle.read_bps_device", {{"8:0", "5"}}}}));
+}
+
+TEST_F(BlockioTest, AClassThatMatchesNoDeviceSaysSoAndIsRejectedIfDevicesAreRequired) {
+  WriteConfig("Classes: {far: [{Devices: [/dev/sdx, '/dev/sdy*'], ThrottleReadBps: 5}]}");
+  const auto provider = Make(CgroupVersion::kV1);
+  EXPECT_THAT(provider->List().classes.at(0).definition,
+              HasSubstr("no device matches /dev/sdx, /dev/sdy*"));
+  EXPECT_TRUE(provider->Resolve("far").ok());
+  const auto strict = MakeBlockioProvider({.config_file = dir_ / "blockio.yaml",
+                                           .blkio_root = dir_.path(),
+                                           .version = CgroupVersion::kV1,
+                                           .require_devices = true},
+                                          std::make_unique<FakeDevices>(devices_));
+  ASSERT_TRUE(strict.ok()) << strict.status();
+  EXPECT_THAT(ProblemOf(**strict, "far"), HasSubstr("no device matches /dev/sdx, /dev/sdy*"));
+  devices_["/dev/sdx"] = {.id = {8, 48}};
+  ASSERT_TRUE(IsOk((*strict)->Refresh({})));
+  EXPECT_EQ(ProblemOf(**strict, "far"), "");
+}
 
 TEST_F(BlockioTest, AGlobThatMatchesAPartitionRejectsThatClassAndNoOther) {
   WriteConfig(kTwoClasses);

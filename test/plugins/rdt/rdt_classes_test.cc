@@ -42,7 +42,8 @@ partitions:
     mbAllocation: [50%]
     classes: {silver: {}, bronze: {l3Allocation: 50%, mbAllocation: [30%]}}
 )";
-constexpr char kGold[] = "L3:0=fff;1=fff;8=fff MB:0=100;1=100;8=100";
+constexpr char kGold[] =
+    "L3:0=fff;1=fff;8=fff MB:0=100;1=100;8=100; the root group may use these ways";
 
 /// A machine, a configuration, and the provider on them.
 class RdtClassesTest : public testing::Test {
@@ -333,6 +334,13 @@ TEST_F(RdtClassesTest, RootClassDividesTheRootGroupAndIsNotOffered) {
   EXPECT_THAT(provider_->List().classes, ElementsAre(Field(&sdk::ClassInfo::name, "c")));
 }
 
+TEST_F(RdtClassesTest, AClassWhoseWaysTheRootGroupMayUseSaysSo) {
+  WriteConfig("partitions: {p: {l3Allocation: 50%, classes: {c: {}}}}");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_THAT(provider_->List().classes.at(0).definition,
+              HasSubstr("; the root group may use these ways"));
+}
+
 TEST_F(RdtClassesTest, MountOptionsDecideWhatIsWritten) {
   Start({.code_and_data = true, .bandwidth_in_mbps = true});
   WriteConfig(
@@ -342,7 +350,7 @@ TEST_F(RdtClassesTest, MountOptionsDecideWhatIsWritten) {
   EXPECT_THAT(provider_->List().classes,
               ElementsAre(Field(&sdk::ClassInfo::definition,
                                 "L3CODE:0=3ff;1=3ff;8=3ff L3DATA:0=ffc00;1=ffc00;8=ffc00 "
-                                "MB:0=700;1=700;8=700")));
+                                "MB:0=700;1=700;8=700; the root group may use these ways")));
 }
 
 TEST_F(RdtClassesTest, RuntimeThatManagesResctrlIsNotDisturbed) {

@@ -74,6 +74,37 @@ partitions:
   EXPECT_EQ(LinesOf(text, Machine(0x7ff), "c"), "L3:0=7c0;8=7c0\n");
 }
 
+constexpr char kExclusive[] = R"(
+partitions:
+  own: {exclusive: true, l3Allocation: 60%, classes: {gold: {}}}
+  shared: {l3Allocation: 40%, classes: {silver: {}REST}}
+)";
+
+std::string Exclusive(const std::string& rest) {
+  std::string text = kExclusive;
+  return text.replace(text.find("REST"), 4, rest);
+}
+
+TEST(ResolveTest, AnExclusivePartitionThatTheRootGroupSharesIsRejectedWithTheLineToAdd) {
+  const auto refused = Resolve(Config(Exclusive("")), Machine());
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(refused.status()),
+              testing::AllOf(HasSubstr("cannot make partition own exclusive"),
+                             HasSubstr("add `system/default: {}` to the classes of partition "
+                                       "shared")));
+  const auto schemata = Resolve(Config(Exclusive(", system/default: {}")), Machine());
+  ASSERT_TRUE(schemata.ok()) << MessageOf(schemata.status());
+  EXPECT_FALSE(SharesWithRoot(*schemata, "gold", Machine()));
+  EXPECT_TRUE(SharesWithRoot(*schemata, "silver", Machine()));
+}
+
+TEST(ResolveTest, WithoutAnotherPartitionTheLineToAddIsAPartition) {
+  const auto refused = Resolve(
+      Config("partitions: {own: {exclusive: true, l3Allocation: 60%, classes: {gold: {}}}}"),
+      Machine());
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("classes: {system/default: {}}}` to the"));
+}
+
 TEST(ResolveTest, ClassIsWidenedToTheLeastBitsFromBelow) {
   RdtInfo info = Machine();
   CacheInfo cache = info.l3.value_or(CacheInfo());
