@@ -80,17 +80,14 @@ class Provider final : public kernel::FileClasses<ClassConfig, CgroupTable> {
     warned_of_ = std::move(unmatched);
     return meanings;
   }
-  return meanings;
-}
 
-[[nodiscard]] std::string
-DirectoryOf(const ClassTarget& target) const {
-  return options_.blkio_root + CgroupPath(target.cgroups_path);
-}
+  [[nodiscard]] std::string DirectoryOf(const ClassTarget& target) const {
+    return options_.blkio_root + CgroupPath(target.cgroups_path);
+  }
 
-const ProviderOptions options_;
-const std::unique_ptr<Devices> devices_;
-std::set<std::string> warned_of_;  // classes with their globs
+  const ProviderOptions options_;
+  const std::unique_ptr<Devices> devices_;
+  std::set<std::string> warned_of_;  // classes with their globs
 };
 
 }  // namespace
