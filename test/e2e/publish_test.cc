@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -31,13 +30,6 @@ class PublishTest : public ::testing::Test {
  protected:
   void SetUp() override {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
-    const cluster::ClusterAccess access = server_.access();
-    std::ofstream(dir_ / "ca.crt") << access.authorities.text;
-    std::ofstream(dir_ / "kubeconfig") << fmt::format(
-        "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], "
-        "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
-        "certificate-authority: ca.crt}}}}], users: [{{name: u, user: {{}}}}]}}\n",
-        access.server.port);
     std::ofstream(dir_ / "qrmd.yaml") << "machine: 'synthetic:package:2 [numa] core:4 pu:2'\n"
                                          "topology-policy: single-numa-node\n"
                                          "plugins: {cpu: {static: true}}\n"
@@ -45,7 +37,7 @@ class PublishTest : public ::testing::Test {
                                          "publish-interval: 100ms\n"
                                          "node-name: n1\n"
                                          "kubeconfig: "
-                                      << dir_ / "kubeconfig" << '\n';
+                                      << server_.WriteKubeconfig(dir_.path()) << '\n';
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
                       .work_dir = dir_ / "node",
