@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 
 namespace qrm {
 namespace {
@@ -104,8 +105,7 @@ StatusOr<double> ParseQuantity(std::string_view text) {
   if (!value.has_value() || (negative && *value > 0)) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot read quantity '{}': {}; write one such as 100m, 1.5Gi or 1e3",
-        text.substr(0, kMaxLength),
+        "cannot read quantity '{}': {}; write one such as 100m, 1.5Gi or 1e3", Quoted(text),
         value.has_value() ? "it is below zero" : "it is not a number with a known suffix");
   }
   return *value > 0 ? std::clamp(*value, kLeast, kMost) : 0.0;

@@ -7,6 +7,7 @@
 #include <boost/container_hash/hash.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 
 namespace qrm {
 namespace {
@@ -81,7 +82,7 @@ Status CheckResourceName(std::string_view name) {
         StatusCode::kInvalidArgument,
         "cannot use resource name \"{}\": it is not a qualified name; write it like cpu or "
         "example.com/nic",
-        name);
+        Quoted(name));
   }
   return OkStatus();
 }

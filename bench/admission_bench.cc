@@ -6,7 +6,6 @@
 //   admission_bench [--admissions N] [--smoke]
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -22,6 +21,7 @@
 #include "api/base/log.h"
 #include "bench/bench_dir.h"
 #include "bench/bench_node.h"
+#include "bench/command_line.h"
 #include "bench/floor.h"
 #include "bench/target.h"
 #include "test/support/synced_log.h"
@@ -54,10 +54,6 @@ struct Program {
   std::size_t turns = 20;
   std::size_t most_residents = 10000;
 };
-
-double Microseconds(Clock::duration took) {
-  return std::chrono::duration<double, std::micro>(took).count();
-}
 
 template <typename Work>
 double Timed(Work work) {
@@ -334,34 +330,21 @@ class Comparison {
   Times admissions_;
 };
 
-int Main(const std::vector<std::string>& words) {
-  if (words.size() == 5 && words[1] == kFloorPluginFlag) {
-    ServeFloorPlugin(words[2], words[3], std::stoul(words[4]));
+int Main(const CommandLine& options) {
+  Program program{.path = std::filesystem::canonical("/proc/self/exe"), .bin_dir = BinDir()};
+  if (options.smoke) {
+    program.warm_up = 5;
+    program.admissions = 5;
+    program.turns = 1;
+    program.most_residents = 100;
   }
-  Program program{.path = std::filesystem::read_symlink("/proc/self/exe")};
-  program.bin_dir = std::filesystem::path(program.path).parent_path().parent_path() / "bin";
-  bool smoke = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      smoke = true;
-      program.warm_up = 5;
-      program.admissions = 5;
-      program.turns = 1;
-      program.most_residents = 100;
-    } else if (words[i] == "--admissions" && i + 1 < words.size()) {
-      program.admissions = std::stoul(words[++i]);
-    } else {
-      fmt::print(stderr, "usage: admission_bench [--admissions N] [--smoke]\n");
-      return 2;
-    }
-  }
+  program.admissions = options.Number("--admissions", program.admissions);
   log::SetLevel(log::Level::kError);
   const bool built_in = Comparison(program, PluginsIn::kDaemon).Run();
   const bool processes = Comparison(program, PluginsIn::kProcesses).Run();
   const bool grows_little = MeasureGrowth(program, PluginsIn::kDaemon);
   const bool so_do_processes = MeasureGrowth(program, PluginsIn::kProcesses);
-  return smoke || (built_in && processes && grows_little && so_do_processes) ? EXIT_SUCCESS
-                                                                             : EXIT_FAILURE;
+  return options.StatusOf(built_in && processes && grows_little && so_do_processes);
 }
 
 }  // namespace
@@ -369,5 +352,9 @@ int Main(const std::vector<std::string>& words) {
 
 // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  const std::vector<std::string> words(argv, argv + argc);
+  if (words.size() == 5 && words[1] == qrm::bench::kFloorPluginFlag) {
+    qrm::bench::ServeFloorPlugin(words[2], words[3], std::stoul(words[4]));
+  }
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv, {"--admissions"}));
 }

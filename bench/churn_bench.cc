@@ -1,10 +1,7 @@
 // How pods that come and go delay each other, through a real qrmd with its reconciler: an admission
 // right after a removal beside one after another admission, and many clients beside one.
 //   churn_bench [--containers N] [--smoke]
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench_dir.h"
+#include "bench/command_line.h"
 #include "bench/real_node.h"
 #include "bench/target.h"
 
@@ -28,10 +26,6 @@ constexpr std::size_t kClients = 16;
 constexpr std::size_t kBatch = 11;
 /// Numbers of pods that come and go, so that none has the name of a resident.
 constexpr std::size_t kFirstGuest = 1'000'000;
-
-double Microseconds(Clock::duration took) {
-  return std::chrono::duration<double, std::micro>(took).count();
-}
 
 struct Sizes {
   std::vector<std::size_t> containers = {100, 1000, 5000};  ///< on the node all the time
@@ -175,28 +169,21 @@ bool Measure(const std::string& bin_dir, const Sizes& sizes) {
   return held;
 }
 
-int Main(const std::vector<std::string>& words) {
+int Main(const CommandLine& options) {
   Sizes sizes;
-  bool smoke = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      smoke = true;
-      sizes = {.containers = {10}, .admissions = kBatch, .pods = 2 * kClients, .rounds = 1};
-    } else if (words[i] == "--containers" && i + 1 < words.size()) {
-      sizes.containers = {std::stoul(words[++i])};
-    } else {
-      fmt::print(stderr, "usage: churn_bench [--containers N] [--smoke]\n");
-      return 2;
-    }
+  if (options.smoke) {
+    sizes = {.containers = {10}, .admissions = kBatch, .pods = 2 * kClients, .rounds = 1};
   }
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  return Measure(program.parent_path().parent_path() / "bin", sizes) || smoke ? EXIT_SUCCESS
-                                                                              : EXIT_FAILURE;
+  if (options.values.contains("--containers")) {
+    sizes.containers = {options.Number("--containers", 0)};
+  }
+  return options.StatusOf(Measure(BinDir(), sizes));
 }
 
 }  // namespace
 }  // namespace qrm::bench
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv, {"--containers"}));
 }

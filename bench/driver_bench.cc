@@ -2,8 +2,6 @@
 // driver on a node with a driver, and one on a node without drivers: in turns in one run.
 //   driver_bench [--admissions N] [--smoke]
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "api/base/log.h"
 #include "bench/bench_dir.h"
 #include "bench/bench_node.h"
+#include "bench/command_line.h"
 #include "bench/target.h"
 #include "manager/registry/plugins.h"
 #include "test/support/await.h"
@@ -92,25 +91,11 @@ class Side {
   std::vector<double> times_by_driver_;
 };
 
-int Main(const std::vector<std::string>& words) {
-  std::size_t warm_up = kWarmUp;
-  std::size_t admissions = 500;
-  bool smoke = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      smoke = true;
-      warm_up = 5;
-      admissions = 5;
-    } else if (words[i] == "--admissions" && i + 1 < words.size()) {
-      admissions = std::stoul(words[++i]);
-    } else {
-      fmt::print(stderr, "usage: driver_bench [--admissions N] [--smoke]\n");
-      return 2;
-    }
-  }
+int Main(const CommandLine& options) {
+  const std::size_t warm_up = options.smoke ? 5 : kWarmUp;
+  const std::size_t admissions = options.Number("--admissions", options.smoke ? 5 : 500);
   log::SetLevel(log::Level::kError);
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string bin_dir = program.parent_path().parent_path() / "bin";
+  const std::string bin_dir = BinDir();
   Side driver(bin_dir, PluginsIn::kDaemon, Drivers::kOne);
   Side plugin(bin_dir, PluginsIn::kCpuProcess, Drivers::kNone);
   Side plain(bin_dir, PluginsIn::kDaemon, Drivers::kNone);
@@ -138,8 +123,7 @@ int Main(const std::vector<std::string>& words) {
   const bool plain_reached =
       Judge("admission without driver beside one, p50", kPlainTarget,
             Median(driver.times()) / Median(plain.times()), "x a node without drivers");
-  const bool reached = driver_reached && plain_reached;
-  return smoke || reached ? EXIT_SUCCESS : EXIT_FAILURE;
+  return options.StatusOf(driver_reached && plain_reached);
 }
 
 }  // namespace
@@ -147,5 +131,5 @@ int Main(const std::vector<std::string>& words) {
 
 // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv, {"--admissions"}));
 }

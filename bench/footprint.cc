@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench_dir.h"
+#include "bench/command_line.h"
 #include "bench/real_node.h"
 #include "bench/target.h"
 
@@ -118,33 +118,23 @@ bool Measure(const std::string& bin_dir, const Targets& targets, std::chrono::se
   return JudgeStarts(daemon, targets) && small;
 }
 
-int Main(const std::vector<std::string>& words) {
-  bool smoke = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      smoke = true;
-    } else {
-      fmt::print(stderr, "usage: footprint [--smoke]\n");
-      return 2;
-    }
-  }
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string bin_dir = program.parent_path().parent_path() / "bin";
-  if (smoke) {
-    Measure(bin_dir, {.containers = 20, .megabytes = kTargets[0].megabytes, .milliseconds = 1000},
+int Main(const CommandLine& options) {
+  if (options.smoke) {
+    Measure(BinDir(), {.containers = 20, .megabytes = kTargets[0].megabytes, .milliseconds = 1000},
             {});
     return EXIT_SUCCESS;
   }
   bool held = true;
   for (const Targets& targets : kTargets) {
-    held = Measure(bin_dir, targets, kRest) && held;
+    held = Measure(BinDir(), targets, kRest) && held;
   }
-  return held ? EXIT_SUCCESS : EXIT_FAILURE;
+  return options.StatusOf(held);
 }
 
 }  // namespace
 }  // namespace qrm::bench
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv));
 }

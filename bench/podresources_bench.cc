@@ -2,7 +2,6 @@
 // socket to one client and to eight, and while a plugin hangs.
 //   podresources_bench [--smoke]
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 
 #include "api/base/check.h"
 #include "api/proto/podresources/v1/api.pb.h"
+#include "bench/command_line.h"
 #include "bench/target.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/list_cache.h"
@@ -315,26 +315,22 @@ bool JudgeHang(const Program& program) {
                "x usual");
 }
 
-int Main(const std::vector<std::string>& words) {
+int Main(const CommandLine& options) {
   Program program;
-  const bool smoke = words.size() == 2 && words[1] == "--smoke";
-  if (words.size() > 1 && !smoke) {
-    fmt::print(stderr, "usage: podresources_bench [--smoke]\n");
-    return 2;
-  }
-  if (smoke) {
+  if (options.smoke) {
     program = {.lists = 5, .whole_answers = 2, .throughput_time = std::chrono::milliseconds(50)};
   }
   const bool server = JudgeServer(program);
   const bool growth = JudgeGrowth(program);
   PrintThroughput(program);
   const bool hang = JudgeHang(program);
-  return smoke || (server && growth && hang) ? EXIT_SUCCESS : EXIT_FAILURE;
+  return options.StatusOf(server && growth && hang);
 }
 
 }  // namespace
 }  // namespace qrm::bench
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv));
 }

@@ -5,7 +5,6 @@
 // as the ones in Go that scripts/bench.sh builds of test/interop/katalyst/plugin.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +20,7 @@
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "bench/bench_node.h"
+#include "bench/command_line.h"
 #include "bench/target.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/reconciler.h"
@@ -187,26 +187,10 @@ bool Measure(std::size_t containers, const std::string& bin_dir) {
   return MeasureChanges(node, containers, whose, limit) && cheap && quiet;
 }
 
-int Main(const std::vector<std::string>& words) {
-  std::size_t containers = 10000;
-  std::string bin_dir;
-  bool smoke = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      smoke = true;
-      containers = 100;
-    } else if (words[i] == "--containers" && i + 1 < words.size()) {
-      containers = std::stoul(words[++i]);
-    } else if (words[i] == "--plugins-from" && i + 1 < words.size()) {
-      bin_dir = words[++i];
-    } else {
-      fmt::print(stderr,
-                 "usage: reconcile_bench [--containers N] [--plugins-from DIR] [--smoke]\n");
-      return 2;
-    }
-  }
+int Main(const CommandLine& options) {
   log::SetLevel(log::Level::kError);
-  return Measure(containers, bin_dir) || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+  return options.StatusOf(Measure(options.Number("--containers", options.smoke ? 100 : 10000),
+                                  options.Text("--plugins-from")));
 }
 
 }  // namespace
@@ -214,5 +198,6 @@ int Main(const std::vector<std::string>& words) {
 
 // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  return qrm::bench::Main(
+      qrm::bench::ReadCommandLine(argc, argv, {"--containers", "--plugins-from"}));
 }

@@ -4,8 +4,6 @@
 //   sharers_bench [--sharers N] [--cycles N] [--smoke]      scripts/containerd.sh starts it
 #include <array>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -18,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "api/base/check.h"
+#include "bench/command_line.h"
 #include "bench/real_node.h"
 #include "bench/target.h"
 #include "test/e2e/beside_containerd.h"
@@ -154,8 +153,7 @@ class Sharers {
   }
   void StartManager() {
     test::Node::Options options = test::QrmdBesideContainerd("sharers", {.builtin_plugins = "cpu"});
-    options.bin_dir =
-        std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "bin";
+    options.bin_dir = BinDir();
     node_.emplace(options);
     Must(node().Start(1));
   }
@@ -247,27 +245,20 @@ bool Measure(int sharers, const Sizes& sizes) {
          held;
 }
 
-int Main(const std::vector<std::string>& words) {
+int Main(const CommandLine& options) {
   Sizes sizes;
-  bool smoke = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      smoke = true;
-      sizes = {.sharers = {3}, .turns = 1, .cycles = 2};
-    } else if (words[i] == "--sharers" && i + 1 < words.size()) {
-      sizes.sharers = {std::stoi(words[++i])};
-    } else if (words[i] == "--cycles" && i + 1 < words.size()) {
-      sizes.cycles = std::stoi(words[++i]);
-    } else {
-      fmt::print(stderr, "usage: sharers_bench [--sharers N] [--cycles N] [--smoke]\n");
-      return 2;
-    }
+  if (options.smoke) {
+    sizes = {.sharers = {3}, .turns = 1, .cycles = 2};
   }
+  if (options.values.contains("--sharers")) {
+    sizes.sharers = {static_cast<int>(options.Number("--sharers", 0))};
+  }
+  sizes.cycles = static_cast<int>(options.Number("--cycles", sizes.cycles));
   bool held = true;
   for (const int sharers : sizes.sharers) {
     held = Measure(sharers, sizes) && held;
   }
-  return held || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+  return options.StatusOf(held);
 }
 
 }  // namespace
@@ -275,5 +266,5 @@ int Main(const std::vector<std::string>& words) {
 
 // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::bench::Main({argv, argv + argc});
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv, {"--sharers", "--cycles"}));
 }

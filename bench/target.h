@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ inline double Quantile(std::vector<double> samples, double part) {
 
 inline double Median(const std::vector<double>& samples) {
   return Quantile(samples, 0.5);
+}
+
+inline double Microseconds(std::chrono::nanoseconds took) {
+  return std::chrono::duration<double, std::micro>(took).count();
 }
 
 }  // namespace qrm::bench

@@ -37,7 +37,14 @@ class BoundsCheck final : public YAML::EventHandler {
   explicit BoundsCheck(const YamlBounds& bounds)
       : bounds_(bounds), end_(steady_clock::now() + bounds.time) {}
 
-  void OnDocumentStart(const YAML::Mark& /*mark*/) override { anchored_.clear(); }
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    // The library begins documents without end at what can begin none.
+    if (mark.pos == begin_) {
+      throw YAML::ParserException(mark, "no value begins here");
+    }
+    begin_ = mark.pos;
+    anchored_.clear();
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Add(mark, anchor, {}); }
   void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
@@ -125,6 +132,7 @@ class BoundsCheck final : public YAML::EventHandler {
 
   const YamlBounds& bounds_;
   const steady_clock::time_point end_;
+  int begin_ = -1;  // of the document
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, Size> anchored_;  // of this document, those that are complete
   Size total_{.nodes = 0};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/quantity.h"
 #include "plugins/placement/requests.h"
 #include "plugins/rules/pod_priority.h"
@@ -52,7 +53,7 @@ class ContainerReader {
  public:
   Status AddAll(const std::vector<PodManifest::Container>& containers, Kind kind) {
     for (const PodManifest::Container& container : containers) {
-      QRM_RETURN_IF_ERROR(Annotate(Add(container, kind), "container " + container.name));
+      QRM_RETURN_IF_ERROR(Annotate(Add(container, kind), "container " + Quoted(container.name)));
     }
     return OkStatus();
   }
@@ -84,7 +85,8 @@ bool HasPodLevel(const PodManifest& manifest) {
 }
 
 std::string NameOf(const PodManifest& manifest) {
-  return fmt::format("{}/{} ({})", manifest.pod_namespace, manifest.name, manifest.uid);
+  return fmt::format("{}/{} ({})", Quoted(manifest.pod_namespace), Quoted(manifest.name),
+                     Quoted(manifest.uid));
 }
 
 Status CheckIdentity(const PodManifest& manifest) {

@@ -12,13 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
+#include "test/support/ask_port.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"
@@ -31,7 +30,6 @@ namespace qrm::test::fault_table_test {
 namespace {
 
 namespace fs = std::filesystem;
-using boost::asio::ip::tcp;
 
 constexpr char kPage[] = "docs/runbook.md";
 constexpr char kWidget[] = "example.com/widget";
@@ -155,22 +153,10 @@ class FaultTableTest : public testing::Test {
   }
   void StartWithApiServer() {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
-    const cluster::ClusterAccess access = server_.access();
-    std::ofstream(dir_ / "ca.crt") << access.authorities.text;
-    std::ofstream(dir_ / "kubeconfig") << fmt::format(
-        "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], "
-        "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
-        "certificate-authority: ca.crt}}}}], users: [{{name: u, user: {{}}}}]}}\n",
-        access.server.port);
     Start({}, "publish: [topology]\npublish-interval: 100ms\nnode-name: n1\nkubeconfig: " +
-                  dir_ / "kubeconfig" + "\n");
+                  server_.WriteKubeconfig(dir_.path()) + "\n");
   }
 
-  std::string Get(int port, const std::string& path) const {
-    tcp::iostream stream("127.0.0.1", std::to_string(port));
-    stream << "GET " << path << " HTTP/1.1\r\nHost: localhost\r\n\r\n" << std::flush;
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
   /// All signs of the fault are there in time.
   void ExpectTold(const std::string& fault) {
     const Row row = RowOf(fault);
@@ -184,11 +170,11 @@ class FaultTableTest : public testing::Test {
     })) << "status: "
         << node_->Qrmctl({"status"}).value_or("");
     EXPECT_TRUE(in_time([&] {
-      const std::string ready = Get(node_->probe_port(), "/readyz");
+      const std::string ready = AnswerOf(node_->probe_port(), "GET /readyz");
       return ready.starts_with("HTTP/1.1 " + row.code) && HasLine(ready, row.sentence);
-    })) << Get(node_->probe_port(), "/readyz");
+    })) << AnswerOf(node_->probe_port(), "GET /readyz");
     EXPECT_TRUE(in_time([&] {
-      return HasMetric(Get(node_->metrics_port(), "/metrics"), row.metric);
+      return HasMetric(AnswerOf(node_->metrics_port(), "GET /metrics"), row.metric);
     })) << "metric: "
         << row.metric;
     const std::string mark = row.code == "503" ? "\"not ready\"" : "degraded";

@@ -10,7 +10,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/errorf.h"
-#include "api/base/number.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "test/support/await.h"
@@ -117,15 +116,7 @@ Status Node::WaitForPlugins(std::size_t count) {
 }
 
 int Node::PortOf(std::string_view field) const {
-  std::ifstream log(Path("logs/qrmd.log"));
-  int port = 0;
-  for (std::string line; std::getline(log, line);) {
-    if (const std::size_t at = line.find(field); at != std::string::npos) {
-      const std::string_view rest = std::string_view(line).substr(at + field.size());
-      port = ParseNumber<int>(rest.substr(0, rest.find(' '))).value_or(0);
-    }
-  }
-  return port;
+  return NumberInLog(Path("logs/qrmd.log"), field);
 }
 
 bool Node::HasFollowedKubelet() const {

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/base/number.h"
 #include "test/support/await.h"
 
 namespace qrm::test {
@@ -138,6 +139,18 @@ Status Process::Terminate(std::chrono::milliseconds limit) {
 std::string Process::LastOutput() const {
   const std::string text = ReadAll(log_file_);
   return text.size() <= kLastOutputBytes ? text : text.substr(text.size() - kLastOutputBytes);
+}
+
+int NumberInLog(const std::string& log_file, std::string_view field) {
+  std::ifstream log(log_file);
+  int number = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (const std::size_t at = line.find(field); at != std::string::npos) {
+      const std::string_view rest = std::string_view(line).substr(at + field.size());
+      number = ParseNumber<int>(rest.substr(0, rest.find(' '))).value_or(0);
+    }
+  }
+  return number;
 }
 
 StatusOr<std::string> RunCommand(const std::vector<std::string>& command) {

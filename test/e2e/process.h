@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -44,6 +45,9 @@ class Process {
   std::string log_file_;
   int exit_status_ = 0;  // as waitpid reports it, once pid_ is -1
 };
+
+/// The number right after the last `field` in a log; 0 without one.
+int NumberInLog(const std::string& log_file, std::string_view field);
 
 /// Runs `command` to its end and returns what it printed. Errors: kInternal with its output when it
 /// fails.

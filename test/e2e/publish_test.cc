@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -46,6 +45,7 @@ class PublishTest : public ::testing::Test {
   void Start(const std::string& keys, const std::string& builtin_plugins,
              std::vector<std::string> flags = {}) {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
+<<<<<<< HEAD
     const cluster::ClusterAccess access = server_.access();
     std::ofstream(dir_ / "ca.crt") << access.authorities.text;
     std::ofstream(dir_ / "kubeconfig") << fmt::format(
@@ -55,11 +55,16 @@ class PublishTest : public ::testing::Test {
         access.server.port);
     std::ofstream(dir_ / "qrmd.yaml") << keys
                                       << "topology-policy: single-numa-node\n"
+=======
+    std::ofstream(dir_ / "qrmd.yaml") << "machine: 'synthetic:package:2 [numa] core:4 pu:2'\n"
+                                         "topology-policy: single-numa-node\n"
+                                         "plugins: {cpu: {static: true}}\n"
+>>>>>>> h50
                                          "publish: [topology, events]\n"
                                          "publish-interval: 100ms\n"
                                          "node-name: n1\n"
                                          "kubeconfig: "
-                                      << dir_ / "kubeconfig" << '\n';
+                                      << server_.WriteKubeconfig(dir_.path()) << '\n';
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
                       .work_dir = dir_ / "node",

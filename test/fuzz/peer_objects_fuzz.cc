@@ -1,5 +1,5 @@
-// JSON of kubelet, the API server and peers' checkpoints: objects are read, or rejected with a
-// sentence, and an allocation counts no more than its pod requests.
+// What the runtime, kubelet, the API server, kube-scheduler, advisors and peers' checkpoints send:
+// it is read, or rejected with a sentence, and an allocation counts no more than its pod requests.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,10 +10,18 @@
 #include "api/base/check.h"
 #include "api/base/foreign_json.h"
 #include "api/base/log.h"
+#include "api/message_fields.h"
+#include "api/proto/cpuadvisor/cpu.pb.h"
+#include "api/proto/runtime/v1/api.pb.h"
 #include "checkpoint/peer_json.h"
+#include "manager/demand/pod_message.h"
 #include "manager/kubelet/pod_list.h"
+#include "manager/runtime/cri/cri_container.h"
+#include "plugins/cpu/advisor/katalyst_words.h"
 #include "plugins/placement/node_model.h"
+#include "plugins/rules/device_nodes.h"
 #include "scheduler/cache/read_objects.h"
+#include "scheduler/extender/messages.h"
 #include "scheduler/topology/placement_note.h"
 #include "test/fuzz/sentence.h"
 
@@ -56,6 +64,37 @@ void CheckPlacement(const std::string& text) {
   }
 }
 
+/// A message of kubelet or the runtime, which is cut without being read as a whole.
+void CheckMessage(const std::string& text) {
+  Check(qrm::manager::ParsePodMessage(text));
+  static_cast<void>(qrm::manager::UidOfPodMessage(text));
+  const auto rest = qrm::TakeFields(text, [](int, std::string_view) { return false; });
+  const auto parts = qrm::PartsOf(text, 16);
+  QRM_CHECK(rest.has_value() == parts.has_value());
+  if (rest.has_value()) {
+    std::string joined;
+    for (const std::string_view part : *parts) {
+      joined += part;
+    }
+    QRM_CHECK(*rest == text && joined == text);
+  }
+}
+
+/// Texts within messages: a container's OCI configuration, devices' NUMA nodes, and headroom.
+void CheckTextsInMessages(const std::string& text) {
+  ::runtime::v1::ContainerStatusResponse status;
+  (*status.mutable_info())["info"] = text;
+  qrm::manager::RuntimeContainer container;
+  qrm::manager::AddStatus(status, container);
+  const auto devices = qrm::rules::ReadDeviceNodes({{qrm::rules::kDeviceNodesAnnotation, text}});
+  QRM_CHECK(qrm::rules::ReadDeviceNodes(
+                {{qrm::rules::kDeviceNodesAnnotation, qrm::rules::ToText(devices)}}) == devices);
+  cpuadvisor::GetAdviceResponse advice;
+  auto& values = *advice.add_extra_entries()->mutable_calculation_result()->mutable_values();
+  values["cpu_numa_headroom"] = text;
+  Check(qrm::cpu::AdviceIn(advice, {}));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
@@ -77,6 +116,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     Check(qrm::scheduler::ReadPod(*object));
     Check(qrm::scheduler::ReadNode(*object));
   }
+  Check(qrm::scheduler::ParseNodesQuestion(text));
+  Check(qrm::scheduler::ParseBindQuestion(text));
+  Check(qrm::scheduler::ParsePreemptQuestion(text));
   CheckPlacement(text);
+  CheckMessage(text);
+  CheckTextsInMessages(text);
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <list>
 #include <mutex>
 #include <set>
@@ -17,6 +18,7 @@
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <fmt/format.h>
 
 #include "test/support/fake_api_store.h"
 #include "test/support/tls_identity.h"
@@ -243,6 +245,17 @@ cluster::ClusterAccess FakeApiServer::access() const {
           .token = impl_->token};
 }
 
+std::string FakeApiServer::WriteKubeconfig(const std::string& directory) const {
+  const cluster::ClusterAccess to = access();
+  std::ofstream(directory + "/ca.crt") << to.authorities.text;
+  std::ofstream(directory + "/kubeconfig") << fmt::format(
+      "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], "
+      "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
+      "certificate-authority: ca.crt}}}}], users: [{{name: u, user: {{}}}}]}}\n",
+      to.server.port);
+  return directory + "/kubeconfig";
+}
+
 void FakeApiServer::SetToken(const std::string& token) {
   const std::lock_guard lock(impl_->mutex);
   impl_->token = token;
@@ -277,6 +290,12 @@ void FakeApiServer::CutWatches() {
 void FakeApiServer::ForgetHistory() {
   const std::lock_guard lock(impl_->mutex);
   impl_->forgotten = impl_->store.Skip();
+}
+
+void FakeApiServer::DropHistory() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->store.DropHistory();
+  impl_->requests.clear();
 }
 
 void FakeApiServer::SendBookmarks() {

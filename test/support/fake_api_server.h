@@ -26,6 +26,8 @@ class FakeApiServer {
   FakeApiServer& operator=(const FakeApiServer&) = delete;
 
   cluster::ClusterAccess access() const;
+  /// Writes a kubeconfig for it, and its certificate, into `directory`. Returns the file's path.
+  std::string WriteKubeconfig(const std::string& directory) const;
   /// Requests with another token get 401. Empty: no token is needed.
   void SetToken(const std::string& token);
 
@@ -40,6 +42,8 @@ class FakeApiServer {
   void CutWatches();
   /// Versions up to now are too old for watches.
   void ForgetHistory();
+  /// Frees the memory of requests and of events, all of which watches must have had.
+  void DropHistory();
   /// Sends watches the current version, and nothing else.
   void SendBookmarks();
   /// Restores the state of that version, as after a restore of etcd; watches are cut.

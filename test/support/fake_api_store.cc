@@ -149,6 +149,12 @@ ApiAnswer FakeApiStore::List(const ApiTarget& target, const Collection& collecti
   return {200, {{"kind", "List"}, {"metadata", meta}, {"items", items}}};
 }
 
+void FakeApiStore::DropHistory() {
+  for (auto& [path, collection] : collections_) {
+    collection.history.clear();
+  }
+}
+
 void FakeApiStore::RestoreTo(uint64_t version) {
   for (auto& [path, collection] : collections_) {
     std::erase_if(collection.history, [&](const Event& event) { return event.version > version; });

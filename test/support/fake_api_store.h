@@ -51,6 +51,7 @@ class FakeApiStore {
   /// `type` is the event's type: "ADDED", "MODIFIED" or "DELETED".
   ApiAnswer Store(const std::string& path, nlohmann::json object, const std::string& type);
   Collection& Of(const std::string& path) { return collections_[path]; }
+  void DropHistory();
   /// Restores the state of that version.
   void RestoreTo(uint64_t version);
 

@@ -47,10 +47,10 @@ Status AttackedNode::Start() {
     }
     QRM_RETURN_IF_ERROR(runtime_.RunPod(pod));
   }
-  return Admit().status();
+  return Serve().status();
 }
 
-StatusOr<std::chrono::nanoseconds> AttackedNode::Admit() {
+StatusOr<std::chrono::nanoseconds> AttackedNode::Serve() {
   const std::shared_lock connected(connected_);
   const std::string name = "honest" + std::to_string(++admitted_);
   QRM_RETURN_IF_ERROR(
@@ -60,13 +60,14 @@ StatusOr<std::chrono::nanoseconds> AttackedNode::Admit() {
   return end - begin;
 }
 
-void AttackedNode::Attack() {
+Status AttackedNode::Attack() {
   AttackedDaemon daemon{.dir = dir_.path(),
                         .node = *node_,
                         .runtime = runtime_,
                         .peer = peer_.get(),
                         .connected = connected_};
   attack_.run(daemon);
+  return OkStatus();
 }
 
 }  // namespace qrm::test

@@ -1,4 +1,4 @@
-// A qrmd under the memory limit of its chart, which an attack can reach while pods come and go.
+// A qrmd that an attack can reach while pods come and go.
 #pragma once
 
 #include <chrono>
@@ -9,25 +9,23 @@
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/temp_dir.h"
+#include "test/ways_in/attacked_program.h"
 #include "test/ways_in/daemon_attacks.h"
 #include "test/ways_in/memory_limit.h"
 
 namespace qrm::test {
 
-/// Threads: Attack on one, Admit on another; the rest while neither runs.
-class AttackedNode {
+class AttackedNode final : public AttackedProgram {
  public:
   /// Prepares for `attack`; the programs are in `bin_dir`.
   AttackedNode(DaemonAttack attack, const std::string& bin_dir);
 
-  /// Starts qrmd, with pods that make the answers of its sockets large.
-  Status Start();
-  /// A pod comes and goes. Returns the time of qrmd's answer to its creation.
-  StatusOr<std::chrono::nanoseconds> Admit();
-  void Attack();
-
-  bool DaemonRuns() { return node_->DaemonRuns(); }
-  pid_t daemon_pid() const { return node_->daemon_pid(); }
+  /// Also runs pods that make the answers of its sockets large.
+  Status Start() override;
+  StatusOr<std::chrono::nanoseconds> Serve() override;
+  Status Attack() override;
+  bool Runs() override { return node_->DaemonRuns(); }
+  pid_t pid() const override { return node_->daemon_pid(); }
 
  private:
   const TempDir dir_;

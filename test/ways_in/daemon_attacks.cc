@@ -37,24 +37,11 @@ DaemonAttack OfSocket(const std::string& socket, const std::string& method, std:
   }};
 }
 
-/// The number behind `field` in qrmd's log.
-int PortIn(const std::string& dir, const std::string& field) {
-  std::ifstream log(dir + "/node/logs/qrmd.log");
-  for (std::string line; std::getline(log, line);) {
-    if (const std::size_t at = line.find(field); at != std::string::npos) {
-      return std::stoi(line.substr(at + field.size()));
-    }
-  }
-  return 0;
-}
-
-DaemonAttack OfPort(const std::string& key, const std::string& field) {
+DaemonAttack OfPort(const std::string& key, int (Node::*port)() const) {
   return {
       .prepare = [=](DaemonSetup& setup) { setup.flags.push_back("--" + key + "=127.0.0.1:0"); },
       .run =
-          [=](AttackedDaemon& daemon) {
-            AttackHttp(PortIn(daemon.dir, field), 4 * kHttpConnections);
-          }};
+          [=](AttackedDaemon& daemon) { AttackHttp((daemon.node.*port)(), 4 * kHttpConnections); }};
 }
 
 void RunThem(AttackedDaemon& daemon, int count,
@@ -278,33 +265,26 @@ DaemonAttack OfKubeletUrl() {
 
 /// The node's own object is as large as etcd takes one.
 DaemonAttack OfApiServer() {
-  return {
-      .prepare =
-          [](DaemonSetup& setup) {
-            auto server = std::make_shared<FakeApiServer>();
-            server->Put("/api/v1/nodes", {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
-            std::ofstream(setup.dir + "/ca.crt") << server->access().authorities.text;
-            std::ofstream(setup.dir + "/kubeconfig") << fmt::format(
-                "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], "
-                "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
-                "certificate-authority: ca.crt}}}}], users: [{{name: u, user: {{}}}}]}}\n",
-                server->access().server.port);
-            setup.config +=
-                "publish: [topology, events]\npublish-interval: 100ms\n"
-                "node-name: n1\nkubeconfig: " +
-                setup.dir + "/kubeconfig\n";
-            setup.peer = server;
-          },
-      .run =
-          [](AttackedDaemon& daemon) {
-            static_cast<FakeApiServer*>(daemon.peer)
-                ->Put("/api/v1/nodes",
-                      {{"metadata",
-                        {{"name", "n1"},
-                         {"uid", "u1"},
-                         {"annotations", {{"large", std::string(1'400'000, 'x')}}}}}});
-            RunThem(daemon, 100, [](int, PodSpec&) {});
-          }};
+  return {.prepare =
+              [](DaemonSetup& setup) {
+                auto server = std::make_shared<FakeApiServer>();
+                server->Put("/api/v1/nodes", {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
+                setup.config +=
+                    "publish: [topology, events]\npublish-interval: 100ms\n"
+                    "node-name: n1\nkubeconfig: " +
+                    server->WriteKubeconfig(setup.dir) + "\n";
+                setup.peer = server;
+              },
+          .run =
+              [](AttackedDaemon& daemon) {
+                static_cast<FakeApiServer*>(daemon.peer)
+                    ->Put("/api/v1/nodes",
+                          {{"metadata",
+                            {{"name", "n1"},
+                             {"uid", "u1"},
+                             {"annotations", {{"large", std::string(1'400'000, 'x')}}}}}});
+                RunThem(daemon, 100, [](int, PodSpec&) {});
+              }};
 }
 
 DaemonAttack OfConfiguration() {
@@ -373,9 +353,9 @@ const std::map<std::string, DaemonAttack>& DaemonAttacks() {
       {"kubelet-pods-socket", OfPodsApi()},
       {"kubelet-pod-resources", OfKubeletDevices()},
       {"kubelet-url", OfKubeletUrl()},
-      {"metrics-address", OfPort("metrics-address", "metrics_port=")},
-      {"probe-address", OfPort("probe-address", "probe_port=")},
-      {"page-address", OfPort("page-address", "page_port=")},
+      {"metrics-address", OfPort("metrics-address", &Node::metrics_port)},
+      {"probe-address", OfPort("probe-address", &Node::probe_port)},
+      {"page-address", OfPort("page-address", &Node::page_port)},
       {"api-server-answers", OfApiServer()},
       {"pod-annotations",
        {.run = [](AttackedDaemon& daemon) { RunThem(daemon, 300, AnnotateMuch); }}},

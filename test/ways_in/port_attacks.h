@@ -24,11 +24,4 @@ void AttackAdvisor(const std::string& socket);
 /// connections.
 void AttackHttp(int port, int connections);
 
-/// Sends `bytes` on a new connection to `port` of loopback, which the returned number holds; below
-/// 0 when it was not accepted. The caller closes it.
-int SendToPort(int port, const std::string& bytes);
-
-/// The answer's body; empty when the connection ends without one.
-std::string AskPort(int port, const std::string& head, const std::string& body);
-
 }  // namespace qrm::test

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "test/e2e/process.h"
+#include "test/support/ask_port.h"
 #include "test/ways_in/port_attacks.h"
 #include "test/ways_in/repeated.h"
 
@@ -26,7 +27,7 @@ constexpr int kPortConnections = 300;
 constexpr int kHostilePods = 300;
 constexpr int kHostileNodes = 60;
 
-void PutNode(AttackedScheduler& scheduler, int number, json annotations) {
+void PutNode(const SchedulerUnderAttack& scheduler, int number, json annotations) {
   scheduler.cluster.Put(
       kNodes,
       {{"metadata",
@@ -34,7 +35,7 @@ void PutNode(AttackedScheduler& scheduler, int number, json annotations) {
        {"status", {{"allocatable", {{"cpu", "8"}}}}}});
 }
 
-void PutPod(AttackedScheduler& scheduler, int number, json annotations) {
+void PutPod(const SchedulerUnderAttack& scheduler, int number, json annotations) {
   const std::string name = "hostile" + std::to_string(number);
   scheduler.cluster.Put(
       kPods, {{"metadata",
@@ -45,7 +46,7 @@ void PutPod(AttackedScheduler& scheduler, int number, json annotations) {
               {"spec", {{"nodeName", "n1"}, {"containers", json::array({{{"name", "c"}}})}}}});
 }
 
-void AttackAddress(AttackedScheduler& scheduler) {
+Status AttackAddress(const SchedulerUnderAttack& scheduler) {
   const std::string deep = Repeated("[", 200'000);
   const std::string many = "[" + Repeated("{},", std::size_t{7} << 20) + "{}]";
   for (const std::string& body : {deep, R"({"Pod": )" + deep, many}) {
@@ -57,9 +58,10 @@ void AttackAddress(AttackedScheduler& scheduler) {
     ::close(SendToPort(scheduler.port, "GET /dump?compare HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   }
   AttackHttp(scheduler.port, kPortConnections);
+  return OkStatus();
 }
 
-void AttackPodObjects(AttackedScheduler& scheduler) {
+Status AttackPodObjects(const SchedulerUnderAttack& scheduler) {
   for (int i = 0; i < kHostilePods; ++i) {
     json annotations = {{"large", std::string(kMostAnnotationBytes, 'x')}};
     if (i % 3 == 0) {
@@ -74,9 +76,10 @@ void AttackPodObjects(AttackedScheduler& scheduler) {
   }
   scheduler.cluster.ForgetHistory();
   scheduler.cluster.CutWatches();  // so that all are listed again
+  return OkStatus();
 }
 
-void AttackNodeConfig(AttackedScheduler& scheduler) {
+Status AttackNodeConfig(const SchedulerUnderAttack& scheduler) {
   const std::string machine = "machine: \"synthetic:package:1 [numa] core:4 pu:1\"\n";
   for (int i = 0; i < kHostileNodes; ++i) {
     std::string config;
@@ -103,9 +106,10 @@ void AttackNodeConfig(AttackedScheduler& scheduler) {
     }
     PutNode(scheduler, i, {{"qrm.io/node-config", config}});
   }
+  return OkStatus();
 }
 
-void AttackNodeClasses(AttackedScheduler& scheduler) {
+Status AttackNodeClasses(const SchedulerUnderAttack& scheduler) {
   for (int i = 0; i < kHostileNodes; ++i) {
     std::string classes;
     switch (i % 3) {
@@ -125,9 +129,10 @@ void AttackNodeClasses(AttackedScheduler& scheduler) {
     }
     PutNode(scheduler, i, {{"qrm.io/class-resources", classes}});
   }
+  return OkStatus();
 }
 
-void AttackPlacements(AttackedScheduler& scheduler) {
+Status AttackPlacements(const SchedulerUnderAttack& scheduler) {
   for (int i = 0; i < kHostilePods; ++i) {
     std::string placement;
     switch (i % 3) {
@@ -144,17 +149,21 @@ void AttackPlacements(AttackedScheduler& scheduler) {
     }
     PutPod(scheduler, i, {{"qrm.io/placement", placement}});
   }
+  return OkStatus();
 }
 
-void AttackConfiguration(AttackedScheduler& scheduler) {
+Status AttackConfiguration(const SchedulerUnderAttack& scheduler) {
   const std::string file = scheduler.dir + "/hostile.yaml";
   for (const std::string& text : {std::string("a: &a [*a]\n"), Repeated("[", std::size_t{2} << 20),
                                   Repeated("a: [1, 2]\n", std::size_t{1} << 20)}) {
     std::ofstream(file) << text;
     const auto run = RunCommand({scheduler.program, "serve", "--config=" + file, "--check-config"});
-    EXPECT_NE(MessageOf(run.status()).find("cannot read " + file), std::string::npos)
-        << MessageOf(run.status());
+    if (MessageOf(run.status()).find("cannot read " + file) == std::string::npos) {
+      return Errorf(StatusCode::kInternal, "the answer about a bad configuration is: {}",
+                    MessageOf(run.status()));
+    }
   }
+  return OkStatus();
 }
 
 }  // namespace
@@ -163,7 +172,10 @@ const std::map<std::string, SchedulerAttack>& SchedulerAttacks() {
   static const auto* const attacks = new std::map<std::string, SchedulerAttack>{
       {"address", AttackAddress},
       {"monitor-address",
-       [](AttackedScheduler& scheduler) { AttackHttp(scheduler.monitor_port, kPortConnections); }},
+       [](const SchedulerUnderAttack& scheduler) {
+         AttackHttp(scheduler.monitor_port, kPortConnections);
+         return OkStatus();
+       }},
       {"pod-objects", AttackPodObjects},
       {"node-config", AttackNodeConfig},
       {"node-classes", AttackNodeClasses},

@@ -5,12 +5,13 @@
 #include <map>
 #include <string>
 
+#include "api/base/status.h"
 #include "test/support/fake_api_server.h"
 
 namespace qrm::test {
 
 /// qrm-scheduler while it is attacked.
-struct AttackedScheduler {
+struct SchedulerUnderAttack {
   std::string dir;
   std::string program;  ///< its path
   FakeApiServer& cluster;
@@ -18,7 +19,8 @@ struct AttackedScheduler {
   int monitor_port = 0;
 };
 
-using SchedulerAttack = std::function<void(AttackedScheduler&)>;
+/// Errors: kInternal when the attack shows a wrong answer.
+using SchedulerAttack = std::function<Status(const SchedulerUnderAttack&)>;
 
 /// By the names in docs/ways-in.md.
 const std::map<std::string, SchedulerAttack>& SchedulerAttacks();

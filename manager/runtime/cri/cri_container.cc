@@ -14,11 +14,11 @@ namespace {
 using Json = nlohmann::json;
 namespace cri = ::runtime::v1;
 
-/// The value at `path` of `json`, if it exists and is a number.
+/// The value at `path` of `json`, if it exists and is an integer.
 template <typename T>
 std::optional<T> NumberAt(const Json& json, const char* path) {
   const Json::json_pointer pointer(path);
-  if (!json.contains(pointer) || !json.at(pointer).is_number()) {
+  if (!json.contains(pointer) || !json.at(pointer).is_number_integer()) {
     return std::nullopt;
   }
   return json.at(pointer).get<T>();

@@ -108,6 +108,7 @@ TEST(ParseYamlTest, NamesTheLineOfAMistake) {
   EXPECT_THAT(ErrorOf("a: 1\nb: [\n"), HasSubstr("cannot read f.yaml:"));
   EXPECT_THAT(ErrorOf("a: 1\nb: *c\n"), HasSubstr("f.yaml:2: "));
   EXPECT_THAT(ErrorOf("a: ]\n"), HasSubstr("write valid YAML"));
+  EXPECT_EQ(ErrorOf("\n, - -"), "cannot read f.yaml:2: no value begins here; write valid YAML");
 }
 
 }  // namespace

@@ -139,6 +139,18 @@ TEST(PodSpecTest, RejectsASpecThatCannotBe) {
               HasSubstr("default/web (uid): container main: cannot read quantity 'many'"));
 }
 
+TEST(PodSpecTest, EscapesTheTextOfAPodInErrors) {
+  PodManifest bad = Manifest();
+  bad.name = "a\nb";
+  bad.containers[0].name = "c\x1b";
+  bad.containers[0].resources.requests = {{"cpu", "5\t"}};
+  EXPECT_THAT(MessageOf(ReadManifest(bad).status()),
+              HasSubstr(R"(default/a\nb (uid): container c\x1b: cannot read quantity '5\t')"));
+  bad.containers[0].resources.requests = {{"c\npu", "5"}};
+  EXPECT_THAT(MessageOf(ReadManifest(bad).status()),
+              HasSubstr(R"(cannot use resource name "c\npu")"));
+}
+
 struct QosCase {
   std::string name;
   PodManifest::Resources main;

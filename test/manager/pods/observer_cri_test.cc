@@ -241,7 +241,7 @@ TEST_F(ObserverCriTest, ContainerThatEndsMeanwhileIsLeftOut) {
 TEST_F(ObserverCriTest, TextThatIsNotAStatusAddsNothing) {
   runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
-  runtime_->SetInfo("id", R"({"pid":"x","runtimeSpec":[1,{"linux":3}]})");
+  runtime_->SetInfo("id", R"({"pid":4.5,"runtimeSpec":[1,{"linux":3}]})");
   Begin();
   ASSERT_TRUE(Await([&] { return looks() == 1; }));
   EXPECT_EQ(latest().containers[0].cgroups_path, "");

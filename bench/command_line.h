@@ -1,0 +1,60 @@
+// The words of a benchmark program's command line, and where the other programs are.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace qrm::bench {
+
+struct CommandLine {
+  bool smoke = false;                         ///< --smoke: a short run without a verdict
+  std::map<std::string, std::string> values;  ///< by their options, such as "--pods"
+
+  std::string Text(const std::string& option) const {
+    const auto found = values.find(option);
+    return found == values.end() ? "" : found->second;
+  }
+  std::size_t Number(const std::string& option, std::size_t otherwise) const {
+    return values.contains(option) ? std::stoul(values.at(option)) : otherwise;
+  }
+  /// The exit status of a program that `reached` its targets.
+  int StatusOf(bool reached) const { return reached || smoke ? EXIT_SUCCESS : EXIT_FAILURE; }
+};
+
+/// Ends the program at a word that is not one of `options`, each of which has a value.
+inline CommandLine ReadCommandLine(int argc, char** argv,
+                                   const std::vector<std::string_view>& options = {}) {
+  CommandLine read;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--smoke") {
+      read.smoke = true;
+    } else if (i + 1 < argc && std::find(options.begin(), options.end(), word) != options.end()) {
+      read.values[std::string(word)] = argv[++i];
+    } else {
+      fmt::print(stderr, "usage: {} [--smoke]", argv[0]);
+      for (const std::string_view option : options) {
+        fmt::print(stderr, " [{} VALUE]", option);
+      }
+      fmt::print(stderr, "\n");
+      std::exit(2);
+    }
+  }
+  return read;
+}
+
+/// The directory of the built programs.
+inline std::string BinDir() {
+  return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "bin";
+}
+
+}  // namespace qrm::bench
