@@ -45,21 +45,9 @@ class PublishTest : public ::testing::Test {
   void Start(const std::string& keys, const std::string& builtin_plugins,
              std::vector<std::string> flags = {}) {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
-<<<<<<< HEAD
-    const cluster::ClusterAccess access = server_.access();
-    std::ofstream(dir_ / "ca.crt") << access.authorities.text;
-    std::ofstream(dir_ / "kubeconfig") << fmt::format(
-        "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], "
-        "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
-        "certificate-authority: ca.crt}}}}], users: [{{name: u, user: {{}}}}]}}\n",
-        access.server.port);
     std::ofstream(dir_ / "qrmd.yaml") << keys
-                                      << "topology-policy: single-numa-node\n"
-=======
-    std::ofstream(dir_ / "qrmd.yaml") << "machine: 'synthetic:package:2 [numa] core:4 pu:2'\n"
-                                         "topology-policy: single-numa-node\n"
-                                         "plugins: {cpu: {static: true}}\n"
->>>>>>> h50
+                                      << "topology-policy: single-numa-node
+                                         "
                                          "publish: [topology, events]\n"
                                          "publish-interval: 100ms\n"
                                          "node-name: n1\n"
