@@ -185,7 +185,7 @@ StatusOr<CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
 
 std::string UnmatchedGlobs(const ClassConfig& config, const Devices& devices) {
   std::vector<std::string> globs;
-  for (const Entry& entry : config.entries) {
+  for (const Entry& entry : config) {
     for (const std::string& glob : entry.devices) {
       if (!devices.Match(glob).empty()) {
         return {};
