@@ -73,8 +73,8 @@ StatusOr<std::unique_ptr<PresetPlugin>> Start(const CpuCase& test, const Machine
 }
 
 StatusOr<CpuSet> ReservedBy(PresetPlugin& plugin, const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const AllocatableResource offered, plugin.driver().Allocatable());
-  return machine.cpu_set() - offered.allocatable_cpus;
+  QRM_ASSIGN_OR_RETURN(const AllocatableByResource offered, plugin.driver().Allocatable());
+  return machine.cpu_set() - offered.at("cpu").allocatable_cpus;
 }
 
 /// The same with the CPUs that are neither shared nor exclusive in the row, except reserved ones,
