@@ -46,8 +46,7 @@ class PublishTest : public ::testing::Test {
              std::vector<std::string> flags = {}) {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
     std::ofstream(dir_ / "qrmd.yaml") << keys
-                                      << "topology-policy: single-numa-node
-                                         "
+                                      << "topology-policy: single-numa-node\n"
                                          "publish: [topology, events]\n"
                                          "publish-interval: 100ms\n"
                                          "node-name: n1\n"
