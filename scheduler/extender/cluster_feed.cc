@@ -188,22 +188,21 @@ StatusOr<std::string> CollectionPath(const std::string& named) {
   const std::string space =
       slash == std::string::npos ? "" : "/namespaces/" + named.substr(0, slash);
   const std::string resource = slash == std::string::npos ? named : named.substr(slash + 1);
-  const auto first = resource.find('.');
-  const auto second = first == std::string::npos ? first : resource.find('.', first + 1);
-  if (first != std::string::npos && first > 0 && second == std::string::npos &&
-      resource.find_first_not_of("v0123456789", first + 1) == std::string::npos) {
-    return fmt::format("/api/{}{}/{}", resource.substr(first + 1), space,
-                       resource.substr(0, first));
-  }
-  if (second == std::string::npos || second + 1 == resource.size() || second == first + 1) {
+  const auto dot = resource.find('.');
+  const std::string name = resource.substr(0, dot);
+  const std::string rest = dot == std::string::npos ? "" : resource.substr(dot + 1);
+  const std::string version = rest.substr(0, rest.find('.'));
+  const std::string group = rest.size() == version.size() ? "" : rest.substr(version.size() + 1);
+  const bool grouped = rest.size() != version.size();
+  if (name.empty() || !version.starts_with('v') ||
+      (grouped && (group.empty() || group.back() == '.'))) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot follow {}: it is not a resource with version and group; write it like "
                   "noderesourcetopologies.v1alpha2.topology.node.k8s.io or configmaps.v1",
                   named);
   }
-  return fmt::format("/apis/{}/{}{}/{}", resource.substr(second + 1),
-                     resource.substr(first + 1, second - first - 1), space,
-                     resource.substr(0, first));
+  return grouped ? fmt::format("/apis/{}/{}{}/{}", group, version, space, name)
+                 : fmt::format("/api/{}{}/{}", version, space, name);
 }
 
 /// What is followed, and how; the listener outlives the watch.
