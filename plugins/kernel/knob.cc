@@ -153,7 +153,7 @@ StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint
 }
 
 StatusOr<std::map<std::string, KnobValues>> ParseKnobClasses(const config::Section& file,
-                                                        const KnobType& type) {
+                                                             const KnobType& type) {
   return ParseClasses<KnobValues>(
       file, [&type](const config::Section& section) { return ReadClass(section, type); });
 }

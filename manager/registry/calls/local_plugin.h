@@ -40,12 +40,12 @@ class LocalPlugin {
   const PluginOptions& options() const { return options_; }
 
   /// Calls `listener` for every change of allocations that the call in progress, if there is one,
-  /// does not return: it must only post. It replaces the former listener, which is not called any more when this
-  /// returns. It may be empty.
+  /// does not return: it must only post. It replaces the former listener, which is not called any
+  /// more when this returns. It may be empty.
   void OnChanged(std::function<void()> listener);
 
-  /// The plugin as it is, for new containers only: what the fork allocates stays in the fork. Null if
-  /// the plugin has no fork.
+  /// The plugin as it is, for new containers only: what the fork allocates stays in the fork. Null
+  /// if the plugin has no fork.
   std::unique_ptr<LocalPlugin> Fork();
 
   /// Runs `task` between calls, with the plugin's driver. It must not throw, nor call this.
