@@ -75,17 +75,20 @@ class ForkedPlugins final : public Plugins {
 
 // One dry run.
 struct DryRun::Call {
+  Call(Planner its_planner, Deadline its_deadline)
+      : planner(std::move(its_planner)), deadline(its_deadline) {}
+
   const Planner planner;
   const Deadline deadline;
   DryRunReport report{};
-  std::set<std::string> untried{};  // plugins and drivers that were asked for hints only
-  std::set<std::string> unasked{};  // plugins that give no hints: not asked at all
+  std::set<std::string> untried;  // plugins and drivers that were asked for hints only
+  std::set<std::string> unasked;  // plugins that give no hints: not asked at all
 
   // Of one admission.
   const placement::ContainerDemand* asked = nullptr;
-  std::shared_ptr<const checkpoint::NodeState> planned{};
-  std::vector<placement::ContainerDemand> demands{};  // in the order in which containers start
-  std::vector<Draft> drafts{};                        // of these
+  std::shared_ptr<const checkpoint::NodeState> planned;
+  std::vector<placement::ContainerDemand> demands;  // in the order in which containers start
+  std::vector<Draft> drafts;                        // of these
   Whole whole{};
 };
 
@@ -97,8 +100,7 @@ DryRun::DryRun(const Parts& parts, placement::AdmissionOptions options)
 DryRunReport DryRun::Run(const std::vector<placement::ContainerDemand>& admissions,
                          Deadline deadline) const {
   ForkedPlugins plugins(parts_.plugins);
-  Call call{.planner = Planner(plugins, parts_.machine, parts_.clock, options_),
-            .deadline = deadline};
+  Call call(Planner(plugins, parts_.machine, parts_.clock, options_), deadline);
   call.planned = parts_.state == nullptr ? std::make_shared<const checkpoint::NodeState>()
                                          : parts_.state->Load();
   for (const placement::ContainerDemand& asked : admissions) {

@@ -168,6 +168,7 @@ Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
     return OkStatus();
   }
   std::vector<const placement::ContainerDemand*> demands;
+  demands.reserve(drafts.size());
   for (const Draft& draft : drafts) {
     demands.push_back(&draft.demand);
   }

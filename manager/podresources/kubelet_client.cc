@@ -113,7 +113,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
       }
       return round.list.status();
     }
-    const Status failed = round.allocatable.status();
+    Status failed = round.allocatable.status();
     if (!failed.ok()) {
       round.allocatable = IsUsable(allocatable_at, now) ? view->allocatable() : std::string();
     }
@@ -184,7 +184,7 @@ void KubeletClient::Get(std::unique_ptr<Asker> asker) {
     }
   }
   if (known != nullptr) {
-    asker->Take(known);
+    asker->Take(known);  // NOLINT(bugprone-use-after-move): it waits only if nothing is known
   } else if (ask) {
     state_->Ask();
   }

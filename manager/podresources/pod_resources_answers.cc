@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -110,21 +111,19 @@ void AddQuantities(const AmountByNode& amounts, TopologyAwareQuantities& list) {
   }
 }
 
-/// Amounts by node from the plugin, else counted from `own_cpus`. `admitted` are the amounts at the
-/// admission; null: they are the same.
+/// `admitted` are the amounts at the admission; absent: they are the same.
 void AddTopologyAware(const std::string& resource, const ResourceAllocation& allocation,
-                      const checkpoint::Amounts* admitted, const CpuSet& own_cpus,
-                      const Machine& machine, ::v1::ContainerResources& container) {
-  const bool is_known = !allocation.amount_by_node.empty();
+                      const AmountByNode& by_node,
+                      const std::optional<checkpoint::Amounts>& admitted,
+                      ::v1::ContainerResources& container) {
   ::v1::TopologyAwareResource& message = *container.add_resources();
   message.set_resource_name(resource);
   message.set_is_node_resource(allocation.is_node_resource);
   message.set_is_scalar_resource(allocation.is_scalar_resource);
   message.set_aggregated_quantity(allocation.quantity);
-  AddQuantities(is_known ? allocation.amount_by_node : CountByNode(own_cpus, machine),
-                *message.mutable_topology_aware_quantity_list());
+  AddQuantities(by_node, *message.mutable_topology_aware_quantity_list());
   auto& original = *message.mutable_original_topology_aware_quantity_list();
-  if (admitted == nullptr) {
+  if (!admitted.has_value()) {
     message.set_original_aggregated_quantity(allocation.quantity);
     original = message.topology_aware_quantity_list();
   } else {
@@ -191,9 +190,11 @@ void FillContainer(const std::string& name, const ContainerRecord& record, const
       AddHugepages(record, allocation, message);
     }
     const auto origin = record.origins.find(resource);
-    const bool changed = origin != record.origins.end() && origin->second.admitted.has_value();
-    AddTopologyAware(resource, allocation, changed ? &*origin->second.admitted : nullptr, own_cpus,
-                     machine, message);
+    const bool is_known = !allocation->amount_by_node.empty();
+    AddTopologyAware(resource, allocation,
+                     is_known ? allocation->amount_by_node : CountByNode(own_cpus, machine),
+                     origin == record.origins.end() ? std::nullopt : origin->second.admitted,
+                     message);
   }
   for (const int cpu : exclusive) {
     message.add_cpu_ids(cpu);

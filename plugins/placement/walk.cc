@@ -83,6 +83,7 @@ StatusOr<std::vector<Requests>> RequestsOfAsked(const NodeModel& model, const Po
 StatusOr<Requests> Together(const NodeModel& model, const PodDemands& pod) {
   const std::vector<std::string> natives = NativesOf(model);
   std::vector<const ContainerDemand*> demands;
+  demands.reserve(pod.size());
   for (const ContainerDemand& demand : pod) {
     demands.push_back(&demand);
   }

@@ -35,7 +35,7 @@ class HandleGuard {
 
   /// Runs `use` for the resource `type`. False when that throws.
   template <typename Use>
-  bool Run(const std::string& type, HandleCall& call, Use use) {
+  bool Run(const std::string& type, HandleCall& call, const Use& use) {
     const auto known = known_.find(type);
     call.type = known == known_.end() ? nullptr : &*known;
     ++call.number;

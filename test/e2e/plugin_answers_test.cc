@@ -301,7 +301,7 @@ ResourceAllocation Cpus(const std::string& cpus, const std::map<uint64_t, uint64
 
 /// Answers GetResourcesAllocation with `allocation` for the container of each pod of `pods`.
 PluginScript Reconciles(const std::vector<std::string>& pods,
-                        std::function<ResourceAllocation()> allocation) {
+                        const std::function<ResourceAllocation()>& allocation) {
   return {.reconcile = [=](const auto&, pb::GetResourcesAllocationResponse& response) {
     for (const std::string& pod : pods) {
       auto& given = (*response.mutable_pod_resources())["uid-" + pod];

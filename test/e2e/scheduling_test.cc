@@ -36,7 +36,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-constexpr int kOnTheWay = 4;  // main, the I/O loop, the state loop and the plugin's thread
+constexpr int kOnTheWay = 3;  // main, the I/O loop and the state loop
 
 bool MayRaisePriority() {
   bool may = false;

@@ -18,7 +18,7 @@
 
 namespace {
 
-using namespace qrm::scheduler;
+using namespace qrm::scheduler;  // NOLINT(google-build-using-namespace): an author's own file
 
 constexpr char kWatts[] = "power.example.com/watts";
 constexpr char kConfigMaps[] = "kube-system/configmaps.v1";

@@ -313,7 +313,7 @@ class BlockedResourceTest : public ExtenderServerTest {
     factories_["slow"] = [this] { return std::make_unique<BlockingHandle>(may_); };
     PutPod("a", 5);
   }
-  ~BlockedResourceTest() override { Return(); }
+  void TearDown() override { Return(); }
   void Return() {
     if (!std::exchange(returned_, true)) {
       let_.set_value();
