@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
