@@ -28,17 +28,12 @@ struct Lane {
   bool pumping = false;
 };
 
-/// The records have what the built-in cpu and memory plugins would report.
-bool IsOnRecord(const PluginInfo& info) {
-  return info.registered_by == RegisteredBy::kBuiltIn &&
-         (info.resource == "cpu" || info.resource == "memory");
-}
-
 std::set<std::string> PluginsToAsk(const Plugins& plugins, const std::set<std::string>& only) {
   std::set<std::string> resources;
   for (const PluginInfo& info : plugins.List()) {
     const bool is_meant = only.empty() || only.contains(info.resource);
-    if (is_meant && info.live && !IsOnRecord(info) && !sdk::IsDriverResource(info.resource)) {
+    if (is_meant && info.live && info.registered_by != RegisteredBy::kBuiltIn &&
+        !sdk::IsDriverResource(info.resource)) {
       resources.insert(info.resource);
     }
   }

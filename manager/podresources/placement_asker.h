@@ -16,8 +16,8 @@ namespace qrm::manager {
 
 class Plugins;
 
-/// Has one queue per plugin, so that a slow plugin does not delay the answers of others. The
-/// built-in cpu and memory plugins are not asked: the records have what they would report.
+/// Has one queue per plugin, so that a slow plugin does not delay the answers of others. Built-in
+/// plugins are not asked, since the records have what they would report.
 ///
 /// Threads: any.
 class PlacementAsker {

@@ -257,23 +257,15 @@ TEST_F(PluginAnswersTest, AllocatablePlacesKeepTheirSocketsNamesTypesAndAnnotati
   }
 }
 
-TEST_F(PluginAnswersTest, TheBuiltInNicIsListedWithItsAmountAndNode) {
+TEST_F(PluginAnswersTest, TheBuiltInNicIsAllocatableWithItsAmountAndNode) {
   Start("plugins: {nic: {follow: none, nics: [{interface: eth1, numa-node: 1}]}}\n", "nic");
-  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web"))));
-  ASSERT_TRUE(AwaitAnswer([this] {
-    return ResourceIn(Listed("web"), "NIC").topology_aware_quantity_list_size() == 1;
-  }));
-  const auto nic = ResourceIn(Listed("web"), "NIC");
-  EXPECT_EQ(nic.aggregated_quantity(), 1);
   const auto offered = ResourceIn(Allocatable(), "NIC");
   ASSERT_THAT(offered.topology_aware_allocatable_quantity_list(), SizeIs(1));
-  for (const auto& place :
-       {nic.topology_aware_quantity_list(0), offered.topology_aware_allocatable_quantity_list(0)}) {
-    EXPECT_EQ(place.resource_value(), 1);
-    EXPECT_EQ(place.node(), 1u);
-    EXPECT_EQ(place.name(), "eth1");
-    EXPECT_EQ(place.type(), "NIC");
-  }
+  const auto& place = offered.topology_aware_allocatable_quantity_list(0);
+  EXPECT_EQ(place.resource_value(), 1);
+  EXPECT_EQ(place.node(), 1u);
+  EXPECT_EQ(place.name(), "eth1");
+  EXPECT_EQ(place.type(), "NIC");
 }
 
 TEST_F(PluginAnswersTest, TheOriginalQuantityStaysWhatWasAdmitted) {
