@@ -354,13 +354,10 @@ TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNotAnError) {
 
 TEST_F(PodResourcesPlacementTest, BuiltInPluginIsNotAskedForWhatIsOnRecord) {
   plugins_.infos.front().registered_by = RegisteredBy::kBuiltIn;
-  plugins_.infos.push_back({.resource = "cpu", .live = true});
   Start();
-  snapshots_.Apply(
-      Admit(SamplePod("web"), "main",
-            {{"nic", ResourceAllocation{.quantity = 1}}, {"cpu", test::SharedCpus("1-3", 3)}}));
-  ASSERT_TRUE(List().ok());
-  EXPECT_THAT(plugins_.placement_calls(), ElementsAre("main nic"));
+  snapshots_.Apply(AdmitWithNic());
+  ListedNic();
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(0));
 }
 
 TEST_F(PodResourcesServerTest, SwitchedOffMethodsAnswerWithKubeletsTexts) {
