@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
