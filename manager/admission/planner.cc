@@ -365,10 +365,11 @@ void Planner::LeaveOutProcesses(Draft& draft) const {
   });
 }
 
-/// Whether the plugin answered against the protocol: it is suspect then.
-bool Planner::IsWrongAnswer(const std::string& resource, const Status& status) const {
+/// Whether the plugin hangs, or answered against the protocol: it is suspect then.
+bool Planner::IsSuspect(const std::string& resource, const Status& status) const {
   const std::optional<PluginInfo> plugin = plugins_.Find(resource);
-  return status.code() == StatusCode::kInternal && plugin.has_value() && !plugin->problem.empty();
+  return status.code() == StatusCode::kDeadlineExceeded ||  // its allocation would be late, too
+         (status.code() == StatusCode::kInternal && plugin.has_value() && !plugin->problem.empty());
 }
 
 /// Adds the plugins' answers about `requests` to `hints`, and records the rejections.
@@ -389,7 +390,7 @@ Status Planner::AskForHints(Draft& draft, const std::vector<ContainerRequest>& r
     } else {
       draft.explanation.refusals[resource] = MessageOf(answers[i].status());
       if (options_.merge.policy == TopologyPolicy::kBestEffort && !draft.explanation.dry_run &&
-          !IsRefusal(answers[i].status()) && !IsWrongAnswer(resource, answers[i].status())) {
+          !IsRefusal(answers[i].status()) && !IsSuspect(resource, answers[i].status())) {
         hints[resource] = HintList::Impossible();  // as Katalyst does; the allocation decides
         continue;
       }

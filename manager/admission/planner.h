@@ -65,7 +65,7 @@ class Planner {
   Status CollectHints(Draft& draft) const;
   std::vector<ContainerRequest> ProcessesOf(const Draft& draft) const;
   void LeaveOutProcesses(Draft& draft) const;
-  bool IsWrongAnswer(const std::string& resource, const Status& status) const;
+  bool IsSuspect(const std::string& resource, const Status& status) const;
   Status AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
                      HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;

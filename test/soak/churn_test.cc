@@ -108,7 +108,7 @@ void ExpectBackAt(const Holdings& before, const Look& look) {
   EXPECT_LE(after.use.resident_mib, before.use.resident_mib + kMostGrowthMib);
   // At times, qrmd replaces a file.
   EXPECT_LE(after.files, before.files + 1);
-  EXPECT_LE(after.use.descriptors, before.use.descriptors + 1);
+  EXPECT_LE(after.use.descriptors, before.use.descriptors + 4);  // connections come and go
   EXPECT_GT(before.series, 0);
   EXPECT_EQ(after.series, before.series);
 }

@@ -345,7 +345,7 @@ func TestPoliciesGuardEveryKeyThatTheProductReads(t *testing.T) {
 	const group, example, own = "a group of the API", "a resource of an example", "written on containers, not read of pods"
 	others := map[string]string{
 		"authentication.k8s.io/v1": group, "authorization.k8s.io/v1": group, "coordination.k8s.io/v1": group, "topology.node.k8s.io/v1alpha2": group,
-		"example.com/lane": example, "example.com/nic": example, "example.com/serial-port": example, "lanes.example.com/fast": example,
+		"power.example.com/watts": example, "example.com/lane": example, "example.com/nic": example, "example.com/serial-port": example, "lanes.example.com/fast": example,
 		"nvidia.com/*": example, "nvidia.com/gpu": example, "kubernetes.io/host-netns-path": own,
 		"katalyst.kubewharf.io/":                    "the beginning of keys",
 		"kubernetes.io/":                            "the beginning of resources",
