@@ -80,7 +80,8 @@ std::vector<ConfigKey> ResourceKeys(ServeOptions& options) {
                      "within call-timeout: filter rejects all pods, pass leaves the resource out."),
       config::SwitchKey("preemption", options.preemption,
                         "Whether to end pods of less priority where only an extended resource is "
-                        "short. kube-scheduler finds no victims there."),
+                        "short. kube-scheduler finds no victims there. Disruption budgets are not "
+                        "respected."),
   };
 }
 

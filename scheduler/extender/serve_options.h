@@ -30,7 +30,7 @@ struct ServeOptions {
   std::chrono::milliseconds call_timeout{500};
   std::chrono::milliseconds bind_timeout{4'000};
   std::chrono::milliseconds stale_after{10'000};
-  bool preemption = true;
+  bool preemption = false;  ///< ends pods, so that only a configuration switches it on
   log::Level log_level = log::Level::kInfo;
 };
 

@@ -412,7 +412,7 @@ func TestSchedulerRequeuesAPodThatWasPlacedByAnOlderView(t *testing.T) {
 
 // The node has CPUs for both pods, and the resource for one of them.
 func TestSchedulerPreemptsForAnExtendedResourceAlone(t *testing.T) {
-	c := startSchedulingCluster(t, "--lease-name=")
+	c := startSchedulingCluster(t, "--lease-name=", "--preemption=true")
 	c.addNode("n1", 1)
 	c.mustCreate("/apis/scheduling.k8s.io/v1/priorityclasses", object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
 		"metadata": object{"name": "high"}, "value": 1000})

@@ -72,7 +72,8 @@ class ExtenderServerTest : public testing::Test {
                          .failing = failing_,
                          .lease_name = lease_name_,
                          .lease_namespace = "qrm",
-                         .stale_after = stale_after_};
+                         .stale_after = stale_after_,
+                         .preemption = preemption_};
     options.bind_timeout = std::chrono::milliseconds(2000);
     auto server = ExtenderServer::Start(options, cluster_.access());
     ASSERT_TRUE(test::IsOk(server.status()));
@@ -149,6 +150,7 @@ class ExtenderServerTest : public testing::Test {
   WhenUnknown failing_ = WhenUnknown::kFilter;
   std::string lease_name_ = "qrm-scheduler";
   std::chrono::milliseconds stale_after_{10'000};
+  bool preemption_ = false;
   std::unique_ptr<ExtenderServer> server_;
 };
 

@@ -261,6 +261,7 @@ json Important(const std::string& name, int request, int priority) {
 }
 
 TEST_F(ExtenderServerTest, APodEndsWhereOnlyAnExtendedResourceIsShort) {
+  preemption_ = true;
   PutPod("a", 8);
   cluster_.Put(kPodsPath, Important("b", 8, 10));
   cluster_.Put(kPodsPath, Important("c", 8, 5));
@@ -278,6 +279,7 @@ TEST_F(ExtenderServerTest, APodEndsWhereOnlyAnExtendedResourceIsShort) {
 }
 
 TEST_F(ExtenderServerTest, NoPodEndsForOneThatMayNotPreempt) {
+  preemption_ = true;
   PutPod("a", 8);
   json polite = Important("b", 8, 10);
   polite["spec"]["preemptionPolicy"] = "Never";

@@ -187,7 +187,8 @@ class Agreement {
     for (const auto& [uid, pod] : pods_) {
       pods.push_back(pod);
     }
-    anew->ReplaceNodes(std::move(nodes), "1");  // whose configurations say which keys pods keep
+    anew->ReplaceNodes(std::move(nodes),
+                       "1");  // nodes first: their configurations name the annotations
     anew->ReplacePods({.pods = std::move(pods), .version = "1"});
     EXPECT_EQ(anew->Dump(), cache_->Dump());
   }
