@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes what reads foreign text, starting from the committed corpus; a finding ends the run with its input's path.
-# An input may take 1 s, and an allocation 64 MiB.
+# An input may take 1 s of CPU time (test/fuzz/time_limit.cc), and an allocation 64 MiB. An input that takes two
+# minutes of any time hangs.
 # All inputs are then replayed on the release build, in a cgroup with the 256 MiB that qrmd has by its chart. This needs
 # root.
 #   scripts/fuzz.sh [SECONDS]           each target for so long (default 60), a quarter of it with inputs up to 1 MiB
@@ -32,7 +33,7 @@ for target in "${targets[@]}"; do
   for run in "$((seconds - seconds / 4)) 16384 100" "$((seconds / 4 + 1)) 1048576 0"; do
     read -r length longest growth <<<"$run"
     # Not all of libhwloc's and libxml2's caches are freed at exit, so leaks say nothing here.
-    ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -max_total_time="$length" -max_len="$longest" -len_control="$growth" -timeout=1 \
+    ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -max_total_time="$length" -max_len="$longest" -len_control="$growth" -timeout=120 \
       -malloc_limit_mb=64 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
       -artifact_prefix="$build/findings/$target-" "${dictionary[@]}" "$found" "test/fuzz/corpus/$target"
   done

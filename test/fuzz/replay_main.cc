@@ -1,9 +1,9 @@
 // Runs a fuzz target on files, without libFuzzer: as the product is compiled, and in its memory.
 //   fuzz_NAME FILE...
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -12,14 +12,13 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size);
 
 int main(int argc, char** argv) {
-  constexpr std::chrono::seconds kMostTime{1};
   for (int i = 1; i < argc; ++i) {
     std::ifstream file(argv[i], std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-    if (std::chrono::steady_clock::now() - begin > kMostTime) {
-      std::cerr << argv[i] << " takes more than a second\n";
+    if (std::clock() - begin > CLOCKS_PER_SEC) {
+      std::cerr << argv[i] << " takes more than a second of CPU time\n";
       return EXIT_FAILURE;
     }
   }
