@@ -1,5 +1,5 @@
-// Bounds the CPU time of one input: libFuzzer's own limit counts wall time, in which a busy machine makes findings.
-// The linker puts this function between libFuzzer and the target (--wrap).
+// Bounds the CPU time of one input: libFuzzer's own limit counts wall time, in which a busy machine
+// makes findings. The linker puts this function between libFuzzer and the target (--wrap).
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
