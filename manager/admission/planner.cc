@@ -30,6 +30,9 @@ namespace {
 /// name, so it cannot collide with a plugin's.
 constexpr char kRestOfPod[] = "(the rest of the pod)";
 
+/// The same, for the nodes of CPUs that kubelet or the runtime chose.
+constexpr char kGivenCpus[] = "(the container's CPUs)";
+
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -344,6 +347,11 @@ Status Planner::CollectHints(Draft& draft) const {
   if (!draft.pod_nodes.Empty()) {
     explanation.hints[kRestOfPod] = HintList({{.nodes = draft.pod_nodes, .preferred = true}});
   }
+  const NumaMask near = machine_.NodesOf(draft.demand.cpus);
+  if (!near.Empty() && near != machine_.node_mask() &&
+      !NeedsPlugin(kCpuResource, options_, plugins_)) {
+    explanation.hints[kGivenCpus] = HintList({{.nodes = near, .preferred = true}});
+  }
   return failed;
 }
 
@@ -379,6 +387,8 @@ Status Planner::AskForHints(Draft& draft, const std::vector<ContainerRequest>& r
   std::copy_if(requests.begin(), requests.end(), std::back_inserter(asked),
                [&](const ContainerRequest& r) { return draft.aligned.contains(r.resource); });
   auto answers = plugins_.AskForEach<calls::GetTopologyHints>(asked, CallDeadline(draft));
+  const bool is_lenient = options_.merge.policy == TopologyPolicy::kNone ||
+                          options_.merge.policy == TopologyPolicy::kBestEffort;
   Status failed;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::string& resource = asked[i].resource;
@@ -389,8 +399,8 @@ Status Planner::AskForHints(Draft& draft, const std::vector<ContainerRequest>& r
       hints[resource] = *std::move(answers[i]);
     } else {
       draft.explanation.refusals[resource] = MessageOf(answers[i].status());
-      if (options_.merge.policy == TopologyPolicy::kBestEffort && !draft.explanation.dry_run &&
-          !IsRefusal(answers[i].status()) && !IsSuspect(resource, answers[i].status())) {
+      if (is_lenient && !IsRefusal(answers[i].status()) &&
+          !IsSuspect(resource, answers[i].status())) {
         hints[resource] = HintList::Impossible();  // as Katalyst does; the allocation decides
         continue;
       }

@@ -69,7 +69,10 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
       decisions(new checkpoint::DecisionLog(
           config.process.state_dir,
           [this](const std::string& pod_uid) { return IsOnNode(pod_uid); })),
-      kubelet(config.kubelet.state_dir),
+      kubelet(config.kubelet.state_dir,
+              [this](const std::string& resource) {
+                return registry->plugins().Find(resource).has_value();
+              }),
       builtins(std::move(given_builtins)),
       registry(new Registry(io, RegistryOptionsOf())),
       cri(io, config.runtime.cri),
@@ -96,7 +99,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                                     .state = state,
                                     .live = live,
                                     .book = class_book,
-                                    .stands_aside = [this] { return kubelet.stands_aside(); },
+                                    .stands_aside = [this] { return StandsAside(); },
                                     .note = [this](const auto& event) { NoteEvent(event); }},
                                    config.reconcile.period)),
       releaser(new Releaser(state, registry->plugins(), config.admission,
@@ -135,7 +138,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                  follower->OnReconciled();
                },
            .on_whole_run = [this] { follower->CompareAllRequests(); },
-           .stands_aside = [this] { return kubelet.stands_aside(); },
+           .stands_aside = [this] { return StandsAside(); },
            .admission = config.admission},
           config.reconcile)),
       follower(new RuntimeFollower(
@@ -152,7 +155,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .machine = machine,
            .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
            .writes_cpusets = config.pods.write_cpusets,
-           .stands_aside = [this] { return kubelet.stands_aside(); },
+           .stands_aside = [this] { return StandsAside(); },
            .classes = class_keeper.get()},
           NriOptionsOf(config, metrics),
           {.pods = config.pods,
@@ -311,6 +314,10 @@ void DaemonParts::LookForFaults() {
 }
 
 // Before the runtime has listed its pods, any pod may exist.
+bool DaemonParts::StandsAside() const {
+  return !config.process.enabled || kubelet.stands_aside();
+}
+
 bool DaemonParts::IsOnNode(const std::string& pod_uid) const {
   return !live.synchronized() || live.HasPod(pod_uid) || state.Load()->FindPod(pod_uid) != nullptr;
 }

@@ -119,6 +119,7 @@ struct DaemonParts : private FaultWatch {
  private:
   ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);
   bool IsOnNode(const std::string& pod_uid) const;
+  bool StandsAside() const;
   void OnPluginRegistered(const std::string& resource);
   void OnAdmission(const AdmissionEvent& event);
   void OnDrift(const ForeignWrite& write);

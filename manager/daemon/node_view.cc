@@ -350,6 +350,11 @@ NodeStatus NodeView::Status() const {
                     .warnings = parts_.warnings};
   status.reconcile.drift_repairs = parts_.writes.repairs();
   AddRuntimeReasons(status);
+  if (!parts_.config.process.enabled) {
+    status.Degrade(Subsystem::kQrmd,
+                   "switched off: enabled is false, so no container is placed or changed; set "
+                   "enabled: true and restart qrmd");
+  }
   for (const std::string& conflict : parts_.kubelet.conflicts()) {
     status.kubelet_conflicts.push_back(conflict);
     status.Fail(Subsystem::kKubelet, conflict);

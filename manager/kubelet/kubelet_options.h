@@ -28,9 +28,11 @@ config::ConfigKey HttpsUrlKey(std::string name, std::string& place, const char* 
 
 inline std::vector<config::ConfigKey> KubeletKeys(KubeletOptions& options) {
   return {
-      config::TextKey("kubelet-state-dir", options.state_dir, "absolute path; empty: not read",
-                      "Kubelet's root directory. While kubelet's CPU or memory manager is static, "
-                      "qrmd is not ready and does not pin containers."),
+      config::TextKey(
+          "kubelet-state-dir", options.state_dir, "absolute path; empty: not read",
+          "Kubelet's root directory. While kubelet's CPU or memory manager is static and "
+          "qrmd has a plugin of that resource, qrmd is not ready and changes no "
+          "container."),
       config::TextKey("kubelet-pods-socket", options.pods_socket, "absolute path; empty: not used",
                       "Kubelet's Pods API, for the exact requests of pods. Without it and "
                       "kubelet-url, requests are estimated from cgroup values."),

@@ -31,11 +31,13 @@ KubeletPolicy::KubeletPolicy(const std::string& state_dir) {
   if (state_dir.empty()) {
     return;
   }
-  managers_ = {{.file = state_dir + "/cpu_manager_state",
+  managers_ = {{.resource = "cpu",
+                .file = state_dir + "/cpu_manager_state",
                 .word = "static",
                 .what = "CPU",
                 .remedy = "cpuManagerPolicy: none"},
-               {.file = state_dir + "/memory_manager_state",
+               {.resource = "memory",
+                .file = state_dir + "/memory_manager_state",
                 .word = "Static",
                 .what = "memory",
                 .remedy = "memoryManagerPolicy: None"}};
@@ -58,16 +60,17 @@ void KubeletPolicy::Refresh(Manager& manager) {
   }
 }
 
-std::vector<std::string> KubeletPolicy::Conflicts() {
-  std::vector<std::string> conflicts;
+std::map<std::string, std::string> KubeletPolicy::Conflicts() {
+  std::map<std::string, std::string> conflicts;
   outdated_ = false;
   for (Manager& manager : managers_) {
     Refresh(manager);
     if (manager.policy == manager.word) {
-      conflicts.push_back(fmt::format(
+      conflicts[manager.resource] = fmt::format(
           "cannot pin containers: kubelet's {} manager does, with policy {} ({}); set {} in "
-          "kubelet's configuration, remove the state file and restart kubelet",
-          manager.what, manager.policy, manager.file, manager.remedy));
+          "kubelet's configuration, remove the state file and restart kubelet; or stop the plugin "
+          "of {}",
+          manager.what, manager.policy, manager.file, manager.remedy, manager.resource);
     }
   }
   return conflicts;

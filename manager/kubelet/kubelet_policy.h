@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ class KubeletPolicy {
   /// `state_dir` is kubelet's root directory; empty: no file is read.
   explicit KubeletPolicy(const std::string& state_dir);
 
-  /// One sentence with the remedy for each manager that is static; none without a kubelet.
-  std::vector<std::string> Conflicts();
+  /// One sentence with the remedy for each manager that is static, by the resource that it pins;
+  /// none without a kubelet.
+  std::map<std::string, std::string> Conflicts();
 
   /// Whether the latest Conflicts saw a file that the node has replaced: a file that is mounted by
   /// itself does not change when kubelet replaces it.
@@ -26,6 +28,7 @@ class KubeletPolicy {
 
  private:
   struct Manager {
+    std::string resource;
     std::string file;
     std::string word;    ///< the policy that pins
     std::string what;    ///< "CPU", "memory"

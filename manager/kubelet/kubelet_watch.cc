@@ -12,21 +12,23 @@ constexpr int kPatientLooks =
 }  // namespace
 
 KubeletWatch::News KubeletWatch::Look() {
-  const std::vector<std::string> seen = policy_.Conflicts();
+  std::map<std::string, std::string> pinned = policy_.Conflicts();
+  pins_ = !pinned.empty();
   {
     const MutexLock lock(mutex_);
-    if (seen == conflicts_) {
-      return TellsOutdated() ? News::kOutdated : News::kNone;
-    }
-    conflicts_ = seen;
+    pinned_ = std::move(pinned);
   }
-  for (const std::string& conflict : seen) {
+  const std::vector<std::string> before = std::exchange(told_, conflicts());
+  if (told_ == before) {
+    return TellsOutdated() ? News::kOutdated : News::kNone;
+  }
+  for (const std::string& conflict : told_) {
     log::Error("standing aside for kubelet", {{"error", conflict}});
   }
-  if (!stands_aside_.exchange(!seen.empty()) || !seen.empty()) {
+  if (!told_.empty()) {
     return News::kNone;
   }
-  log::Info("kubelet no longer pins containers");
+  log::Info("kubelet no longer pins what a plugin serves");
   return News::kFree;
 }
 
@@ -36,12 +38,22 @@ bool KubeletWatch::TellsOutdated() {
     return false;
   }
   ++outdated_looks_;
-  return !stands_aside_ || outdated_looks_ >= kPatientLooks;
+  return told_.empty() || outdated_looks_ >= kPatientLooks;
 }
 
 std::vector<std::string> KubeletWatch::conflicts() const {
-  const MutexLock lock(mutex_);
-  return conflicts_;
+  std::map<std::string, std::string> pinned;
+  {
+    const MutexLock lock(mutex_);
+    pinned = pinned_;
+  }
+  std::vector<std::string> conflicts;
+  for (const auto& [resource, conflict] : pinned) {
+    if (is_served_(resource)) {
+      conflicts.push_back(conflict);
+    }
+  }
+  return conflicts;
 }
 
 }  // namespace qrm::manager

@@ -118,8 +118,8 @@ nlohmann::json NodeTable::Dump() const {
       node["pods"][pod->uid] = *pod->pod_namespace + "/" + pod->name;
     }
     for (const auto& [type, slot] : entry.resources) {
-      guard_.Run(type, guard_.writer(), [&, &name = type, &dumped = *slot.resource] {
-        node["resources"][name] = dumped.Dump();
+      guard_.Run(type, guard_.writer(), [&, &key = type, &dumped = *slot.resource] {
+        node["resources"][key] = dumped.Dump();
       });
     }
   }

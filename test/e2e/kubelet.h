@@ -25,6 +25,7 @@ struct ContainerSpec {
   /// The limit is the request for CPUs too: with memory, a Guaranteed container.
   bool cpu_limit = false;
   int64_t milli_limit = 0;  ///< of CPUs, where it is not the request; 0 for none
+  std::string cpus;         ///< the cpuset that kubelet's CPU manager sets; empty for none
 };
 
 /// A pod with one container.

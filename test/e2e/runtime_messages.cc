@@ -52,6 +52,7 @@ nri::Container MakeContainer(const PodSpec& spec, uint32_t attempt) {
   resources.mutable_cpu()->mutable_shares()->set_value(static_cast<uint64_t>(values.cpu_shares));
   resources.mutable_cpu()->mutable_quota()->set_value(values.cpu_quota_us);
   resources.mutable_cpu()->mutable_period()->set_value(100000);
+  resources.mutable_cpu()->set_cpus(spec.container.cpus);
   resources.mutable_memory()->mutable_limit()->set_value(values.memory_limit_bytes);
   container.mutable_linux()->mutable_oom_score_adj()->set_value(values.oom_score_adj);
   return container;

@@ -25,11 +25,11 @@ using ::testing::Not;
 class StatusTest : public testing::Test {
  protected:
   void Start(const std::string& machine = "synthetic:package:2 [numa] core:4 pu:1",
-             const std::string& builtin_plugins = "memory") {
+             const std::string& builtin_plugins = "memory", const std::string& keys = "") {
     for (const char* file : {"qrmd.yaml", "cpu.yaml"}) {
-      std::ofstream(dir_ / file) << "machine: \"" << machine << "\"\n";
+      std::ofstream(dir_ / file) << "machine: \"" << machine << "\"\n" << keys;
     }
-    std::filesystem::create_directory(dir_ / "kubelet");
+    std::filesystem::create_directory(kubelet_dir_);
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
                       .work_dir = dir_ / "node",
@@ -40,7 +40,7 @@ class StatusTest : public testing::Test {
                       .metrics_address = "127.0.0.1:0",
                       .probe_address = "127.0.0.1:0",
                       .flags = {"--kubelet-pods-socket=" + kubelet_socket_,
-                                "--kubelet-state-dir=" + (dir_ / "kubelet")}});
+                                "--kubelet-state-dir=" + kubelet_dir_}});
     ASSERT_TRUE(IsOk(node_->Start(1)));
   }
 
@@ -63,6 +63,7 @@ class StatusTest : public testing::Test {
   }
 
   TempDir dir_;
+  const std::string kubelet_dir_ = dir_ / "kubelet";
   const std::string kubelet_socket_ = dir_ / "pods-api.sock";
   SimulatedRuntime runtime_{dir_.path()};
   std::unique_ptr<Node> node_;
@@ -109,6 +110,38 @@ TEST_F(StatusTest, ValuesThatWereNotReadFromTheKernelAreMarked) {
       IsOk(runtime_.RunPod({.name = "web", .uid = "uid-web", .container = {.milli_cpus = 100}})));
   EXPECT_THAT(*node_->Qrmctl({"pods"}), HasSubstr("unapplied"));
   EXPECT_THAT(*node_->Qrmctl({"pods", "web"}), HasSubstr("not read from the kernel: "));
+}
+
+TEST_F(StatusTest, BesideKubeletsStaticCpuManagerNicsFollowTheCpusOfKubelet) {
+  std::filesystem::create_directory(kubelet_dir_);
+  std::ofstream(kubelet_dir_ + "/cpu_manager_state") << R"({"policyName":"static"})";
+  Start("synthetic:package:2 [numa] core:4 pu:1", "nic", R"(
+plugins: {nic: {nics: [{interface: eth0, numa-node: 0, ipv4: 192.0.2.1},
+                       {interface: eth1, numa-node: 1, ipv4: 192.0.2.2}]}}
+implicit-resources: [{resource: NIC, roles: [web]}]
+)");
+  for (const auto& [name, cpus, nic] :
+       {std::tuple("far", "6-7", "192.0.2.2"), std::tuple("near", "2-3", "192.0.2.1")}) {
+    ASSERT_TRUE(IsOk(runtime_.RunPod({.name = name,
+                                      .uid = name,
+                                      .labels = {{"katalyst.kubewharf.io/pod_role", "web"}},
+                                      .container = {.milli_cpus = 2000, .cpus = cpus}})));
+    EXPECT_THAT(runtime_.RunOptions(name).dump(), HasSubstr(nic));
+  }
+  EXPECT_EQ(Line("kubelet").state(), "degraded") << "only since requests are estimated";
+  EXPECT_THAT(*node_->Qrmctl({"status"}), HasSubstr("Ready: yes"));
+}
+
+TEST_F(StatusTest, SwitchedOffQrmdChangesNoContainerAndSaysSo) {
+  Start("synthetic:package:2 [numa] core:4 pu:1", "cpu",
+        "enabled: false\nplugins: {cpu: {static: true}}\n");
+  ASSERT_TRUE(IsOk(runtime_.RunPod(
+      {.name = "web",
+       .uid = "uid-web",
+       .container = {.milli_cpus = 2000, .memory_bytes = 64 << 20, .cpu_limit = true}})));
+  EXPECT_TRUE(runtime_.RunOptions("web").empty()) << runtime_.RunOptions("web");
+  EXPECT_EQ(Line("qrmd").state(), "degraded");
+  EXPECT_THAT(*node_->Qrmctl({"status"}), HasSubstr("switched off: enabled is false"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 namespace qrm::manager {
 
 struct ProcessOptions {
+  bool enabled = true;
   std::string state_dir = "/var/lib/qrm/state";
   int nice = -20;             ///< of the threads that admit containers
   int realtime_priority = 0;  ///< of the same threads; 0: not in real time
@@ -22,6 +23,9 @@ inline std::vector<config::ConfigKey> ProcessKeys(ProcessOptions& options) {
   constexpr int kHighestPriority = 99;  // sched(7)
   constexpr int kMostFavoured = -20;    // setpriority(2)
   return {
+      config::SwitchKey("enabled", options.enabled,
+                        "If false, qrmd changes no container and places none: everything stays as "
+                        "kubelet and the runtime make it. Queries are answered."),
       config::PathKey("state-dir", options.state_dir,
                       "The directory with the state of qrmd and its built-in plugins. Only one "
                       "qrmd can use it at a time."),

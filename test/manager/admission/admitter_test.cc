@@ -437,6 +437,19 @@ TEST_F(AdmitterTest, AFailingHintRejectsNothingUnderBestEffortWhereTheAllocation
   EXPECT_THAT(Rejection(Demand("other")), HasSubstr("no CPU is free"));
 }
 
+TEST_F(AdmitterTest, OtherResourcesFollowTheCpusThatKubeletPins) {
+  placement::ContainerDemand demand = Demand();
+  demand.cpus = CpuSet{4, 5};
+  ASSERT_TRUE(Admit(demand).ok());
+  EXPECT_EQ(LastTrace()["merged"]["memory"]["nodes"], (nlohmann::json{0, 1}))
+      << "with a cpu plugin, the runtime's cpuset says nothing";
+  plugins_.Drop("cpu");
+  demand = Demand("other");
+  demand.cpus = CpuSet{4, 5};
+  ASSERT_TRUE(Admit(demand).ok());
+  EXPECT_EQ(LastTrace()["merged"]["memory"]["nodes"], nlohmann::json{1});
+}
+
 TEST_F(AdmitterTest, AnEmptyCpusetIsNoAllocationYet) {
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "")));
   const auto admitted = Admit(Demand());

@@ -172,6 +172,15 @@ TEST_F(DryRunTest, RejectsUnderPolicyNoneWhatAPluginHintsWithAnError) {
   EXPECT_THAT(report.message, HasSubstr("resource memory: none left; wait"));
 }
 
+TEST_F(DryRunTest, LeavesAFailedHintCallToTheAllocationAsTheAdmissionDoes) {
+  plugins_.Set("memory", Hints(Errorf(StatusCode::kUnknown, "the NIC's file is locked; wait")));
+  for (const TopologyPolicy policy : {TopologyPolicy::kNone, TopologyPolicy::kBestEffort}) {
+    const DryRunReport report = Run({Demand()}, WithPolicy(policy));
+    EXPECT_EQ(report.result, Result::kAdmitted) << ToString(policy) << ": " << report.message;
+  }
+  EXPECT_EQ(Run({Demand()}, WithPolicy(TopologyPolicy::kRestricted)).result, Result::kRejected);
+}
+
 TEST_F(DryRunTest, NamesPluginsThatGiveNoHints) {
   PluginScript unaligned;
   unaligned.options.with_topology_alignment = false;

@@ -24,6 +24,7 @@ using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Lt;
+using testing::Pair;
 using testing::SizeIs;
 
 class KubeletPolicyTest : public testing::Test {
@@ -51,12 +52,13 @@ TEST_F(KubeletPolicyTest, PolicyNoneIsNotAConflict) {
 TEST_F(KubeletPolicyTest, StaticManagersAreNamedWithTheRemedy) {
   Write("cpu_manager_state",
         R"({"policyName":"static","defaultCpuSet":"0,2-7","entries":{"u":{"c":"1"}}})");
-  EXPECT_THAT(policy_.Conflicts(),
-              ElementsAre(AllOf(HasSubstr("CPU manager"), HasSubstr(dir_ / "cpu_manager_state"),
-                                HasSubstr("cpuManagerPolicy: none"))));
+  EXPECT_THAT(
+      policy_.Conflicts(),
+      ElementsAre(Pair("cpu", AllOf(HasSubstr("CPU manager"), HasSubstr(dir_ / "cpu_manager_state"),
+                                    HasSubstr("cpuManagerPolicy: none")))));
   Write("memory_manager_state", R"({"policyName":"Static"})");
   EXPECT_THAT(policy_.Conflicts(), SizeIs(2));
-  EXPECT_THAT(policy_.Conflicts()[1], HasSubstr("memoryManagerPolicy: None"));
+  EXPECT_THAT(policy_.Conflicts()["memory"], HasSubstr("memoryManagerPolicy: None"));
 }
 
 TEST_F(KubeletPolicyTest, FollowsTheRemedy) {
@@ -79,7 +81,7 @@ TEST_F(KubeletPolicyTest, WhatIsNotAStateIsNotAConflict) {
 
 TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
   using News = KubeletWatch::News;
-  KubeletWatch watch(dir_.path());
+  KubeletWatch watch(dir_.path(), [](const std::string&) { return true; });
   EXPECT_EQ(watch.Look(), News::kNone);
   EXPECT_FALSE(watch.stands_aside());
   Write("cpu_manager_state", R"({"policyName":"static"})");
@@ -91,6 +93,24 @@ TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
   EXPECT_EQ(watch.Look(), News::kNone) << "reported once, when it changed";
   EXPECT_FALSE(watch.stands_aside());
   EXPECT_THAT(watch.conflicts(), IsEmpty());
+}
+
+TEST_F(KubeletPolicyTest, WatchStandsAsideOnlyWhileAPluginServesWhatKubeletPins) {
+  using News = KubeletWatch::News;
+  bool serves_cpus = false;
+  KubeletWatch watch(dir_.path(), [&](const std::string& resource) {
+    return resource == "nic" || (resource == "cpu" && serves_cpus);
+  });
+  Write("cpu_manager_state", R"({"policyName":"static"})");
+  EXPECT_EQ(watch.Look(), News::kNone);
+  EXPECT_FALSE(watch.stands_aside());
+  EXPECT_THAT(watch.conflicts(), IsEmpty());
+  serves_cpus = true;
+  EXPECT_TRUE(watch.stands_aside()) << "at once, without another look";
+  EXPECT_EQ(watch.Look(), News::kNone);
+  serves_cpus = false;
+  EXPECT_FALSE(watch.stands_aside());
+  EXPECT_EQ(watch.Look(), News::kFree);
 }
 
 /// A file that is removed from its directory but still visible, as through a mount of the file.
@@ -110,7 +130,7 @@ class ReplacedFile {
 TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsReported) {
   const ReplacedFile file(dir_ / "cpu_manager_state", R"({"policyName":"none"})");
   Write("memory_manager_state", R"({"policyName":"None"})");
-  KubeletWatch watch(dir_.path());
+  KubeletWatch watch(dir_.path(), [](const std::string&) { return true; });
   EXPECT_EQ(watch.Look(), KubeletWatch::News::kOutdated);
   Write("cpu_manager_state", R"({"policyName":"none"})");
   EXPECT_EQ(watch.Look(), KubeletWatch::News::kNone);
@@ -118,7 +138,7 @@ TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsReported) {
 
 TEST_F(KubeletPolicyTest, FilesThatAPinningKubeletReplacesAreReportedRarely) {
   const ReplacedFile file(dir_ / "cpu_manager_state", R"({"policyName":"static"})");
-  KubeletWatch watch(dir_.path());
+  KubeletWatch watch(dir_.path(), [](const std::string&) { return true; });
   int told = 0;
   int looks = 0;
   while (told == 0 && looks < 1000) {
