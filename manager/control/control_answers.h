@@ -18,7 +18,6 @@
 #include "manager/registry/plugin_info.h"
 #include "plugins/placement/permissions.h"
 #include "plugins/sdk/resource_plugin.h"
-#include "topology/machine.h"
 
 namespace google::protobuf {
 template <typename Element>
@@ -41,6 +40,10 @@ class NodeUse;
 class Pool;
 class TryConfigurationResponse;
 }  // namespace qrm::v1
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 

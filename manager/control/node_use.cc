@@ -4,6 +4,7 @@
 
 #include "api/proto/qrm/v1/control.pb.h"
 #include "manager/control/control_answers.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

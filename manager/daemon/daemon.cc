@@ -19,6 +19,7 @@
 #include "api/base/task_thread.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
+#include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
@@ -241,7 +242,7 @@ void Daemon::Impl::Stop() {
   http.Stop();
   publisher->Stop();
   pod_resources->Stop();
-  dry_runs.Stop();  // before control, which waits for its answers
+  dry_runs->Stop();  // before control, which waits for its answers
   control.Stop();
   loop.Run([this] {
     follower->Stop();

@@ -9,6 +9,7 @@
 #include "checkpoint/store.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/dry_runs.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/admission/teach_plugin.h"
@@ -93,7 +94,11 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
       writes([this](const ForeignWrite& write) { OnDrift(write); }),
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
              .live = live,
-             .writes = writes}),
+             .writes = writes,
+             .read_limits =
+                 [this](const std::string& path, const StringMap& properties) {
+                   return cgroups.LimitsThatDiffer(path, properties);
+                 }}),
       class_book(config.classes, WithPluginTypes(std::move(class_providers))),
       class_keeper(new ClassKeeper({.io = io,
                                     .state = state,
@@ -114,14 +119,14 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                         .listener = [this](const AdmissionEvent& event) { OnAdmission(event); },
                         .classes = &class_book},
                        config.admission)),
-      dry_runs({.plugins = registry->plugins(),
-                .machine = machine,
-                .clock = clock,
-                .not_ready = [this] { return node->Status().not_ready_reasons; },
-                .specs_from = [this] { return sources->specs_from(); },
-                .state = &state,
-                .classes = &class_book},
-               config.admission, config.pod_keys),
+      dry_runs(new DryRuns({.plugins = registry->plugins(),
+                            .machine = machine,
+                            .clock = clock,
+                            .not_ready = [this] { return node->Status().not_ready_reasons; },
+                            .specs_from = [this] { return sources->specs_from(); },
+                            .state = &state,
+                            .classes = &class_book},
+                           config.admission, config.pod_keys)),
       reconciler(new Reconciler(
           {.io = io,
            .state = state,
@@ -197,7 +202,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                          .follower = *follower,
                          .reconciler = *reconciler,
                          .decisions = *decisions,
-                         .dry_runs = dry_runs,
+                         .dry_runs = *dry_runs,
                          .pod_resources = *pod_resources,
                          .publisher = *publisher,
                          .live = live,

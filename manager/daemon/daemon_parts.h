@@ -9,7 +9,6 @@
 #include "api/base/clock.h"
 #include "api/base/io_context.h"
 #include "checkpoint/node_state.h"
-#include "manager/admission/dry_runs.h"
 #include "manager/classes/class_book.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon/builtin_plugins.h"
@@ -43,6 +42,7 @@ class Admitter;
 class ClassKeeper;
 struct Config;
 class ConfigInForce;
+class DryRuns;
 class KubeletSpecs;
 struct Metrics;
 class NodeView;
@@ -98,7 +98,7 @@ struct DaemonParts : private FaultWatch {
   const std::unique_ptr<ClassKeeper> class_keeper;
   const std::unique_ptr<Releaser> releaser;
   const std::unique_ptr<Admitter> admitter;
-  DryRuns dry_runs;
+  const std::unique_ptr<DryRuns> dry_runs;
   const std::unique_ptr<Reconciler> reconciler;
   const std::unique_ptr<RuntimeFollower> follower;
   NodeChecks checks;

@@ -12,6 +12,7 @@
 #include "api/base/foreign_text.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "manager/page/page_decisions.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

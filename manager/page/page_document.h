@@ -9,7 +9,10 @@
 #include "manager/control/control_answers.h"
 #include "manager/observability/node_status.h"
 #include "manager/registry/plugin_info.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 

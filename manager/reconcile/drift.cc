@@ -50,6 +50,15 @@ bool HasItsCpus(const ContainerRecord& record, const CpuSet& actual, const CpuSe
 DriftCheck::DriftCheck(Parts parts, std::size_t per_run)
     : parts_(std::move(parts)), per_run_(per_run) {}
 
+StringMap DriftCheck::DriftOfAll(const std::string& cgroups_path, const StringMap& applied,
+                                 const CgroupCpuset& actual, const CpuSet& offline) const {
+  StringMap drift = DriftOf(applied, actual, offline);
+  if (parts_.read_limits != nullptr) {
+    drift.merge(parts_.read_limits(cgroups_path, applied));
+  }
+  return drift;
+}
+
 StringMap DriftCheck::DriftOfOne(const ContainerKey& key, const LiveContainer& container,
                                  const NodeState& state, const CpuSet& owned,
                                  const CpuSet& offline) const {
@@ -58,8 +67,9 @@ StringMap DriftCheck::DriftOfOne(const ContainerKey& key, const LiveContainer& c
     return {};
   }
   const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
-  StringMap drift =
-      actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual, offline) : StringMap();
+  StringMap drift = actual.ok() ? DriftOfAll(container.cgroups_path,
+                                             record->AppliedTo(container.id), *actual, offline)
+                                : StringMap();
   if (drift.contains(std::string(kCpusetCpus)) &&
       (parts_.live.FindDeferred(key, container.id).has_value() ||
        actual->cpus - offline ==
@@ -112,7 +122,8 @@ std::string DriftCheck::ReadBack(const ContainerKey& key, const StringMap& prope
     return {};
   }
   const StatusOr<CgroupCpuset> actual = parts_.read(container->cgroups_path);
-  const StringMap drift = actual.ok() ? DriftOf(properties, *actual, offline) : StringMap();
+  const StringMap drift =
+      actual.ok() ? DriftOfAll(container->cgroups_path, properties, *actual, offline) : StringMap();
   if (drift.empty()) {
     return {};
   }

@@ -1,4 +1,4 @@
-// Compares the kernel's cpusets with the values that the runtime accepted.
+// Compares the kernel's values of containers with those that the runtime accepted.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,18 @@ StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const Cp
 bool HasItsCpus(const checkpoint::ContainerRecord& record, const CpuSet& actual,
                 const CpuSet& offline = {});
 
-/// Finds containers whose cpuset another process changed behind the runtime's back. Each run checks
-/// the next few containers, so that its cost does not grow with the node.
+/// Finds containers whose cpuset or limits another process changed. Each run checks the next few
+/// containers, so that its cost does not grow with the node.
 ///
-/// Threads: the state loop. Cost: Find reads two small files for each of `per_run` containers.
+/// Threads: the state loop. Cost: Find reads two small files for each of `per_run` containers, and
+/// one more for each limit that a plugin set.
 class DriftCheck {
  public:
   struct Parts {
     CpusetSource read;
     const LiveContainers& live;
     ForeignWrites& writes;
+    LimitSource read_limits{};
   };
   /// The parts outlive the check.
   explicit DriftCheck(Parts parts, std::size_t per_run = 64);
@@ -53,6 +55,8 @@ class DriftCheck {
   const Parts& parts() const { return parts_; }
 
  private:
+  StringMap DriftOfAll(const std::string& cgroups_path, const StringMap& applied,
+                       const CgroupCpuset& actual, const CpuSet& offline) const;
   StringMap DriftOfOne(const ContainerKey& key, const LiveContainer& container,
                        const checkpoint::NodeState& state, const CpuSet& owned,
                        const CpuSet& offline) const;

@@ -26,7 +26,7 @@ void ForeignWrites::Note(const ForeignWrite& write, Time now) {
     seen.at = now;
   }
   if (news) {
-    log::Warning("cpuset drift corrected", {{"pod", write.key.pod_uid},
+    log::Warning("drift corrected", {{"pod", write.key.pod_uid},
                                             {"container", write.key.container},
                                             {"property", write.property},
                                             {"theirs", write.theirs},

@@ -20,6 +20,7 @@
 #include "api/base/clock.h"
 #include "manager/reconcile/change_questions.h"
 #include "manager/reconcile/deferred_updates.h"
+#include "manager/reconcile/drift.h"
 #include "manager/reconcile/plan.h"
 #include "manager/reconcile/run_history.h"
 #include "manager/reconcile/run_scope.h"
@@ -28,6 +29,9 @@
 #include "manager/reconcile/update_notes.h"
 #include "manager/reconcile/update_runner.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 

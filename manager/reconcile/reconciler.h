@@ -9,18 +9,21 @@
 #include <string>
 
 #include "api/base/io_context.h"
-#include "manager/reconcile/drift.h"
 #include "manager/reconcile/moved_memory.h"
 #include "manager/reconcile/reconcile_options.h"
 #include "manager/reconcile/reconcile_status.h"
-#include "manager/runtime/cri/cri_client.h"
-#include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 #include "plugins/placement/admission_options.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 
+class ContainerRuntime;
+class DriftCheck;
+class LiveContainers;
 class Plugins;
 
 /// Asks the plugins for their allocations, every period and when triggered. Commits the changes,

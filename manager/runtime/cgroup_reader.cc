@@ -3,6 +3,7 @@
 #include "manager/runtime/cgroup_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <sstream>
@@ -81,6 +82,41 @@ StatusOr<std::map<int, uint64_t>> AmountsIn(const std::string& line, uint64_t un
   return amounts;
 }
 
+/// Where the kernel has the value of an OCI property.
+struct LimitFile {
+  const char* property;
+  const char* controller;
+  const char* v1;
+  const char* v2;   ///< null: not compared
+  int v2_word = 0;  ///< the value's place in that file
+};
+constexpr std::array kLimitFiles{
+    LimitFile{"CpuPeriod", "cpu", "cpu.cfs_period_us", "cpu.max", 1},
+    LimitFile{"CpuQuota", "cpu", "cpu.cfs_quota_us", "cpu.max"},
+    LimitFile{"CpuShares", "cpu", "cpu.shares", nullptr},
+    LimitFile{"MemoryLimitInBytes", "memory", "memory.limit_in_bytes", "memory.max"},
+    LimitFile{"MemorySwapLimitInBytes", "memory", "memory.memsw.limit_in_bytes", nullptr},
+};
+
+/// The kernel's number; -1 for no limit, which is also "max" and more than any memory.
+std::optional<int64_t> LimitIn(const std::string& text, int word) {
+  constexpr int64_t kNoMemoryHasMore = int64_t{1} << 62;
+  std::istringstream words(text);
+  std::string found;
+  for (int i = 0; i <= word; ++i) {
+    words >> found;
+  }
+  const auto number = found == "max" ? int64_t{-1} : ParseNumber<int64_t>(found);
+  return number.has_value() && (*number < 0 || *number >= kNoMemoryHasMore) ? -1 : number;
+}
+
+/// What the kernel makes of `value`: whole pages of memory.
+int64_t AsTheKernelHasIt(const LimitFile& file, int64_t value) {
+  const int64_t unit =
+      file.controller == std::string_view("memory") ? ::sysconf(_SC_PAGESIZE) : int64_t{1};
+  return value < 0 ? -1 : value / unit * unit;
+}
+
 }  // namespace
 
 CgroupReader::CgroupReader(std::string cgroup_root, std::string proc_root)
@@ -99,6 +135,31 @@ StatusOr<CgroupCpuset> CgroupReader::ReadByPath(const std::string& cgroups_path)
   QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
                        FindCgroupHierarchy(cgroup_root_, "cpuset", "cpuset"));
   return ReadDirectory(hierarchy.root + CgroupPath(cgroups_path));
+}
+
+StringMap CgroupReader::LimitsThatDiffer(const std::string& cgroups_path,
+                                         const StringMap& properties) const {
+  StringMap differing;
+  for (const LimitFile& file : kLimitFiles) {
+    const auto property = properties.find(file.property);
+    const auto wanted =
+        property == properties.end() ? std::nullopt : ParseNumber<int64_t>(property->second);
+    if (wanted.value_or(0) == 0) {  // CRI: not set
+      continue;
+    }
+    const auto hierarchy = FindCgroupHierarchy(cgroup_root_, file.controller, file.controller);
+    if (!hierarchy.ok() || (!hierarchy->is_v1 && file.v2 == nullptr)) {
+      continue;
+    }
+    const auto text = ReadFile(fmt::format("{}{}/{}", hierarchy->root, CgroupPath(cgroups_path),
+                                           hierarchy->is_v1 ? file.v1 : file.v2));
+    const auto actual =
+        text.ok() ? LimitIn(*text, hierarchy->is_v1 ? 0 : file.v2_word) : std::nullopt;
+    if (actual.has_value() && *actual != AsTheKernelHasIt(file, *wanted)) {
+      differing.emplace(file.property, std::to_string(*actual));
+    }
+  }
+  return differing;
 }
 
 StatusOr<std::map<int, uint64_t>> CgroupReader::ReadMemory(const std::string& cgroups_path) const {

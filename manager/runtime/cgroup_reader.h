@@ -8,6 +8,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "api/resource.h"
 
 namespace qrm::manager {
 
@@ -23,6 +24,11 @@ struct CgroupCpuset {
 /// Reads the cpuset of the cgroup at the path that the runtime reported for a container; empty:
 /// cpusets are not read.
 using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgroups_path)>;
+
+/// Those of `properties` that the kernel has with another value, each with the kernel's; empty:
+/// they are not read.
+using LimitSource =
+    std::function<StringMap(const std::string& cgroups_path, const StringMap& properties)>;
 
 /// Reads cpusets, and memory by NUMA node, from cgroup v1, v2 or a hybrid of them.
 ///
@@ -40,6 +46,12 @@ class CgroupReader {
   [[nodiscard]] StatusOr<CgroupCpuset> ReadByPath(const std::string& cgroups_path) const;
   /// By one of its processes. Errors: as above.
   [[nodiscard]] StatusOr<CgroupCpuset> ReadByPid(uint32_t pid) const;
+  /// As a LimitSource, for CpuPeriod, CpuQuota, MemoryLimitInBytes, and with cgroup v1 CpuShares
+  /// and MemorySwapLimitInBytes: runtimes translate these two to cgroup v2 in different ways. What
+  /// cannot be read does not differ.
+  /// Source: sched-bwc.rst, memory.rst; admin-guide/cgroup-v2.rst, "cpu.max" and "memory.max".
+  [[nodiscard]] StringMap LimitsThatDiffer(const std::string& cgroups_path,
+                                           const StringMap& properties) const;
   /// Bytes of anonymous memory by NUMA node, by path; with v1 without the groups below it. Errors:
   /// as above, and kDataLoss for a file of unknown form.
   /// Source: the same document, memory.numa_stat; cgroup-v1/memory.rst, 5.6.

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "api/base/changed_file.h"
-#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/base/section.h"
 #include "api/base/status.h"
@@ -94,11 +93,11 @@ class FileClasses : public sdk::ClassProvider {
     const MutexLock guard(mutex_);
     const auto found = meanings_.find(name);
     if (found == meanings_.end()) {
-      return Errorf(StatusCode::kFailedPrecondition, "there is no {} class {}; add it to {}",
-                    type_.name, name, path_);
+      return Status(StatusCode::kFailedPrecondition,
+                    "there is no " + type_.name + " class " + name + "; add it to " + path_);
     }
     if (!found->second.problem.empty()) {
-      return Errorf(StatusCode::kFailedPrecondition, "{}", found->second.problem);
+      return Status(StatusCode::kFailedPrecondition, found->second.problem);
     }
     return found->second.setting;
   }
@@ -106,7 +105,7 @@ class FileClasses : public sdk::ClassProvider {
  private:
   Status ReadAgain(const std::set<std::string>& in_use) {
     if (path_.empty()) {
-      return Errorf(StatusCode::kInvalidArgument,
+      return Status(StatusCode::kInvalidArgument,
                     "config-file is not set; name the file that defines the classes");
     }
     std::string version = FileVersion(path_);
@@ -114,10 +113,10 @@ class FileClasses : public sdk::ClassProvider {
     QRM_ASSIGN_OR_RETURN(Classes classes, Parse(section));
     for (const std::string& name : in_use) {
       if (!classes.contains(name)) {
-        return Errorf(StatusCode::kFailedPrecondition,
-                      "cannot take over {}: it lacks class {}, which is in use; give its users "
-                      "another class with qrmctl class set first",
-                      path_, name);
+        return Status(StatusCode::kFailedPrecondition,
+                      "cannot take over " + path_ + ": it lacks class " + name +
+                          ", which is in use; give its users another class with qrmctl class set "
+                          "first");
       }
     }
     classes_ = std::move(classes);

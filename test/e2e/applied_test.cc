@@ -109,6 +109,30 @@ TEST_F(AppliedTest, ContainerRecreatedWhileQrmdIsNotRunningGetsAllItsValuesAgain
   })) << runtime_.Updated("web", pod.container.name).ShortDebugString();
 }
 
+TEST_F(AppliedTest, ALimitThatAPluginSetIsSetAgainAfterAnotherWriterChangedIt) {
+  const PodSpec pod = {.name = "web",
+                       .uid = "uid",
+                       .labels = {{kRoleLabel, "limited"}},
+                       .container = {.milli_cpus = 500}};
+  const std::string cgroup = cgroups_ + MakeContainer(pod).linux().cgroups_path();
+  fs::create_directories(cgroup);
+  std::ofstream(cgroups_ + "/cgroup.controllers") << "cpuset cpu";
+  std::ofstream(cgroup + "/cpuset.cpus") << "0-3";
+  std::ofstream(cgroup + "/cpuset.mems") << "0";
+  std::ofstream(cgroup + "/cpu.max") << "50000 100000";
+  Start();
+  const auto plugin = QuotaPlugin(dir_ / "node/plugins/quota.sock");
+  ASSERT_TRUE(Await([&] { return node_->ListPlugins()->size() == 2; }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));
+  EXPECT_EQ(Reconcile().drift_repairs(), 0U);
+
+  std::ofstream(cgroup + "/cpu.max") << "70000 100000";  // as kubelet does in a resize
+  EXPECT_TRUE(Await([&] {
+    return runtime_.Updated("web", pod.container.name).cpu_quota() == 50000;
+  })) << runtime_.Updated("web", pod.container.name).ShortDebugString();
+  EXPECT_GE(Reconcile().drift_repairs(), 1U);
+}
+
 TEST_F(AppliedTest, UpdateThatTimedOutAndWasTakenLateIsPutRightWhereCgroupsCannotBeRead) {
   Start({"--runtime-call-deadline=100ms"});
   ASSERT_TRUE(IsOk(runtime_.RunPod({.name = "web", .uid = "uid", .container = {.milli_cpus = 5}})));
@@ -209,7 +233,7 @@ TEST_F(AppliedTest, SidecarWithoutUpdatesIsNotDrift) {
   EXPECT_EQ(Reconcile().drift_repairs(), 0U);
   std::ostringstream log;
   log << std::ifstream(dir_ / "node/logs/qrmd.log").rdbuf();
-  EXPECT_THAT(log.str(), Not(HasSubstr("cpuset drift corrected")));
+  EXPECT_THAT(log.str(), Not(HasSubstr("drift corrected")));
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ NodeCheck CheckKubeletPolicies(const NodePaths& node) {
   }
   const std::string dir = node.root + node.kubelet_dir;
   if (const auto conflicts = KubeletPolicy(dir).Conflicts(); !conflicts.empty()) {
-    const std::string& text = conflicts.front();
+    const std::string& text = conflicts.begin()->second;
     const std::size_t end = text.find("; ");
     return {name, State::kFailing, text.substr(0, end), text.substr(end + 2)};
   }

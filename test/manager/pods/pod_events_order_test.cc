@@ -151,7 +151,7 @@ TEST_F(PodEventsOrderTest, AnotherWritersCpusAreOverruledAndSaidOnce) {
     }
   });
   ASSERT_THAT(lines, SizeIs(1));
-  EXPECT_THAT(lines[0], HasSubstr("cpuset drift corrected"));
+  EXPECT_THAT(lines[0], HasSubstr("drift corrected"));
 }
 
 TEST_F(PodEventsOrderTest, AnotherWritersMemoryNodesAreOverruled) {  // kubelet's memory manager

@@ -12,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "manager/reconcile/drift.h"
 #include "manager/reconcile/reconciler.h"
+#include "manager/runtime/live_containers.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/await.h"
 #include "test/support/fake_runtime.h"

@@ -16,6 +16,10 @@
 namespace qrm::manager::cgroup_reader_test {
 namespace {
 
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
 class CgroupReaderTest : public testing::Test {
  protected:
   void Write(const std::string& name, const std::string& text) {
@@ -81,6 +85,43 @@ TEST_F(CgroupReaderTest, FindsCgroupOfProcessInVersion2) {
   Write("cgroup/pod1/c1/cpuset.cpus", "6\n");
   Write("cgroup/pod1/c1/cpuset.mems", "0\n");
   EXPECT_EQ(reader_.ReadByPid(42)->cpus, CpuSet{6});
+}
+
+TEST_F(CgroupReaderTest, FindsLimitsThatDifferInVersion2) {
+  MakeV2();
+  Write("cgroup/c1/cpu.max", "50000 100000\n");
+  Write("cgroup/c1/memory.max", "8192\n");
+  EXPECT_THAT(reader_.LimitsThatDiffer("/c1", {{"CpuQuota", "50000"},
+                                               {"CpuPeriod", "100000"},
+                                               {"CpuShares", "9"},
+                                               {"MemoryLimitInBytes", "8200"}}),
+              IsEmpty())
+      << "memory is counted in pages, and runtimes translate shares in different ways";
+  Write("cgroup/c1/cpu.max", "max 90000\n");
+  Write("cgroup/c1/memory.max", "max\n");
+  EXPECT_THAT(
+      reader_.LimitsThatDiffer(
+          "/c1", {{"CpuQuota", "50000"}, {"CpuPeriod", "100000"}, {"MemoryLimitInBytes", "8192"}}),
+      ElementsAre(Pair("CpuPeriod", "90000"), Pair("CpuQuota", "-1"),
+                  Pair("MemoryLimitInBytes", "-1")));
+  EXPECT_THAT(reader_.LimitsThatDiffer(
+                  "/c1", {{"CpuQuota", "-1"}, {"MemoryLimitInBytes", "0"}, {"CpusetCpus", "3"}}),
+              IsEmpty());
+  EXPECT_THAT(reader_.LimitsThatDiffer("/gone", {{"CpuQuota", "50000"}}), IsEmpty());
+}
+
+TEST_F(CgroupReaderTest, FindsLimitsThatDifferInVersion1) {
+  Write("cgroup/cpu/cpu.shares", "1024\n");
+  Write("cgroup/cpu/c1/cpu.shares", "512\n");
+  Write("cgroup/cpu/c1/cpu.cfs_quota_us", "-1\n");
+  Write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Write("cgroup/memory/c1/memory.limit_in_bytes", "9223372036854771712\n");
+  Write("cgroup/memory/c1/memory.memsw.limit_in_bytes", "16384\n");
+  EXPECT_THAT(reader_.LimitsThatDiffer("/c1", {{"CpuQuota", "-1"},
+                                               {"CpuShares", "1024"},
+                                               {"MemoryLimitInBytes", "-1"},
+                                               {"MemorySwapLimitInBytes", "8192"}}),
+              ElementsAre(Pair("CpuShares", "512"), Pair("MemorySwapLimitInBytes", "16384")));
 }
 
 TEST_F(CgroupReaderTest, ReadsAnonymousMemoryByNodeInVersion2) {
