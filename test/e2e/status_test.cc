@@ -129,7 +129,7 @@ implicit-resources: [{resource: NIC, roles: [web]}]
     EXPECT_THAT(runtime_.RunOptions(name).dump(), HasSubstr(nic));
   }
   EXPECT_EQ(Line("kubelet").state(), "degraded") << "only since requests are estimated";
-  EXPECT_THAT(*node_->Qrmctl({"status"}), HasSubstr("Ready: yes"));
+  EXPECT_THAT(*node_->Qrmctl({"status"}), HasSubstr("yes, degraded"));
 }
 
 TEST_F(StatusTest, SwitchedOffQrmdChangesNoContainerAndSaysSo) {
