@@ -24,9 +24,10 @@ class ClassStep {
   /// request of the container. Errors: the same.
   Status ChooseByPlace(Draft& draft) const;
 
-  /// OK if the pod of `demand`, which is skipped, may ask for the classes that it names: a runtime
-  /// could read them. Errors: as CheckMayAsk of class_choice.h.
-  Status CheckSkipped(const placement::ContainerDemand& demand) const;
+  /// OK if all containers that the class keys of `demand`'s pod name are `demand` or in `others`;
+  /// also while not all containers of the pod are known. Errors: kInvalidArgument.
+  Status CheckContainers(const placement::ContainerDemand& demand,
+                         const std::vector<placement::ContainerDemand>& others) const;
 
   /// Adds to `options` what the runtime has to set for `classes`. If a type cannot be resolved now,
   /// the keeper's next round sets its class: a recorded class stays.
@@ -38,8 +39,5 @@ class ClassStep {
   const ClassBook* book_;
   const placement::AdmissionOptions& options_;
 };
-
-/// Type -> class, as it is recorded.
-StringMap ToRecord(const ChosenClasses& classes);
 
 }  // namespace qrm::manager

@@ -46,6 +46,8 @@ struct Draft {
   /// The node's state, with the planned allocations of the pod's earlier containers.
   std::shared_ptr<const checkpoint::NodeState> state;
 
+  /// Plugins only keep it off exclusive resources; it still gets classes.
+  bool is_skipped = false;
   /// Scope pod: it represents all containers of the pod together.
   bool is_whole_pod = false;
   /// Scope pod: the merged hints of all containers of the pod together; or null.

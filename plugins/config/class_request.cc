@@ -51,14 +51,28 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
   return request;
 }
 
-/// The type in a key that only this node manager reads; empty for other keys.
-std::string TypeOf(const std::string& key) {
-  for (const std::string_view domain : {kAlpha, kOwn}) {
-    if (const std::size_t at = key.find(domain); at != std::string::npos) {
-      return key.substr(0, at);
-    }
+/// "TYPE.resources.VERSION.kubernetes.io/REST", in parts; without a type: another key.
+struct ClassKey {
+  std::string type;
+  std::string_view domain;  // ".resources.VERSION.kubernetes.io/"
+  std::string_view rest;
+
+  bool HasVersion() const {
+    return domain == kAlpha || domain == kBeta || domain == kLast || domain == kOwn;
   }
-  return {};
+  bool IsRuntimes() const { return domain == kBeta && (type == "blockio" || type == "rdt"); }
+};
+
+ClassKey Split(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  const std::size_t at = key.substr(0, slash).rfind(".resources.");
+  if (slash == std::string_view::npos || at == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view domain = key.substr(at, slash + 1 - at);
+  const bool asks = domain == kOwn || domain.ends_with(".kubernetes.io/");
+  return asks ? ClassKey{std::string(key.substr(0, at)), domain, key.substr(slash + 1)}
+              : ClassKey();
 }
 
 /// Errors: kInvalidArgument for the first of `keys` in `annotations`.
@@ -124,19 +138,49 @@ StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotation
   return requests;
 }
 
+bool IsClassKey(const std::string& key) {
+  return !Split(key).type.empty();
+}
+
 bool NamesClassType(const StringMap& annotations) {
-  return std::any_of(annotations.begin(), annotations.end(),
-                     [](const auto& annotation) { return !TypeOf(annotation.first).empty(); });
+  return std::any_of(annotations.begin(), annotations.end(), [](const auto& annotation) {
+    const ClassKey key = Split(annotation.first);
+    return !key.type.empty() && !key.IsRuntimes();
+  });
 }
 
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types) {
   for (const auto& annotation : annotations) {
-    const std::string type = TypeOf(annotation.first);
-    if (!type.empty() && std::find(types.begin(), types.end(), type) == types.end()) {
+    const ClassKey key = Split(annotation.first);
+    if (key.type.empty() || key.IsRuntimes()) {
+      continue;
+    }
+    if (!key.HasVersion()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} has a version that does not exist; write {}{}default", Shown(annotation),
+                    key.type, kAlpha);
+    }
+    if (std::find(types.begin(), types.end(), key.type) == types.end()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} is of a type of classes that this node does not have; remove it from the "
                     "pod, or use one of {}",
                     Shown(annotation), EnumerateWords(types, "and"));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckClassContainers(const StringMap& annotations,
+                            const std::vector<std::string>& containers) {
+  constexpr std::string_view kContainer = "container.";
+  for (const auto& annotation : annotations) {
+    const ClassKey key = Split(annotation.first);
+    if (key.rest.starts_with(kContainer) &&
+        std::find(containers.begin(), containers.end(), key.rest.substr(kContainer.size())) ==
+            containers.end()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} names a container that the pod does not have; its containers are {}",
+                    Shown(annotation), EnumerateWords(containers, "and"));
     }
   }
   return OkStatus();

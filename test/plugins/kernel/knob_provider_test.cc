@@ -199,6 +199,14 @@ TEST_F(KnobProviderTest, AKnobThatLeftTheFileIsTakenBackFromItsUsers) {
   EXPECT_EQ(Get("memory.high"), "max");
 }
 
+TEST_F(KnobProviderTest, AllValuesThatALostClassMayHaveLeftAreTakenBack) {
+  Put("memory.high", "1048576");
+  const auto provider = Make("memory", "  other: {memory.low: 8192}\n");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "batch", "")));
+  EXPECT_EQ(Get("memory.high"), "max");
+  EXPECT_EQ(Get("memory.low"), "0");
+}
+
 TEST_F(KnobProviderTest, AContainerThatIsGoneIsReportedAsGone) {
   const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
   std::filesystem::remove_all(dir_ / "cgroups/c1");
