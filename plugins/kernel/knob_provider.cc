@@ -37,13 +37,17 @@ std::string DefinitionOf(const KnobValues& values) {
 class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
  public:
   KnobClasses(const KnobType& type, const std::string& config_file, KnobMachine machine)
-      : FileClasses({.name = type.name, .is_mutable = type.is_mutable}, config_file),
+      : FileClasses({.name = type.name, .level = type.level, .is_mutable = type.is_mutable},
+                    config_file),
         type_(type),
         machine_(std::move(machine)) {}
 
   [[nodiscard]] StatusOr<ClassOptions> Resolve(const std::string& class_name) const override {
     QRM_ASSIGN_OR_RETURN(const KnobSetting setting, Find(class_name));
     ClassOptions options;
+    if (type_.level == sdk::ClassLevel::kPod) {
+      return options;  // the runtime would set them on the container
+    }
     for (const Knob& knob : type_.knobs) {
       const auto lines = setting.files.find(knob.name);
       // A value that spoils others is set later, once the others can be read.

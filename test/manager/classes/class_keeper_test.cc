@@ -313,6 +313,40 @@ TEST_F(ClassKeeperTest, AnImmutableClassThatCameTooLateIsAProblemOfThatContainer
                           HasSubstr("cannot change while a container runs; recreate the pod"))));
 }
 
+TEST(PodLevelClassTest, ChangesForARunningPodAsAWhole) {
+  boost::asio::io_context io;
+  test::Journal journal;
+  LiveContainers live;
+  StateLoop state{test::OpenMemoryStore(journal)};
+  ClassBook::Providers providers;
+  auto owned = std::make_unique<FakeClassProvider>(
+      sdk::ClassType{.name = "memory-protection",
+                     .level = sdk::ClassLevel::kPod,
+                     .classes = {{.name = "db"}, {.name = "web"}}});
+  FakeClassProvider& provider = *owned;
+  providers.push_back(std::move(owned));
+  ClassBook book(ClassesOptions(), std::move(providers));
+  ClassKeeper keeper({.io = io, .state = state, .live = live, .book = book}, std::chrono::hours(1));
+  checkpoint::Change change;
+  for (const char* name : {"main", "side"}) {
+    change.put_containers.push_back({{.uid = "uid", .pod_namespace = "default", .name = "web"},
+                                     name,
+                                     {.classes = {{"memory-protection", "web"}}}});
+    live.Add({"uid", name}, {.id = name, .pod_id = "p", .cgroups_path = "/kubepods/p/c"});
+  }
+  ASSERT_TRUE(IsOk(test::RunOn(state, [&] { return state.Commit(change); })));
+  std::promise<std::string> former;
+  keeper.Set({"web", "", "memory-protection", "db"}, [&](const StatusOr<std::string>& done) {
+    former.set_value(done.value_or(MessageOf(done.status())));
+  });
+  EXPECT_EQ(former.get_future().get(), "web");
+  EXPECT_THAT(provider.calls(), ElementsAre("apply /p ->db"));
+  for (const char* name : {"main", "side"}) {
+    EXPECT_EQ(state.Load()->Find({"uid", name})->classes.at("memory-protection"), "db");
+  }
+  state.Stop();
+}
+
 TEST_F(ClassKeeperTest, CountsContainersOfAClass) {
   Put("other", "fast");
   const auto types = keeper_->GetStatus();
