@@ -16,6 +16,7 @@
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
+#include "plugins/config/class_request.h"
 #include "plugins/placement/requests.h"
 
 namespace qrm::manager {
@@ -120,6 +121,11 @@ void DryRun::AddNotes(Call& call) {
     report.notes.push_back(fmt::format(
         "the plugin of {} gives no hints, so that only its allocation shows whether it has room",
         resource));
+  }
+  if (call.asked != nullptr && config::HasRuntimeKey(call.asked->pod.annotations)) {
+    report.notes.emplace_back(
+        "runtimes read class keys with beta, too, and reject the pod where their own support is "
+        "off; use keys with alpha, or see check class keys of qrmctl doctor");
   }
   if (report.result != Result::kAdmitted) {
     return;

@@ -149,6 +149,11 @@ bool NamesClassType(const StringMap& annotations) {
   });
 }
 
+bool HasRuntimeKey(const StringMap& annotations) {
+  return std::any_of(annotations.begin(), annotations.end(),
+                     [](const auto& annotation) { return Split(annotation.first).IsRuntimes(); });
+}
+
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types) {
   for (const auto& annotation : annotations) {
     const ClassKey key = Split(annotation.first);

@@ -52,6 +52,9 @@ bool IsClassKey(const std::string& key);
 /// of blockio and rdt, too: a pod with only these may be for a node without this node manager.
 bool NamesClassType(const StringMap& annotations);
 
+/// Whether there is a key that runtimes read, too.
+bool HasRuntimeKey(const StringMap& annotations);
+
 /// OK when all such keys have a version that exists and a type of `types`. Errors:
 /// kInvalidArgument with the list of types.
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types);

@@ -224,6 +224,8 @@ TEST_F(ClassStepTest, ADryRunShowsTheClassOrItsRejection) {
   const Deadline deadline = DeadlineAfter(std::chrono::seconds(10));
   const DryRunReport admitted = dry_run.Run({Asking("slow")}, deadline);
   EXPECT_THAT(admitted.decisions.at(0).trace.json, HasSubstr(R"("class":"slow")"));
+  EXPECT_THAT(admitted.notes,
+              testing::Contains(HasSubstr("runtimes read class keys with beta, too")));
   const DryRunReport refused = dry_run.Run({Asking("gold")}, deadline);
   EXPECT_EQ(refused.result, DryRunReport::Result::kRejected);
   EXPECT_THAT(refused.message, HasSubstr("the node has no such class"));
