@@ -175,9 +175,7 @@ Status Admitter::PlanDraft(Call& call, Draft& draft) const {
   call.without_class = false;
   QRM_RETURN_IF_ERROR(planner_.Plan(draft));
   QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
-  if (!draft.explanation.classes.empty()) {
-    classes_.AddTo(draft.explanation.options, ToRecord(draft.explanation.classes));
-  }
+  draft.explanation.options.classes = draft.class_options;
   return OkStatus();
 }
 
@@ -221,7 +219,7 @@ bool Admitter::GivesOnlyClasses(Call& call, Draft& draft) {
   draft.driver.reset();
   draft.explanation.allocations.clear();
   draft.explanation.options = {};
-  classes_.AddTo(draft.explanation.options, ToRecord(draft.explanation.classes));
+  draft.explanation.options.classes = draft.class_options;
   call.change = {};
   Note(call, draft);
   return Commit(call).ok();
@@ -334,7 +332,7 @@ StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
   }
   Tell(call, draft, AdmissionEvent::Result::kRepeated);
   RunOptions options = MakeRunOptions(draft.known->allocations, offline);
-  classes_.AddTo(options, draft.known->classes);
+  options.classes = classes_.Resolve(draft.known->classes);
   if (call.moment == Moment::kAtCreation) {
     NoteApplied(draft, options.properties);
   }
@@ -366,7 +364,7 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   draft.explanation.message = reason;
   RunOptions options;
   if (draft.known != nullptr) {
-    classes_.AddTo(options, draft.known->classes);
+    options.classes = classes_.Resolve(draft.known->classes);
   }
   if (call.moment == Moment::kAtCreation) {  // running containers are retried each period
     KeepOffOwned(draft.key, options);

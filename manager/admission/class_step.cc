@@ -35,6 +35,7 @@ Status ClassStep::Choose(Draft& draft) const {
     for (const auto& [type, name] : draft.known->classes) {
       draft.explanation.classes[type] = {name, "its record"};
     }
+    draft.class_options = Resolve(draft.known->classes);
     return OkStatus();
   }
   return ChooseFor({}, "", draft);
@@ -81,19 +82,19 @@ Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Dr
                          .defaults_by = by};
   QRM_ASSIGN_OR_RETURN(explanation.classes, ChooseClasses(*book_->Types(), asker, *draft.state,
                                                           ClassPermissionOf(demand, options_)));
-  return book_->Resolve(ToRecord(explanation.classes)).status();
+  QRM_ASSIGN_OR_RETURN(draft.class_options, book_->Resolve(ToRecord(explanation.classes)));
+  return OkStatus();
 }
 
-void ClassStep::AddTo(RunOptions& options, const StringMap& classes) const {
+sdk::ClassOptions ClassStep::Resolve(const StringMap& classes) const {
   if (book_ == nullptr || classes.empty()) {
-    return;
+    return {};
   }
   StatusOr<sdk::ClassOptions> resolved = book_->Resolve(classes);
-  if (resolved.ok()) {
-    options.classes = *std::move(resolved);
-  } else {
+  if (!resolved.ok()) {
     log::Warning("QoS classes not set at creation", {{"error", MessageOf(resolved.status())}});
   }
+  return std::move(resolved).value_or(sdk::ClassOptions());
 }
 
 }  // namespace qrm::manager

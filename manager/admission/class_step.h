@@ -16,8 +16,9 @@ class ClassStep {
   ClassStep(const ClassBook* book, const placement::AdmissionOptions& options)
       : book_(book), options_(options) {}
 
-  /// Fills `draft.explanation.classes`: the container's recorded classes, else those that it asks
-  /// for and may have, given the draft's state. Errors: those of ChooseClasses and of the types.
+  /// Fills `draft.explanation.classes` and `draft.class_options`: the container's recorded classes,
+  /// else those that it asks for and may have, given the draft's state. Errors: those of
+  /// ChooseClasses and of the types.
   Status Choose(Draft& draft) const;
 
   /// The same with the default classes that the plugins' allocations bring, for types without a
@@ -29,9 +30,9 @@ class ClassStep {
   Status CheckContainers(const placement::ContainerDemand& demand,
                          const std::vector<placement::ContainerDemand>& others) const;
 
-  /// Adds to `options` what the runtime has to set for `classes`. If a type cannot be resolved now,
-  /// the keeper's next round sets its class: a recorded class stays.
-  void AddTo(RunOptions& options, const StringMap& classes) const;
+  /// What the runtime has to set for the recorded `classes`. If a type cannot be resolved now, the
+  /// keeper's next round sets its class: a recorded class stays.
+  sdk::ClassOptions Resolve(const StringMap& classes) const;
 
  private:
   Status ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const;

@@ -64,8 +64,9 @@ struct Draft {
   std::vector<std::string> unanswered;  ///< plugins that answered without an allocation
   std::vector<std::string> impossible;  ///< plugin processes that hint at no node at all
   std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
-  std::string failed_resource;  ///< the resource of the failed step; may be empty
-  bool bad_answer = false;      ///< the plugin of `failed_resource` answered wrongly
+  std::string failed_resource;        ///< the resource of the failed step; may be empty
+  bool bad_answer = false;            ///< the plugin of `failed_resource` answered wrongly
+  sdk::ClassOptions class_options{};  ///< what the runtime has to set for its classes
   Explanation explanation{};
 
   /// Whether a plugin or driver is asked for an allocation.

@@ -243,11 +243,13 @@ Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
 Status CheckRivals(const OfferedTypes& types, const OfferedType& type, const std::string& name,
                    const StringMap& others) {
   const ClassInfo* const info = type.Find(name);
+  if (info == nullptr || info->files.empty()) {
+    return OkStatus();
+  }
   for (const OfferedType& other : types) {
     const auto found = others.find(other.type.name);
     const ClassInfo* const rival = found == others.end() ? nullptr : other.Find(found->second);
-    if (info == nullptr || rival == nullptr || &other == &type ||
-        other.type.level != type.type.level) {
+    if (rival == nullptr || &other == &type || other.type.level != type.type.level) {
       continue;
     }
     const auto file = std::find_if(info->files.begin(), info->files.end(),
@@ -273,6 +275,7 @@ StringMap ToRecord(const ChosenClasses& classes) {
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const NodeState& state, const ClassPermission& may_ask) {
   ChosenClasses chosen;
+  StringMap record;
   std::vector<std::pair<const OfferedType*, ChosenClass>> defaults;
   for (const OfferedType& type : types) {
     Chooser chooser(type, asker, state, may_ask);
@@ -284,13 +287,15 @@ StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAske
       defaults.emplace_back(&type, *std::move(one));
       continue;
     }
-    if (const Status alone = CheckRivals(types, type, one->name, ToRecord(chosen)); !alone.ok()) {
+    if (const Status alone = CheckRivals(types, type, one->name, record); !alone.ok()) {
       return Annotate(alone, "cannot do what " + one->by + " asks for");
     }
+    record.emplace(type.type.name, one->name);
     chosen.emplace(type.type.name, *std::move(one));
   }
   for (auto& [type, one] : defaults) {
-    if (CheckRivals(types, *type, one.name, ToRecord(chosen)).ok()) {
+    if (CheckRivals(types, *type, one.name, record).ok()) {
+      record.emplace(type->type.name, one.name);
       chosen.emplace(type->type.name, std::move(one));
     }
   }
