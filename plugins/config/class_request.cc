@@ -18,6 +18,7 @@ constexpr std::string_view kAlpha = ".resources.alpha.kubernetes.io/";
 constexpr std::string_view kBeta = ".resources.beta.kubernetes.io/";
 constexpr std::string_view kLast = ".resources.kubernetes.io/";
 constexpr std::string_view kOwn = ".resources.qrm.io/";
+constexpr std::string_view kContainer = "container.";
 
 std::string Shown(const StringMap::value_type& annotation) {
   return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
@@ -53,7 +54,7 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
 
 /// "TYPE.resources.VERSION.kubernetes.io/REST", in parts; without a type: another key.
 struct ClassKey {
-  std::string type;
+  std::string_view type;
   std::string_view domain;  // ".resources.VERSION.kubernetes.io/"
   std::string_view rest;
 
@@ -71,8 +72,7 @@ ClassKey Split(std::string_view key) {
   }
   const std::string_view domain = key.substr(at, slash + 1 - at);
   const bool asks = domain == kOwn || domain.ends_with(".kubernetes.io/");
-  return asks ? ClassKey{std::string(key.substr(0, at)), domain, key.substr(slash + 1)}
-              : ClassKey();
+  return asks ? ClassKey{key.substr(0, at), domain, key.substr(slash + 1)} : ClassKey();
 }
 
 /// Errors: kInvalidArgument for the first of `keys` in `annotations`.
@@ -119,21 +119,18 @@ StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotation
                                                      const std::string& type) {
   std::vector<ClassRequest> requests;
   for (const auto& annotation : annotations) {
-    for (const auto& [domain, of_pod] : {std::pair(kBeta, "pod"), std::pair(kAlpha, "default"),
-                                         std::pair(kLast, "default"), std::pair(kOwn, "pod")}) {
-      const std::string prefix = fmt::format("{}{}", type, domain);
-      if (!annotation.first.starts_with(prefix)) {
-        continue;
-      }
-      const std::string_view rest = std::string_view(annotation.first).substr(prefix.size());
-      if (rest != of_pod && (domain == kOwn || !rest.starts_with("container."))) {
-        return Errorf(StatusCode::kInvalidArgument,
-                      "{} has a key that no container reads; write {}{}", Shown(annotation), prefix,
-                      of_pod);
-      }
-      QRM_RETURN_IF_ERROR(CheckForm(annotation));
-      requests.push_back({.name = annotation.second, .key = Shown(annotation)});
+    const ClassKey key = Split(annotation.first);
+    if (key.type != type || !key.HasVersion()) {
+      continue;
     }
+    const std::string_view of_pod = key.domain == kBeta || key.domain == kOwn ? "pod" : "default";
+    if (key.rest != of_pod && (key.domain == kOwn || !key.rest.starts_with(kContainer))) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} has a key that no container reads; write {}{}{}", Shown(annotation), type,
+                    key.domain, of_pod);
+    }
+    QRM_RETURN_IF_ERROR(CheckForm(annotation));
+    requests.push_back({.name = annotation.second, .key = Shown(annotation)});
   }
   return requests;
 }
@@ -177,7 +174,6 @@ Status CheckClassTypes(const StringMap& annotations, const std::vector<std::stri
 
 Status CheckClassContainers(const StringMap& annotations,
                             const std::vector<std::string>& containers) {
-  constexpr std::string_view kContainer = "container.";
   for (const auto& annotation : annotations) {
     const ClassKey key = Split(annotation.first);
     if (key.rest.starts_with(kContainer) &&
