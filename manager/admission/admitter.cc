@@ -60,7 +60,7 @@ struct Admitter::Call {
   const Status known;  // whether the state is the disk's
   const std::shared_ptr<const NodeState> before;
   const std::string reason;  // to skip the container; empty: it is not skipped
-  const Status skip_denied;  // why it is rejected instead of being skipped
+  const Status keys;         // whether its pod's class keys name containers that it has
 
   std::shared_ptr<const NodeState> planned = before;  // with the allocations of the drafts so far
   Change change{};
@@ -70,6 +70,7 @@ struct Admitter::Call {
   Draft* failed = nullptr;  // the draft that could not be placed; null: the requested container's
   std::optional<std::chrono::nanoseconds> commit;  // its duration, if there was a commit
   bool disk_failed = false;
+  bool without_class = false;  // the failed draft asks for a class that it cannot have
 
   Draft& asked_draft() { return drafts[asked_at]; }
   Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }
@@ -108,7 +109,8 @@ StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, M
             .known = known,
             .before = before,
             .reason = reason,
-            .skip_denied = reason.empty() ? OkStatus() : classes_.CheckSkipped(demand)};
+            .keys = moment == Moment::kAtCreation ? classes_.CheckContainers(demand, demand.others)
+                                                  : OkStatus()};
   AddDrafts(call);
   StatusOr<RunOptions> answer = Decide(call);
   if (answer.ok() && moment == Moment::kAtCreation) {
@@ -128,8 +130,8 @@ StatusOr<RunOptions> Admitter::Admit(const placement::ContainerDemand& demand, M
 }
 
 StatusOr<RunOptions> Admitter::Decide(Call& call) {
-  if (!call.skip_denied.ok() && call.asked_draft().known == nullptr) {
-    return Reject(call, call.asked_draft(), call.skip_denied);
+  if (!call.keys.ok() && call.asked_draft().known == nullptr) {
+    return Reject(call, call.asked_draft(), call.keys);
   }
   if (!call.reason.empty()) {
     return LeaveAlone(call);
@@ -167,17 +169,13 @@ Status Admitter::Place(Call& call) {
 
 // Classes first: choosing them asks no plugin, so a rejection has nothing to release. The plugins'
 // default classes are known only with the allocations.
-Status Admitter::PlanDraft(const Call& call, Draft& draft) const {
-  if (call.reason.empty()) {
-    QRM_RETURN_IF_ERROR(classes_.Choose(draft));
-  }
+Status Admitter::PlanDraft(Call& call, Draft& draft) const {
+  call.without_class = true;
+  QRM_RETURN_IF_ERROR(classes_.Choose(draft));
+  call.without_class = false;
   QRM_RETURN_IF_ERROR(planner_.Plan(draft));
-  if (call.reason.empty()) {
-    QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
-  }
-  if (!draft.explanation.classes.empty()) {
-    classes_.AddTo(draft.explanation.options, ToRecord(draft.explanation.classes));
-  }
+  QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
+  draft.explanation.options.classes = draft.class_options;
   return OkStatus();
 }
 
@@ -191,20 +189,40 @@ StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
   return options;
 }
 
-// A skipped container must start even if the plugins fail.
-RunOptions Admitter::LeaveAlone(Call& call) {
+// A skipped container must start even if the plugins fail. Classes need no plugin.
+StatusOr<RunOptions> Admitter::LeaveAlone(Call& call) {
   const std::string& reason = call.reason;
   Draft& asked = call.asked_draft();
   asked.explanation.message = reason + ": it only stays off reserved and exclusive resources";
   if (const Status placed = Place(call); !placed.ok()) {
+    if (call.without_class && asked.known == nullptr) {
+      return Reject(call, asked, placed);
+    }
     const Status why = RollBack(call, call.failed_draft(), placed);
-    return Skip(call, asked,
-                fmt::format("{}, but no plugin keeps it off exclusive resources: {}", reason,
-                            MessageOf(why)));
+    asked.explanation.message = fmt::format(
+        "{}, but no plugin keeps it off exclusive resources: {}", reason, MessageOf(why));
+    return GivesOnlyClasses(call, asked) ? Answer(call, asked)
+                                         : Skip(call, asked, asked.explanation.message);
   }
   return !asked.GetsSomething() && asked.known == nullptr
              ? Skip(call, asked, reason)
              : Answer(call, asked).value_or(RunOptions());
+}
+
+bool Admitter::GivesOnlyClasses(Call& call, Draft& draft) {
+  if (call.moment != Moment::kAtCreation || draft.known != nullptr || call.disk_failed ||
+      !classes_.Choose(draft).ok() || draft.explanation.classes.empty()) {
+    return false;
+  }
+  draft.requests.clear();
+  draft.origins.clear();
+  draft.driver.reset();
+  draft.explanation.allocations.clear();
+  draft.explanation.options = {};
+  draft.explanation.options.classes = draft.class_options;
+  call.change = {};
+  Note(call, draft);
+  return Commit(call).ok();
 }
 
 void Admitter::ShareNames(placement::ContainerDemand& demand) {
@@ -225,6 +243,7 @@ void Admitter::AddDrafts(Call& call) {
                            .known = call.before->Find(key),
                            .deadline = call.deadline,
                            .state = call.before});
+    call.drafts.back().is_skipped = !call.reason.empty();
     call.drafts.back().explanation.after_the_fact = call.moment != Moment::kAtCreation;
     call.drafts.back().explanation.resized = call.moment == Moment::kForResize;
   };
@@ -313,7 +332,7 @@ StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
   }
   Tell(call, draft, AdmissionEvent::Result::kRepeated);
   RunOptions options = MakeRunOptions(draft.known->allocations, offline);
-  classes_.AddTo(options, draft.known->classes);
+  options.classes = classes_.Resolve(draft.known->classes);
   if (call.moment == Moment::kAtCreation) {
     NoteApplied(draft, options.properties);
   }
@@ -344,6 +363,9 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
   RunOptions options;
+  if (draft.known != nullptr) {
+    options.classes = classes_.Resolve(draft.known->classes);
+  }
   if (call.moment == Moment::kAtCreation) {  // running containers are retried each period
     KeepOffOwned(draft.key, options);
     draft.explanation.applied = options.properties;

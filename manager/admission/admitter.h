@@ -101,9 +101,10 @@ class Admitter {
   static void AddDrafts(Call& call);
   Status Place(Call& call);
   StatusOr<RunOptions> Decide(Call& call);
-  RunOptions LeaveAlone(Call& call);
+  StatusOr<RunOptions> LeaveAlone(Call& call);
+  bool GivesOnlyClasses(Call& call, Draft& draft);
   Status AlignPod(Call& call) const;
-  Status PlanDraft(const Call& call, Draft& draft) const;
+  Status PlanDraft(Call& call, Draft& draft) const;
   static void Note(Call& call, Draft& draft);
   Status Commit(Call& call);
 

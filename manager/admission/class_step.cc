@@ -10,6 +10,7 @@
 
 #include "api/base/log.h"
 #include "manager/classes/class_book.h"
+#include "plugins/config/class_request.h"
 
 namespace qrm::manager {
 
@@ -34,6 +35,7 @@ Status ClassStep::Choose(Draft& draft) const {
     for (const auto& [type, name] : draft.known->classes) {
       draft.explanation.classes[type] = {name, "its record"};
     }
+    draft.class_options = Resolve(draft.known->classes);
     return OkStatus();
   }
   return ChooseFor({}, "", draft);
@@ -55,10 +57,16 @@ Status ClassStep::ChooseByPlace(Draft& draft) const {
                           : ChooseFor(defaults, fmt::format("{}", fmt::join(by, ", ")), draft);
 }
 
-Status ClassStep::CheckSkipped(const placement::ContainerDemand& demand) const {
-  return book_ == nullptr || book_->empty()
-             ? OkStatus()
-             : CheckMayAsk(*book_->Types(), demand.pod, ClassPermissionOf(demand, options_));
+Status ClassStep::CheckContainers(const placement::ContainerDemand& demand,
+                                  const std::vector<placement::ContainerDemand>& others) const {
+  if (book_ == nullptr || book_->empty() || demand.source == kEstimate || !demand.has_all_others) {
+    return OkStatus();
+  }
+  std::vector<std::string> names = {demand.container};
+  for (const placement::ContainerDemand& other : others) {
+    names.push_back(other.container);
+  }
+  return config::CheckClassContainers(demand.pod.annotations, names);
 }
 
 Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const {
@@ -69,31 +77,24 @@ Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Dr
                          .type = demand.type,
                          .restartable_init = demand.restartable_init,
                          .runs = explanation.after_the_fact,
+                         .is_skipped = draft.is_skipped,
                          .defaults = defaults,
                          .defaults_by = by};
   QRM_ASSIGN_OR_RETURN(explanation.classes, ChooseClasses(*book_->Types(), asker, *draft.state,
                                                           ClassPermissionOf(demand, options_)));
-  return book_->Resolve(ToRecord(explanation.classes)).status();
+  QRM_ASSIGN_OR_RETURN(draft.class_options, book_->Resolve(ToRecord(explanation.classes)));
+  return OkStatus();
 }
 
-void ClassStep::AddTo(RunOptions& options, const StringMap& classes) const {
+sdk::ClassOptions ClassStep::Resolve(const StringMap& classes) const {
   if (book_ == nullptr || classes.empty()) {
-    return;
+    return {};
   }
   StatusOr<sdk::ClassOptions> resolved = book_->Resolve(classes);
-  if (resolved.ok()) {
-    options.classes = *std::move(resolved);
-  } else {
+  if (!resolved.ok()) {
     log::Warning("QoS classes not set at creation", {{"error", MessageOf(resolved.status())}});
   }
-}
-
-StringMap ToRecord(const ChosenClasses& classes) {
-  StringMap record;
-  for (const auto& [type, chosen] : classes) {
-    record.emplace(type, chosen.name);
-  }
-  return record;
+  return std::move(resolved).value_or(sdk::ClassOptions());
 }
 
 }  // namespace qrm::manager

@@ -46,6 +46,8 @@ struct Draft {
   /// The node's state, with the planned allocations of the pod's earlier containers.
   std::shared_ptr<const checkpoint::NodeState> state;
 
+  /// Plugins only keep it off exclusive resources; it still gets classes.
+  bool is_skipped = false;
   /// Scope pod: it represents all containers of the pod together.
   bool is_whole_pod = false;
   /// Scope pod: the merged hints of all containers of the pod together; or null.
@@ -62,8 +64,9 @@ struct Draft {
   std::vector<std::string> unanswered;  ///< plugins that answered without an allocation
   std::vector<std::string> impossible;  ///< plugin processes that hint at no node at all
   std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
-  std::string failed_resource;  ///< the resource of the failed step; may be empty
-  bool bad_answer = false;      ///< the plugin of `failed_resource` answered wrongly
+  std::string failed_resource;        ///< the resource of the failed step; may be empty
+  bool bad_answer = false;            ///< the plugin of `failed_resource` answered wrongly
+  sdk::ClassOptions class_options{};  ///< what the runtime has to set for its classes
   Explanation explanation{};
 
   /// Whether a plugin or driver is asked for an allocation.

@@ -16,6 +16,7 @@
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
+#include "plugins/config/class_request.h"
 #include "plugins/placement/requests.h"
 
 namespace qrm::manager {
@@ -107,7 +108,7 @@ DryRunReport DryRun::Run(const std::vector<placement::ContainerDemand>& admissio
     call.asked = &asked;
     call.drafts.clear();
     call.whole = {};
-    RunOne(call);
+    RunOne(call, admissions.size() > 1 ? admissions : asked.others);
   }
   Conclude(call.report);
   AddNotes(call);
@@ -120,6 +121,11 @@ void DryRun::AddNotes(Call& call) {
     report.notes.push_back(fmt::format(
         "the plugin of {} gives no hints, so that only its allocation shows whether it has room",
         resource));
+  }
+  if (call.asked != nullptr && config::HasRuntimeKey(call.asked->pod.annotations)) {
+    report.notes.emplace_back(
+        "runtimes read class keys with beta, too, and reject the pod where their own support is "
+        "off; use keys with alpha, or see check class keys of qrmctl doctor");
   }
   if (report.result != Result::kAdmitted) {
     return;
@@ -138,9 +144,13 @@ void DryRun::AddNotes(Call& call) {
       "nothing is reserved: the pod may still be rejected if the node changes until then");
 }
 
-void DryRun::RunOne(Call& call) const {
+void DryRun::RunOne(Call& call, const std::vector<placement::ContainerDemand>& others) const {
   const std::string skipped = ReasonToSkip(*call.asked, options_);
   AddDrafts(call, skipped.empty());
+  if (const Status keys = classes_.CheckContainers(*call.asked, others); !keys.ok()) {
+    Reject(call, call.drafts.front(), keys);
+    return;
+  }
   if (skipped.empty() && options_.scope == TopologyScope::kPod) {
     if (const Status aligned = call.planner.AlignTogether(call.drafts, call.whole); !aligned.ok()) {
       Reject(call, *call.whole.draft, aligned);
@@ -150,7 +160,7 @@ void DryRun::RunOne(Call& call) const {
   for (Draft& draft : call.drafts) {
     draft.state = call.planned;
     const Status planned = Plan(call, draft, skipped);
-    if (!planned.ok() && skipped.empty()) {
+    if (!planned.ok()) {
       Reject(call, draft, planned);
       return;
     }
@@ -167,15 +177,13 @@ void DryRun::RunOne(Call& call) const {
   }
 }
 
-// Skipped containers have no classes, and start whatever the plugins say.
+// Skipped containers have their classes, and start whatever the plugins say.
 Status DryRun::Plan(Call& call, Draft& draft, const std::string& skipped) const {
-  if (skipped.empty()) {
-    QRM_RETURN_IF_ERROR(classes_.Choose(draft));
+  QRM_RETURN_IF_ERROR(classes_.Choose(draft));
+  if (Status planned = call.planner.Plan(draft); !planned.ok() && skipped.empty()) {
+    return planned;
   }
-  QRM_RETURN_IF_ERROR(call.planner.Plan(draft));
-  if (skipped.empty()) {
-    QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
-  }
+  QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
   for (const std::string& resource : draft.explanation.untried) {
     (draft.aligned.contains(resource) ? call.untried : call.unasked).insert(resource);
   }
@@ -199,7 +207,8 @@ void DryRun::AddDrafts(Call& call, bool placed) {
                            .key = demand.key(),
                            .known = nullptr,
                            .deadline = call.deadline,
-                           .state = call.planned});
+                           .state = call.planned,
+                           .is_skipped = !placed});
     call.drafts.back().explanation.dry_run = true;
   }
   NameTogether(call.drafts);

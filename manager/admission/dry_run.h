@@ -51,7 +51,8 @@ class DryRun {
  private:
   struct Call;
 
-  void RunOne(Call& call) const;
+  /// `others` are the containers of the pod beside the asked one; they may have it, too.
+  void RunOne(Call& call, const std::vector<placement::ContainerDemand>& others) const;
   Status Plan(Call& call, Draft& draft, const std::string& skipped) const;
   static void AddDrafts(Call& call, bool placed);
   static void AddNotes(Call& call);

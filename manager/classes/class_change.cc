@@ -2,6 +2,7 @@
 #include "manager/classes/class_change.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "api/base/config_key.h"
 #include "api/base/errorf.h"
 #include "manager/state/pod_selector.h"
+#include "plugins/config/class_request.h"
 
 namespace qrm::manager {
 
@@ -65,6 +67,29 @@ std::string ClassOf(const ContainerRecord& record, const std::string& type) {
   return found == record.classes.end() ? std::string() : found->second;
 }
 
+/// The class on record, else the one that the pod's annotations ask for; without target. Nothing is
+/// on record of types that were off when the container was created; of immutable types, an empty
+/// class is, if the container ran already.
+std::optional<WantedClass> WantedBy(const OfferedType& type, const PodRecord& pod,
+                                    const std::string& container, const ContainerRecord& record) {
+  const std::string& type_name = type.type.name;
+  const bool decided = record.classes.contains(type_name);
+  const std::string name = ClassOf(record, type_name);
+  if (!name.empty()) {
+    const bool is_lost = type.type.problem.empty() && type.Find(name) == nullptr;
+    return is_lost ? WantedClass{.target = {}, .lost = name}
+                   : WantedClass{.target = {}, .name = name};
+  }
+  if (!decided || !type.type.is_mutable) {
+    const auto request =
+        config::FindClassRequest(pod.meta.annotations, {type_name, type.type.level}, container);
+    if (request.ok() && request->has_value() && !(*request)->name.empty()) {
+      return WantedClass{.target = {}, .asked = (*request)->name, .by = (*request)->key};
+    }
+  }
+  return decided ? std::optional(WantedClass()) : std::nullopt;
+}
+
 }  // namespace
 
 StatusOr<PlannedClassChange> PlanClassChange(const NodeState& state, const OfferedTypes& types,
@@ -92,6 +117,7 @@ StatusOr<PlannedClassChange> PlanClassChange(const NodeState& state, const Offer
                            .type = record.type,
                            .restartable_init = record.restartable_init};
     QRM_RETURN_IF_ERROR(CheckClass(state, *type, change.name, asker));
+    QRM_RETURN_IF_ERROR(CheckRivals(types, *type, change.name, *record.classes));
   }
   return planned;
 }
@@ -119,23 +145,23 @@ StatusOr<ClassTarget> FindClassTarget(const ContainerKey& key, const LiveContain
 
 WantedClasses WantedOf(const OfferedType& type, const NodeState& state,
                        const LiveContainers& live) {
-  WantedClasses wanted;
+  const bool of_pod = type.type.level == ClassLevel::kPod;
+  WantedClasses all;
   state.ForEachPod([&](const PodRecord& pod) {
     for (const auto& [container, record] : pod.containers) {
-      const auto found = record->classes.find(type.type.name);
-      const auto running =
-          found == record->classes.end() ? std::nullopt : live.Find({pod.meta.uid, container});
-      if (!running.has_value()) {
+      if (!live.Find({pod.meta.uid, container}).has_value()) {
         continue;
       }
-      const bool of_pod = type.type.level == ClassLevel::kPod;
+      std::optional<WantedClass> wanted = WantedBy(type, pod, container, *record);
       const ContainerKey key{pod.meta.uid, of_pod ? SharedText() : container};
-      if (auto target = FindClassTarget(key, live); target.ok()) {
-        wanted[key] = {.target = *std::move(target), .name = found->second};
+      auto target = wanted.has_value() ? FindClassTarget(key, live) : Status();
+      if (target.ok()) {
+        wanted->target = *std::move(target);
+        all[key] = *std::move(wanted);
       }
     }
   });
-  return wanted;
+  return all;
 }
 
 std::set<std::string> ClassesInUse(const std::string& type, const NodeState& state) {

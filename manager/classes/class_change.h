@@ -30,7 +30,8 @@ StatusOr<PlannedClassChange> PlanClassChange(const checkpoint::NodeState& state,
 /// Errors: kNotFound.
 StatusOr<sdk::ClassTarget> FindClassTarget(const ContainerKey& key, const LiveContainers& live);
 
-/// The containers (or pods) that the runtime has and that have a class of `type` in `state`.
+/// The containers (or pods) that the runtime has and that have a class of `type` in `state`, or ask
+/// for one that they were not given.
 WantedClasses WantedOf(const OfferedType& type, const checkpoint::NodeState& state,
                        const LiveContainers& live);
 

@@ -90,8 +90,11 @@ class Chooser {
           const ClassPermission& may_ask)
       : type_(type), asker_(asker), state_(state), may_ask_(may_ask) {}
 
+  /// Whether Choose returned a default, or nothing.
+  bool IsDefault() const { return is_default_; }
+
   /// Absent if the asker gets no class of the type.
-  StatusOr<std::optional<ChosenClass>> Choose() const {
+  StatusOr<std::optional<ChosenClass>> Choose() {
     if (const auto of_pod = ClassOfPod(state_, asker_, type_); of_pod.has_value()) {
       return std::optional(ChosenClass{*of_pod, "the pod's other containers"});
     }
@@ -104,8 +107,13 @@ class Chooser {
     }
     QRM_ASSIGN_OR_RETURN(const std::optional<ClassRequest> request, found);
     const bool too_late = asker_.runs && !type_.type.is_mutable;
-    if (!request.has_value() || too_late) {
+    is_default_ = !request.has_value();
+    if (is_default_) {
       return too_late ? std::nullopt : Default();
+    }
+    if (too_late && !request->name.empty()) {
+      QRM_RETURN_IF_ERROR(CheckRequest(*request));
+      return std::optional(ChosenClass{"", request->key + ", which comes too late"});
     }
     if (!request->name.empty()) {
       QRM_RETURN_IF_ERROR(CheckRequest(*request));
@@ -119,11 +127,13 @@ class Chooser {
     ChosenClass chosen{rules.default_class, "the default of " + type_.type.name};
     const std::string& pod_namespace = asker_.pod.pod_namespace;
     if (const auto placed = asker_.defaults.find(type_.type.name);
-        placed != asker_.defaults.end()) {
+        placed != asker_.defaults.end() && !asker_.is_skipped) {
       chosen = {placed->second, asker_.defaults_by};
     } else if (const auto of = rules.namespace_defaults.find(pod_namespace);
                of != rules.namespace_defaults.end()) {
       chosen = {of->second, "the default of namespace " + pod_namespace};
+    } else if (asker_.is_skipped) {
+      return std::nullopt;
     } else if (const auto qos = rules.qos_defaults.find(asker_.pod.qos_class);
                qos != rules.qos_defaults.end()) {
       chosen = {qos->second, "the default of " + asker_.pod.qos_class + " pods"};
@@ -165,6 +175,7 @@ class Chooser {
   const ClassAsker& asker_;
   const NodeState& state_;
   const ClassPermission& may_ask_;
+  bool is_default_ = false;
 };
 
 }  // namespace
@@ -229,14 +240,63 @@ Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
   return OkStatus();
 }
 
+Status CheckRivals(const OfferedTypes& types, const OfferedType& type, const std::string& name,
+                   const StringMap& others) {
+  const ClassInfo* const info = type.Find(name);
+  if (info == nullptr || info->files.empty()) {
+    return OkStatus();
+  }
+  for (const OfferedType& other : types) {
+    const auto found = others.find(other.type.name);
+    const ClassInfo* const rival = found == others.end() ? nullptr : other.Find(found->second);
+    if (rival == nullptr || &other == &type || other.type.level != type.type.level) {
+      continue;
+    }
+    const auto file = std::find_if(info->files.begin(), info->files.end(),
+                                   [&](const auto& each) { return rival->files.contains(each); });
+    if (file != info->files.end()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "classes of {} and of {} both set {}, so that {} and {} cannot be given "
+                    "together; ask for only one of them",
+                    type.type.name, other.type.name, *file, name, rival->name);
+    }
+  }
+  return OkStatus();
+}
+
+StringMap ToRecord(const ChosenClasses& classes) {
+  StringMap record;
+  for (const auto& [type, chosen] : classes) {
+    record.emplace(type, chosen.name);
+  }
+  return record;
+}
+
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const NodeState& state, const ClassPermission& may_ask) {
   ChosenClasses chosen;
+  StringMap record;
+  std::vector<std::pair<const OfferedType*, ChosenClass>> defaults;
   for (const OfferedType& type : types) {
-    QRM_ASSIGN_OR_RETURN(std::optional<ChosenClass> one,
-                         Chooser(type, asker, state, may_ask).Choose());
-    if (one.has_value()) {
-      chosen.emplace(type.type.name, *std::move(one));
+    Chooser chooser(type, asker, state, may_ask);
+    QRM_ASSIGN_OR_RETURN(std::optional<ChosenClass> one, chooser.Choose());
+    if (!one.has_value()) {
+      continue;
+    }
+    if (chooser.IsDefault()) {
+      defaults.emplace_back(&type, *std::move(one));
+      continue;
+    }
+    if (const Status alone = CheckRivals(types, type, one->name, record); !alone.ok()) {
+      return Annotate(alone, "cannot do what " + one->by + " asks for");
+    }
+    record.emplace(type.type.name, one->name);
+    chosen.emplace(type.type.name, *std::move(one));
+  }
+  for (auto& [type, one] : defaults) {
+    if (CheckRivals(types, *type, one.name, record).ok()) {
+      record.emplace(type->type.name, one.name);
+      chosen.emplace(type->type.name, std::move(one));
     }
   }
   QRM_RETURN_IF_ERROR(CheckMayAsk(types, asker.pod, may_ask));

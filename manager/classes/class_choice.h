@@ -42,6 +42,9 @@ struct ChosenClass {
 /// Type -> class of one container, without types that have neither a request nor a default.
 using ChosenClasses = std::map<std::string, ChosenClass>;
 
+/// Type -> class, as it is recorded.
+StringMap ToRecord(const ChosenClasses& classes);
+
 /// The container that asks for classes.
 struct ClassAsker {
   const checkpoint::PodMeta& pod;
@@ -50,6 +53,8 @@ struct ClassAsker {
   bool restartable_init = false;
   /// It runs already: it gets no class of types that cannot change.
   bool runs = false;
+  /// Its pod is skipped: of the defaults, it gets those of its namespace only.
+  bool is_skipped = false;
   /// Type -> class by the plugins' allocations, which precede the operator's defaults, and the
   /// source of these.
   StringMap defaults;
@@ -76,6 +81,11 @@ Status CheckRoom(const checkpoint::NodeState& state, const OfferedType& type,
 /// kInvalidArgument for a key, a type or a value that no class can have.
 Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
                    const ClassPermission& may_ask);
+
+/// OK if no class of `others` (type -> class) sets a value in the same cgroup that class `name` of
+/// `type` sets, too. Errors: kInvalidArgument with the other class.
+Status CheckRivals(const OfferedTypes& types, const OfferedType& type, const std::string& name,
+                   const StringMap& others);
 
 /// The classes of `types` that `asker` gets in addition to the users in `state`. A default that
 /// cannot be given is omitted; only an explicit request is rejected. A pod's first container

@@ -57,8 +57,8 @@ const OfferedType* FindIn(const OfferedTypes& types, const std::string& name) {
 
 struct ClassKeeper::Impl {
   struct Type {
-    explicit Type(sdk::ClassProvider& given)
-        : provider(given), name(given.List().name), worker(given) {}
+    Type(sdk::ClassProvider& given, const checkpoint::NoteEvent& note)
+        : provider(given), name(given.List().name), worker(given, note) {}
 
     sdk::ClassProvider& provider;
     const std::string name;
@@ -70,7 +70,7 @@ struct ClassKeeper::Impl {
   Impl(Parts given_parts, std::chrono::milliseconds given_period)
       : parts(std::move(given_parts)), period(given_period), timer(parts.io) {
     for (const auto& provider : parts.book.providers()) {
-      types.push_back(std::make_unique<Type>(*provider));
+      types.push_back(std::make_unique<Type>(*provider, parts.note));
     }
   }
 
@@ -78,6 +78,9 @@ struct ClassKeeper::Impl {
   void BeginRounds();
   void BeginRound(Type& type);
   void Round(Type& type);
+  void GiveAsked(Type& type, const OfferedType& offered, const ContainerKey& key,
+                 const WantedClass& wanted);
+  Status Record(const std::string& type, const ContainerKey& key, const WantedClass& wanted);
   void Commit(const ClassChange& change, const Changed& done);
   void Give(const ClassChange& change, const PlannedClassChange& planned, const Changed& done);
   void Note(const ClassChange& change, const PlannedClassChange& planned) const;
@@ -132,8 +135,67 @@ void ClassKeeper::Impl::Round(Type& type) {
   const auto offered = parts.book.Types();
   const OfferedType* listed = FindIn(*offered, type.name);
   if (listed != nullptr && parts.live.synchronized() && !parts.stands_aside()) {
-    type.worker.Round(WantedOf(*listed, *state, parts.live));
+    const WantedClasses wanted = WantedOf(*listed, *state, parts.live);
+    type.worker.Round(wanted);
+    for (const auto& [key, one] : wanted) {
+      if (!one.asked.empty()) {
+        GiveAsked(type, *listed, key, one);
+      }
+    }
   }
+}
+
+// The container was created while its type was off, or while qrmd was not running. The next round
+// applies what is recorded here.
+void ClassKeeper::Impl::GiveAsked(Type& type, const OfferedType& offered, const ContainerKey& key,
+                                  const WantedClass& wanted) {
+  const auto report = [&type, key, wanted](const std::string& why) {
+    type.worker.Report(key, why.empty() ? why
+                                        : fmt::format("{} asks for {} class {}, but runs without "
+                                                      "it: {}",
+                                                      wanted.by, type.name, wanted.asked, why));
+  };
+  const auto state = parts.state.Load();
+  const checkpoint::PodRecord* const pod = state->FindPod(key.pod_uid);
+  if (!offered.type.is_mutable) {
+    report(fmt::format("{} cannot change while a container runs; recreate the pod", type.name));
+  } else if (pod == nullptr || (!offered.IsOpenTo(wanted.asked, pod->meta.pod_namespace) &&
+                                !parts.may_ask(pod->meta.pod_namespace,
+                                               fmt::format("{}/{}", type.name, wanted.asked)))) {
+    report("its namespace may not ask for it");
+  } else {
+    parts.state.Post([this, &type, key, wanted, report] {
+      const Status recorded = Record(type.name, key, wanted);
+      report(recorded.ok() ? "" : MessageOf(recorded));
+    });
+  }
+}
+
+// On the state loop.
+Status ClassKeeper::Impl::Record(const std::string& type, const ContainerKey& key,
+                                 const WantedClass& wanted) {
+  const auto state = parts.state.Load();
+  const checkpoint::PodRecord* const pod = state->FindPod(key.pod_uid);
+  const bool decided =
+      pod == nullptr ||
+      std::any_of(pod->containers.begin(), pod->containers.end(), [&](const auto& container) {
+        return (key.container.empty() || container.first == key.container) &&
+               container.second->classes.contains(type);
+      });
+  if (decided) {
+    return OkStatus();
+  }
+  const ClassChange change{.pod = key.pod_uid,
+                           .container = key.container,
+                           .type = type,
+                           .name = wanted.asked,
+                           .by = wanted.by};
+  const auto types_now = parts.book.Types();
+  QRM_ASSIGN_OR_RETURN(const PlannedClassChange planned,
+                       PlanClassChange(*state, *types_now, change));
+  QRM_RETURN_IF_ERROR(parts.state.Commit(planned.change));
+  Note(change, planned);
+  return OkStatus();
 }
 
 // On the state loop.
@@ -243,6 +305,9 @@ void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
       continue;
     }
     const OfferedType* listed = FindIn(*offered, type_name);
+    if (listed != nullptr && listed->type.problem.empty() && listed->Find(name) == nullptr) {
+      continue;  // its class does not exist any more; the next round reports that
+    }
     const bool of_pod = listed != nullptr && listed->type.level == sdk::ClassLevel::kPod;
     auto target = FindClassTarget(of_pod ? ContainerKey{key.pod_uid, ""} : key, impl_->parts.live);
     if (!target.ok()) {
@@ -269,6 +334,18 @@ void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
 void ClassKeeper::Set(const ClassChange& change, Changed done) {
   impl_->parts.state.Post(
       [impl = impl_.get(), change, done = std::move(done)] { impl->Commit(change, done); });
+}
+
+std::vector<std::string> ClassKeeper::ProblemsOf(const ContainerKey& key) const {
+  std::vector<std::string> problems;
+  for (const auto& type : impl_->types) {
+    for (const ContainerKey& of : {key, ContainerKey{key.pod_uid, ""}}) {
+      if (std::string problem = type->worker.ProblemOf(of); !problem.empty()) {
+        problems.push_back(std::move(problem));
+      }
+    }
+  }
+  return problems;
 }
 
 std::vector<ClassTypeStatus> ClassKeeper::GetStatus() const {

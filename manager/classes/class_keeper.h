@@ -34,6 +34,9 @@ class ClassKeeper {
     /// True while kubelet pins the containers itself: no container is changed then.
     std::function<bool()> stands_aside = [] { return false; };
     checkpoint::NoteEvent note = [](const checkpoint::NodeEvent&) {};
+    /// Whether permissions allow a namespace to ask for "TYPE/CLASS".
+    std::function<bool(const std::string& pod_namespace, const std::string& name)> may_ask =
+        [](const std::string&, const std::string&) { return false; };
   };
   ClassKeeper(Parts parts, std::chrono::milliseconds period);
   ~ClassKeeper();
@@ -62,6 +65,8 @@ class ClassKeeper {
   void Set(const ClassChange& change, std::function<void(const StatusOr<std::string>&)> done);
 
   [[nodiscard]] std::vector<ClassTypeStatus> GetStatus() const;
+  /// What the container lacks of the classes that it has or asks for: one sentence each.
+  [[nodiscard]] std::vector<std::string> ProblemsOf(const ContainerKey& key) const;
 
  private:
   struct Impl;

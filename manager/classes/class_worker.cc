@@ -32,32 +32,36 @@ std::string NameOf(const ContainerKey& key) {
 
 void ClassWorker::Refresh(const std::set<std::string>& in_use) {
   const Status done = Guarded([&] { return provider_.Refresh(in_use); });
-  Note({}, done.ok() ? "" : MessageOf(done));
+  Report({}, done.ok() ? "" : MessageOf(done));
 }
 
 Status ClassWorker::Give(const WantedClass& wanted) {
   const ContainerKey& key = wanted.target.key;
   const auto held = held_.find(key);
   const bool same = held != held_.end() && held->second.target == wanted.target;
-  const std::string from = same ? held->second.name : "";
+  const std::string from = same ? held->second.name : wanted.lost;
   Status given = Guarded([&] { return provider_.Apply(wanted.target, from, wanted.name); });
   if (given.code() == StatusCode::kNotFound) {
     return OkStatus();  // the next round forgets it
   }
   if (given.ok()) {
     held_[key] = wanted;
-    Note(key, "");
+    Report(key, "");
   }
   return given;
 }
 
 void ClassWorker::Round(const WantedClasses& all) {
   ReleaseGone(all);
+  ForgetProblems(all);
   for (const auto& [key, wanted] : all) {
+    if (!wanted.asked.empty()) {
+      continue;
+    }
     const Status kept = Keep(key, wanted);
-    Note(key, kept.ok() ? ""
-                        : fmt::format("{} does not have all values of {} class {}: {}", NameOf(key),
-                                      type_, wanted.name, MessageOf(kept)));
+    Report(key, kept.ok() ? LossOf(key, wanted)
+                          : fmt::format("{} does not have all values of {} class {}: {}",
+                                        NameOf(key), type_, wanted.name, MessageOf(kept)));
     if (kept.code() == StatusCode::kDeadlineExceeded) {
       break;  // the others would time out, too, while starting containers wait for this thread
     }
@@ -75,6 +79,9 @@ StatusOr<std::string> ClassWorker::ReadBack(const WantedClass& wanted) {
 Status ClassWorker::Keep(const ContainerKey& key, const WantedClass& wanted) {
   const auto held = held_.find(key);
   const bool known = held != held_.end() && held->second == wanted;
+  if (!wanted.lost.empty() && !known) {
+    return Give(wanted);  // a provider does not see the values of a class that it does not know
+  }
   StatusOr<std::string> drift = ReadBack(wanted);
   if (drift.status().code() == StatusCode::kNotFound) {
     return OkStatus();
@@ -117,12 +124,27 @@ void ClassWorker::ReleaseGone(const WantedClasses& all) {
     if (!released.ok()) {
       log::Warning("class not released", {{"type", type_}, {"error", MessageOf(released)}});
     }
-    Note(held->first, "");
     held = held_.erase(held);
   }
 }
 
-void ClassWorker::Note(const ContainerKey& key, const std::string& problem) {
+void ClassWorker::ForgetProblems(const WantedClasses& all) {
+  const MutexLock guard(mutex_);
+  std::erase_if(problems_, [&](const auto& problem) {
+    return problem.first != ContainerKey() && !all.contains(problem.first);
+  });
+}
+
+std::string ClassWorker::LossOf(const ContainerKey& key, const WantedClass& wanted) const {
+  return wanted.lost.empty()
+             ? std::string()
+             : fmt::format(
+                   "{} runs without {} class {}, which it has on record: the class does "
+                   "not exist any more; define it again, or recreate the pod",
+                   NameOf(key), type_, wanted.lost);
+}
+
+void ClassWorker::Report(const ContainerKey& key, const std::string& problem) {
   {
     const MutexLock guard(mutex_);
     const auto before = problems_.find(key);
@@ -135,6 +157,15 @@ void ClassWorker::Note(const ContainerKey& key, const std::string& problem) {
     problems_[key] = problem;
   }
   log::Warning("class not fully applied", {{"type", type_}, {"error", problem}});
+  if (key != ContainerKey()) {
+    note_({.type = "class", .message = problem, .key = key});
+  }
+}
+
+std::string ClassWorker::ProblemOf(const ContainerKey& key) const {
+  const MutexLock guard(mutex_);
+  const auto found = problems_.find(key);
+  return found == problems_.end() ? std::string() : found->second;
 }
 
 ClassWork ClassWorker::GetWork() const {

@@ -5,11 +5,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "checkpoint/node_event.h"
 #include "manager/classes/class_status.h"
 #include "plugins/sdk/class_provider.h"
 
@@ -18,7 +20,10 @@ namespace qrm::manager {
 /// A container (or pod) and the class that it should have; an empty name: none.
 struct WantedClass {
   sdk::ClassTarget target;
-  std::string name;
+  std::string name{};
+  std::string lost{};   ///< the class on record, which does not exist any more: it is removed
+  std::string asked{};  ///< the class of its annotation, of which nothing is on record yet
+  std::string by{};     ///< that annotation
 
   bool operator==(const WantedClass&) const = default;
 };
@@ -29,8 +34,11 @@ using WantedClasses = std::map<ContainerKey, WantedClass>;
 /// Threads: one at a time, which may wait for the kernel; GetWork any.
 class ClassWorker {
  public:
-  /// `provider` outlives the worker.
-  explicit ClassWorker(sdk::ClassProvider& provider) : provider_(provider) {}
+  /// `provider` outlives the worker. `note` gets each new problem of a container.
+  explicit ClassWorker(
+      sdk::ClassProvider& provider,
+      checkpoint::NoteEvent note = [](const checkpoint::NodeEvent&) {})
+      : provider_(provider), note_(std::move(note)) {}
 
   /// Has the provider look at the machine; see ClassProvider::Refresh. A new error is logged once.
   void Refresh(const std::set<std::string>& in_use);
@@ -44,15 +52,22 @@ class ClassWorker {
   /// once.
   void Round(const WantedClasses& all);
 
+  /// The container lacks the class that it asks for; an empty `problem`: it does not. Threads: any.
+  void Report(const ContainerKey& key, const std::string& problem);
+
   ClassWork GetWork() const;
+  /// What the container lacks of its class; empty: nothing. Threads: any.
+  std::string ProblemOf(const ContainerKey& key) const;
 
  private:
   Status Keep(const ContainerKey& key, const WantedClass& wanted);
   void ReleaseGone(const WantedClasses& all);
-  void Note(const ContainerKey& key, const std::string& problem);
+  void ForgetProblems(const WantedClasses& all);
+  std::string LossOf(const ContainerKey& key, const WantedClass& wanted) const;
   StatusOr<std::string> ReadBack(const WantedClass& wanted);
 
   sdk::ClassProvider& provider_;
+  const checkpoint::NoteEvent note_;
   const std::string type_ = provider_.List().name;
   std::map<ContainerKey, WantedClass> held_;  // the classes that were applied
   mutable Mutex mutex_;

@@ -61,18 +61,11 @@ StatusOr<typename Call::Answer> PluginClasses::Ask(typename Call::Request reques
 
 Status PluginClasses::Refresh(const std::set<std::string>& in_use) {
   QRM_ASSIGN_OR_RETURN(calls::ClassOffer offer, Ask<calls::RefreshClasses>({.in_use = in_use}));
-  return TakeOver(std::move(offer), in_use);
+  return TakeOver(std::move(offer));
 }
 
-Status PluginClasses::TakeOver(calls::ClassOffer offer, const std::set<std::string>& in_use) {
-  for (const std::string& name : in_use) {
-    if (!offer.options.contains(name)) {
-      return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot take over the classes of plugin {}: class {} is in use but missing; "
-                    "give its users another class with qrmctl class set first",
-                    type_, name);
-    }
-  }
+// The plugin cannot give or read classes that it does not offer any more, even if they are in use.
+Status PluginClasses::TakeOver(calls::ClassOffer offer) {
   const MutexLock lock(mutex_);
   if (known_ &&
       (offer.type.level != offer_.type.level || offer.type.is_mutable != offer_.type.is_mutable)) {

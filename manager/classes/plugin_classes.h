@@ -40,7 +40,7 @@ class PluginClasses final : public sdk::ClassProvider {
   StatusOr<typename Call::Answer> Ask(typename Call::Request request);
   /// Empty while the plugin is live.
   [[nodiscard]] std::string Absence() const;
-  Status TakeOver(calls::ClassOffer offer, const std::set<std::string>& in_use);
+  Status TakeOver(calls::ClassOffer offer);
 
   const std::string type_;
   Plugins& plugins_;

@@ -137,6 +137,9 @@ void FillSince(const DecisionByContainer& latest, const ContainerKey& key,
 /// The state of a recorded container, and why.
 std::pair<const char*, std::string> StateOf(const ContainerRecord& record,
                                             const ContainerRemarks& remarks, bool runs) {
+  if (!remarks.class_problems.empty()) {
+    return {"incomplete", fmt::format("{}", fmt::join(remarks.class_problems, "; "))};
+  }
   if (!record.skipped.empty()) {
     return {"skipped", record.skipped};
   }

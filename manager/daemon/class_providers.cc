@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "api/base/check.h"
+#include "api/base/log.h"
+#include "manager/classes/class_change.h"
 #include "plugins/blockio/blockio_provider.h"
 #include "plugins/kernel/knob.h"
 #include "plugins/kernel/knob_provider.h"
@@ -77,6 +80,22 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
     providers.push_back(*std::move(made));
   }
   return providers;
+}
+
+void AddRetiredTypes(const ClassesOptions& options, const std::string& cgroup_root,
+                     const checkpoint::NodeState& state, ClassBook::Providers& providers) {
+  ClassesOptions retired{.enabled = options.enabled};
+  for (const std::string& type : ClassTypeNames()) {
+    if (!options.types.contains(type) && !ClassesInUse(type, state).empty()) {
+      retired.types[type].config_file = "/dev/null";
+    }
+  }
+  StatusOr<ClassBook::Providers> made = MakeClassProviders(retired, cgroup_root);
+  if (!made.ok()) {
+    log::Warning("values of removed types stay in force", {{"error", MessageOf(made.status())}});
+    return;
+  }
+  std::move(made->begin(), made->end(), std::back_inserter(providers));
 }
 
 }  // namespace qrm::manager

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "checkpoint/node_state.h"
 #include "manager/classes/class_book.h"
 #include "manager/classes/class_options.h"
 
@@ -18,5 +19,10 @@ std::vector<std::string> ClassTypeNames();
 /// wrong, kFailedPrecondition when the machine lacks what a type needs.
 StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
                                                   const std::string& cgroup_root);
+
+/// Adds qrmd's types that are not in `options` any more, but that containers of `state` have a
+/// class of. They have no classes: their values are removed from those containers.
+void AddRetiredTypes(const ClassesOptions& options, const std::string& cgroup_root,
+                     const checkpoint::NodeState& state, ClassBook::Providers& providers);
 
 }  // namespace qrm::manager

@@ -15,6 +15,7 @@
 #include "manager/admission/teach_plugin.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/classes/plugin_classes.h"
+#include "manager/daemon/class_providers.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/metered_store.h"
@@ -99,13 +100,19 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                  [this](const std::string& path, const StringMap& properties) {
                    return cgroups.LimitsThatDiffer(path, properties);
                  }}),
-      class_book(config.classes, WithPluginTypes(std::move(class_providers))),
+      class_book(config.classes, WithOtherTypes(std::move(class_providers))),
       class_keeper(new ClassKeeper({.io = io,
                                     .state = state,
                                     .live = live,
                                     .book = class_book,
                                     .stands_aside = [this] { return StandsAside(); },
-                                    .note = [this](const auto& event) { NoteEvent(event); }},
+                                    .note = [this](const auto& event) { NoteEvent(event); },
+                                    .may_ask =
+                                        [this](const auto& pod_namespace, const auto& name) {
+                                          return config.admission.permissions.Allows(
+                                              pod_namespace, {.feature = placement::Feature::kClass,
+                                                              .name = name});
+                                        }},
                                    config.reconcile.period)),
       releaser(new Releaser(state, registry->plugins(), config.admission,
                             [this](const auto& event) { NoteEvent(event); })),
@@ -227,7 +234,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
 
 DaemonParts::~DaemonParts() = default;
 
-ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers) {
+ClassBook::Providers DaemonParts::WithOtherTypes(ClassBook::Providers providers) {
+  AddRetiredTypes(config.classes, config.runtime.cgroup_root, *state.Load(), providers);
   for (const auto& [type, rules] : config.classes.types) {
     if (config.classes.enabled && IsPluginType(type)) {
       providers.push_back(std::make_unique<PluginClasses>(type, registry->plugins(),

@@ -117,7 +117,7 @@ struct DaemonParts : private FaultWatch {
   void NoteEvent(checkpoint::NodeEvent event);
 
  private:
-  ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);
+  ClassBook::Providers WithOtherTypes(ClassBook::Providers providers);
   bool IsOnNode(const std::string& pod_uid) const;
   bool StandsAside() const;
   void OnPluginRegistered(const std::string& resource);

@@ -518,6 +518,7 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
       remarks.runs_without.clear();  // it need not be recreated
     }
     remarks.unapplied = UnappliedOf(record, *container);
+    remarks.class_problems = parts_.classes.ProblemsOf({pod.meta.uid, name});
   }
   return remarks;
 }

@@ -40,6 +40,7 @@ struct ContainerRemarks {
   /// How the kernel's CPUs differ from the allocation, or why they are not known; empty: they were
   /// read, and agree.
   std::string unapplied;
+  std::vector<std::string> class_problems;  ///< what it lacks of the classes that it asks for
 };
 
 /// The daemon as control, metrics and health see it. Threads: any.

@@ -138,7 +138,10 @@ void AddContainers(const PodRecord& pod, const RemarksSource& remarks_of, Json& 
     if (!remarks.runs_without.empty()) {
       container["without"] = Sentences(remarks.runs_without);
     }
-    if (!record->skipped.empty() || !remarks.rejected.empty()) {
+    if (!remarks.class_problems.empty()) {
+      container["state"] = "incomplete";
+      container["why"] = Sentence(remarks.class_problems.front());
+    } else if (!record->skipped.empty() || !remarks.rejected.empty()) {
       container["state"] = record->skipped.empty() ? "incomplete" : "skipped";
       container["why"] =
           Sentence(record->skipped.empty() ? remarks.rejected : record->skipped.str());

@@ -54,6 +54,7 @@ placement::ContainerDemand WithoutPlaced(placement::ContainerDemand demand,
       others.push_back(std::move(other));
     }
   }
+  demand.has_all_others = others.size() == demand.others.size();
   demand.others = std::move(others);
   demand.place = place;
   return demand;

@@ -18,6 +18,7 @@ constexpr std::string_view kAlpha = ".resources.alpha.kubernetes.io/";
 constexpr std::string_view kBeta = ".resources.beta.kubernetes.io/";
 constexpr std::string_view kLast = ".resources.kubernetes.io/";
 constexpr std::string_view kOwn = ".resources.qrm.io/";
+constexpr std::string_view kContainer = "container.";
 
 std::string Shown(const StringMap::value_type& annotation) {
   return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
@@ -51,14 +52,27 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
   return request;
 }
 
-/// The type in a key that only this node manager reads; empty for other keys.
-std::string TypeOf(const std::string& key) {
-  for (const std::string_view domain : {kAlpha, kOwn}) {
-    if (const std::size_t at = key.find(domain); at != std::string::npos) {
-      return key.substr(0, at);
-    }
+/// "TYPE.resources.VERSION.kubernetes.io/REST", in parts; without a type: another key.
+struct ClassKey {
+  std::string_view type;
+  std::string_view domain;  // ".resources.VERSION.kubernetes.io/"
+  std::string_view rest;
+
+  bool HasVersion() const {
+    return domain == kAlpha || domain == kBeta || domain == kLast || domain == kOwn;
   }
-  return {};
+  bool IsRuntimes() const { return domain == kBeta && (type == "blockio" || type == "rdt"); }
+};
+
+ClassKey Split(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  const std::size_t at = key.substr(0, slash).rfind(".resources.");
+  if (slash == std::string_view::npos || at == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view domain = key.substr(at, slash + 1 - at);
+  const bool asks = domain == kOwn || domain.ends_with(".kubernetes.io/");
+  return asks ? ClassKey{key.substr(0, at), domain, key.substr(slash + 1)} : ClassKey();
 }
 
 /// Errors: kInvalidArgument for the first of `keys` in `annotations`.
@@ -105,38 +119,69 @@ StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotation
                                                      const std::string& type) {
   std::vector<ClassRequest> requests;
   for (const auto& annotation : annotations) {
-    for (const auto& [domain, of_pod] : {std::pair(kBeta, "pod"), std::pair(kAlpha, "default"),
-                                         std::pair(kLast, "default"), std::pair(kOwn, "pod")}) {
-      const std::string prefix = fmt::format("{}{}", type, domain);
-      if (!annotation.first.starts_with(prefix)) {
-        continue;
-      }
-      const std::string_view rest = std::string_view(annotation.first).substr(prefix.size());
-      if (rest != of_pod && (domain == kOwn || !rest.starts_with("container."))) {
-        return Errorf(StatusCode::kInvalidArgument,
-                      "{} has a key that no container reads; write {}{}", Shown(annotation), prefix,
-                      of_pod);
-      }
-      QRM_RETURN_IF_ERROR(CheckForm(annotation));
-      requests.push_back({.name = annotation.second, .key = Shown(annotation)});
+    const ClassKey key = Split(annotation.first);
+    if (key.type != type || !key.HasVersion()) {
+      continue;
     }
+    const std::string_view of_pod = key.domain == kBeta || key.domain == kOwn ? "pod" : "default";
+    if (key.rest != of_pod && (key.domain == kOwn || !key.rest.starts_with(kContainer))) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} has a key that no container reads; write {}{}{}", Shown(annotation), type,
+                    key.domain, of_pod);
+    }
+    QRM_RETURN_IF_ERROR(CheckForm(annotation));
+    requests.push_back({.name = annotation.second, .key = Shown(annotation)});
   }
   return requests;
 }
 
+bool IsClassKey(const std::string& key) {
+  return !Split(key).type.empty();
+}
+
 bool NamesClassType(const StringMap& annotations) {
+  return std::any_of(annotations.begin(), annotations.end(), [](const auto& annotation) {
+    const ClassKey key = Split(annotation.first);
+    return !key.type.empty() && !key.IsRuntimes();
+  });
+}
+
+bool HasRuntimeKey(const StringMap& annotations) {
   return std::any_of(annotations.begin(), annotations.end(),
-                     [](const auto& annotation) { return !TypeOf(annotation.first).empty(); });
+                     [](const auto& annotation) { return Split(annotation.first).IsRuntimes(); });
 }
 
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types) {
   for (const auto& annotation : annotations) {
-    const std::string type = TypeOf(annotation.first);
-    if (!type.empty() && std::find(types.begin(), types.end(), type) == types.end()) {
+    const ClassKey key = Split(annotation.first);
+    if (key.type.empty() || key.IsRuntimes()) {
+      continue;
+    }
+    if (!key.HasVersion()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} has a version that does not exist; write {}{}default", Shown(annotation),
+                    key.type, kAlpha);
+    }
+    if (std::find(types.begin(), types.end(), key.type) == types.end()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} is of a type of classes that this node does not have; remove it from the "
                     "pod, or use one of {}",
                     Shown(annotation), EnumerateWords(types, "and"));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckClassContainers(const StringMap& annotations,
+                            const std::vector<std::string>& containers) {
+  for (const auto& annotation : annotations) {
+    const ClassKey key = Split(annotation.first);
+    if (key.rest.starts_with(kContainer) &&
+        std::find(containers.begin(), containers.end(), key.rest.substr(kContainer.size())) ==
+            containers.end()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} names a container that the pod does not have; its containers are {}",
+                    Shown(annotation), EnumerateWords(containers, "and"));
     }
   }
   return OkStatus();

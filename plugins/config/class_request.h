@@ -45,10 +45,23 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
 StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotations,
                                                      const std::string& type);
 
-/// Whether a key that only this node manager reads (alpha, and TYPE.resources.qrm.io) names a type.
+/// Whether an annotation's key asks for a class, also in a version that does not exist.
+bool IsClassKey(const std::string& key);
+
+/// Whether a key that only this node manager reads names a type. Runtimes read the keys with beta
+/// of blockio and rdt, too: a pod with only these may be for a node without this node manager.
 bool NamesClassType(const StringMap& annotations);
 
-/// OK when all types in such keys are in `types`. Errors: kInvalidArgument with the list of types.
+/// Whether there is a key that runtimes read, too.
+bool HasRuntimeKey(const StringMap& annotations);
+
+/// OK when all such keys have a version that exists and a type of `types`. Errors:
+/// kInvalidArgument with the list of types.
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types);
+
+/// OK when the containers that class keys name are in `containers`, which are all of the pod's.
+/// Errors: kInvalidArgument for the first key that names another one.
+Status CheckClassContainers(const StringMap& annotations,
+                            const std::vector<std::string>& containers);
 
 }  // namespace qrm::config

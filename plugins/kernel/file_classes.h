@@ -42,7 +42,8 @@ template <typename Setting>
 struct Meaning {
   Setting setting;
   std::string definition;
-  std::string problem;  ///< why it is not possible here; empty: none
+  std::string problem;            ///< why it is not possible here; empty: none
+  std::set<std::string> files{};  ///< as of ClassInfo
 };
 
 /// Such a type; a subclass reads the file's section, resolves each class, and sets the result.
@@ -65,8 +66,10 @@ class FileClasses : public sdk::ClassProvider {
     const MutexLock guard(mutex_);
     for (const auto& [name, meaning] : meanings_) {
       if (!name.empty()) {
-        type.classes.push_back(
-            {.name = name, .definition = meaning.definition, .problem = meaning.problem});
+        type.classes.push_back({.name = name,
+                                .definition = meaning.definition,
+                                .problem = meaning.problem,
+                                .files = meaning.files});
       }
     }
     return type;
@@ -88,6 +91,10 @@ class FileClasses : public sdk::ClassProvider {
   /// The meaning of each class now; the class "" is that of containers without one.
   virtual Meanings ResolveAll(const Classes& classes) = 0;
 
+  [[nodiscard]] bool Has(const std::string& name) const {
+    const MutexLock guard(mutex_);
+    return meanings_.contains(name);
+  }
   /// Errors: kFailedPrecondition with the reason.
   [[nodiscard]] StatusOr<Setting> Find(const std::string& name) const {
     const MutexLock guard(mutex_);

@@ -9,6 +9,7 @@
 
 #include "api/base/section.h"
 #include "api/base/status.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::kernel {
 
@@ -57,11 +58,12 @@ struct Knob {
 struct KnobType {
   std::string name;
   bool is_mutable = true;
+  sdk::ClassLevel level = sdk::ClassLevel::kContainer;
   std::string controller;  ///< the controller of its files, the same in v1 and v2
   std::vector<Knob> knobs;
 };
 
-/// memory, cpu-scheduling and oom. A new type is one more entry.
+/// memory, memory-protection, cpu-scheduling and oom. A new type is one more entry.
 const std::vector<KnobType>& KnobTypes();
 
 /// Knob -> value, in the form that the kernel shows.

@@ -37,13 +37,17 @@ std::string DefinitionOf(const KnobValues& values) {
 class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
  public:
   KnobClasses(const KnobType& type, const std::string& config_file, KnobMachine machine)
-      : FileClasses({.name = type.name, .is_mutable = type.is_mutable}, config_file),
+      : FileClasses({.name = type.name, .level = type.level, .is_mutable = type.is_mutable},
+                    config_file),
         type_(type),
         machine_(std::move(machine)) {}
 
   [[nodiscard]] StatusOr<ClassOptions> Resolve(const std::string& class_name) const override {
     QRM_ASSIGN_OR_RETURN(const KnobSetting setting, Find(class_name));
     ClassOptions options;
+    if (type_.level == sdk::ClassLevel::kPod) {
+      return options;  // the runtime would set them on the container
+    }
     for (const Knob& knob : type_.knobs) {
       const auto lines = setting.files.find(knob.name);
       // A value that spoils others is set later, once the others can be read.
@@ -66,7 +70,8 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
         Give(target, *former).IgnoreError();  // the first error is returned
       }
     }
-    return given;
+    const bool is_lost = !from.empty() && to.empty() && !Has(from);
+    return given.ok() && is_lost ? ResetAll(target) : given;
   }
 
   [[nodiscard]] StatusOr<std::string> ReadBack(const ClassTarget& target,
@@ -99,20 +104,20 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     files_.clear();
     for (const Knob& knob : type_.knobs) {
       if (owned_.contains(knob.name) && knob.place != KnobPlace::kThreads && IsOf(knob, machine_)) {
-        const std::string neutral =
-            knob.neutral.empty() ? ReadLine(machine_.files_root + "/" + knob.name) : knob.neutral;
-        files_.push_back({.name = knob.name,
-                          .form = LineForm::kWhole,
-                          .neutral = neutral,
-                          .reset = knob.reset.empty() ? neutral : knob.reset});
+        files_.push_back(FileOf(knob));
       }
+    }
+    std::set<std::string> names;
+    for (const CgroupFile& file : files_) {
+      names.insert(file.name);
     }
     Meanings meanings = {{"", {.setting = SettingOf({})}}};
     for (const auto& [name, values] : classes) {
       const Status possible = CheckValues(type_, values, machine_);
       meanings[name] = {.setting = SettingOf(values),
                         .definition = DefinitionOf(values),
-                        .problem = possible.ok() ? "" : MessageOf(possible)};
+                        .problem = possible.ok() ? "" : MessageOf(possible),
+                        .files = names};
     }
     return meanings;
   }
@@ -133,6 +138,33 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
       }
     }
     return setting;
+  }
+
+  /// Of a class that does not exist any more, any value may be left.
+  Status ResetAll(const ClassTarget& target) {
+    std::vector<CgroupFile> files;
+    ThreadValues threads;
+    for (const Knob& knob : type_.knobs) {
+      if (knob.place == KnobPlace::kThreads) {
+        if (!knob.neutral.empty()) {
+          threads[knob.attribute] = knob.neutral;
+        }
+      } else if (IsOf(knob, machine_) && machine_.HasFile(knob.name)) {
+        files.push_back(FileOf(knob));
+      }
+    }
+    SystemFiles directory(FilesOf(target));
+    QRM_RETURN_IF_ERROR(WriteTable(directory, files, {}));
+    return SetAllThreads(ThreadsOf(target), threads);
+  }
+
+  [[nodiscard]] CgroupFile FileOf(const Knob& knob) const {
+    const std::string neutral =
+        knob.neutral.empty() ? ReadLine(machine_.files_root + "/" + knob.name) : knob.neutral;
+    return {.name = knob.name,
+            .form = LineForm::kWhole,
+            .neutral = neutral,
+            .reset = knob.reset.empty() ? neutral : knob.reset};
   }
 
   [[nodiscard]] std::string FilesOf(const ClassTarget& target) const {

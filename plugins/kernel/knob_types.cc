@@ -44,6 +44,15 @@ KnobType Memory() {
                     NumberKnob("memory.swappiness", KnobPlace::kFileV1, kMostSwappiness, "")}};
 }
 
+// Of the pod's cgroup: a container's protection counts only within its pod's.
+KnobType MemoryProtection() {
+  return {.name = "memory-protection",
+          .level = sdk::ClassLevel::kPod,
+          .controller = "memory",
+          .knobs = {BytesKnob("memory.low", KnobPlace::kFileV2, "0"),
+                    BytesKnob("memory.min", KnobPlace::kFileV2, "0")}};
+}
+
 KnobType CpuScheduling() {
   Knob idle = NumberKnob("cpu.idle", KnobPlace::kFile, 1, "0");
   idle.spoils = {"cpu.shares", "cpu.weight"};
@@ -84,7 +93,7 @@ KnobType Oom() {
 }  // namespace
 
 const std::vector<KnobType>& KnobTypes() {
-  static const std::vector<KnobType> types = {Memory(), CpuScheduling(), Oom()};
+  static const std::vector<KnobType> types = {Memory(), MemoryProtection(), CpuScheduling(), Oom()};
   return types;
 }
 

@@ -173,7 +173,10 @@ class QuotaClasses final : public FileClasses<QuotaClass, QuotaClass> {
   Meanings ResolveAll(const Classes& classes) override {
     Meanings meanings;
     for (const auto& [name, of] : classes) {
-      meanings[name] = {.setting = of, .definition = TextOf(of), .problem = ProblemOf(of)};
+      meanings[name] = {.setting = of,
+                        .definition = TextOf(of),
+                        .problem = ProblemOf(of),
+                        .files = {QuotaFile(machine_.is_v1), BurstFile(machine_.is_v1)}};
     }
     return meanings;
   }

@@ -46,7 +46,8 @@ struct ContainerDemand {
   /// The pod's other containers, in start order; empty if the pod's spec is not known. Their
   /// `others` are empty.
   std::vector<ContainerDemand> others;
-  std::size_t place = 0;  ///< how many of `others` start before this one
+  bool has_all_others = true;  ///< unless containers of the pod were left out of `others`
+  std::size_t place = 0;       ///< how many of `others` start before this one
 
   ContainerKey key() const { return {pod.uid, container}; }
 };

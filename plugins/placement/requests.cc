@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "plugins/config/class_request.h"
 #include "plugins/placement/wishes.h"
 #include "plugins/rules/qos_annotations.h"
 #include "topology/pod_request.h"
@@ -112,7 +113,8 @@ ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRe
   demand.pod.role = {};
   demand.pod.type = {};
   demand.pod.labels = {};
-  demand.pod.annotations = {};
+  std::erase_if(demand.pod.annotations.Edit(),
+                [](const auto& annotation) { return !config::IsClassKey(annotation.first); });
   return demand;
 }
 

@@ -35,8 +35,9 @@ std::vector<ContainerDemand> DemandsOf(const ContainerDemand& common,
 /// Source: the skips of kubelet's QoS resource manager and of Katalyst.
 std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options);
 
-/// `demand` of a skipped container: no requests, role, labels or annotations, so that plugins only
-/// keep it off reserved and exclusive resources. `recorded` is the record of its pod; or null.
+/// `demand` of a skipped container: no requests, role, labels or annotations except those that ask
+/// for classes, so that plugins only keep it off reserved and exclusive resources. `recorded` is
+/// the record of its pod; or null.
 ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* recorded);
 
 /// The container's requests, with implicit ones, and 0 of each of `natives`, resources that every

@@ -134,7 +134,7 @@ StatusOr<RdtConfig> RdtClasses::LoadConfig(const std::set<std::string>& in_use) 
   std::vector<std::string> dropped;
   std::set_difference(in_use.begin(), in_use.end(), names.begin(), names.end(),
                       std::back_inserter(dropped));
-  if (!dropped.empty()) {
+  if (!dropped.empty() && config_.has_value()) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot use the classes of {}: it lacks {}, which containers use; add it again, "
                   "or give the containers another class first",

@@ -25,6 +25,9 @@ struct ClassInfo {
   std::string definition{};  ///< the kernel's values where they can be read, on one line
   std::string problem{};     ///< why no container can get it now, and what to do; empty: none
   uint64_t capacity = 0;     ///< how many users the kernel can separate at a time; 0: any number
+  /// The cgroup files that it sets or resets: a class of another type that sets one of them cannot
+  /// be given beside it.
+  std::set<std::string> files{};
 
   bool operator==(const ClassInfo&) const = default;
 };
@@ -101,14 +104,15 @@ class ClassProvider {
 
   /// Reads the machine and the type's configuration again: creates what all classes share, follows
   /// devices that come and go, and corrects drift. Called before all other functions, and once in
-  /// every reconcile. `in_use` are the classes that containers have: a configuration that lacks one
-  /// of them is rejected as a whole, and the previous one stays in force. If a definition changed,
-  /// the caller applies it to each container for which ReadBack reports a difference. Errors: what
-  /// could not be done; the rest was done.
+  /// every reconcile. `in_use` are the classes that containers have: a changed configuration that
+  /// lacks one of them is rejected as a whole, and the previous one stays in force. If a definition
+  /// changed, the caller applies it to each container for which ReadBack reports a difference.
+  /// Errors: what could not be done; the rest was done.
   virtual Status Refresh(const std::set<std::string>& in_use) = 0;
 
   /// Gives `target` the class `to`; an empty name removes its class. `from` is its class so far,
-  /// from Apply or Resolve; empty if it had none. Also called for a container that was created with
+  /// from Apply or Resolve; empty if it had none. If that class does not exist any more, its values
+  /// are removed as well. Also called for a container that was created with
   /// Resolve's options, before its first instruction, and again with `from` equal to `to` if
   /// ReadBack found a difference. The target's limits must never be looser than the looser of the
   /// two classes. Errors: the target keeps `from` as far as the kernel allows; kNotFound.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -75,6 +76,13 @@ class ClassResource final : public ExtendedResource {
     }
     if (!config::CheckClassTypes(pod.annotations, offer_->TypeNames()).ok()) {
       return {.refusal = "the node has no such type of classes"};
+    }
+    std::vector<std::string> containers;
+    for (const PodContainer& container : pod.containers) {
+      containers.push_back(container.name);
+    }
+    if (!config::CheckClassContainers(pod.annotations, containers).ok()) {
+      return {.refusal = "a class key names a container that the pod does not have"};
     }
     for (const OfferedClassType& type : offer_->types) {
       if (std::string refusal = RefusalOf(pod, type); !refusal.empty()) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -255,6 +256,47 @@ NodeCheck CheckResctrl(const NodePaths& node) {
       known ? "mount it: mount -t resctrl resctrl /sys/fs/resctrl" : "remove rdt from class-types"};
 }
 
+/// Whether a line of the TOML file sets `key` to true.
+bool IsOn(const std::string& toml, std::string_view key) {
+  std::istringstream lines(toml);
+  for (std::string line; std::getline(lines, line);) {
+    std::erase_if(line, [](char c) { return c == ' ' || c == '\t'; });
+    if (line.starts_with(fmt::format("{}=true", key))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Runtimes read some keys themselves, and reject containers whose class they do not know.
+NodeCheck CheckClassKeys(const NodePaths& node) {
+  const std::string name = "class keys";
+  const bool is_crio = node.cri_socket.find("crio") != std::string::npos;
+  const std::string toml = TextOf(node.root + "/etc/containerd/config.toml");
+  std::vector<std::string> types;
+  for (const auto& [type, is_used] :
+       {std::pair("rdt", node.uses_rdt), std::pair("blockio", node.uses_blockio && !is_crio)}) {
+    const std::string key = fmt::format("ignore_{}_not_enabled_errors", type);
+    if (is_used && (is_crio || !IsOn(toml, key))) {
+      types.emplace_back(type);
+    }
+  }
+  if (types.empty()) {
+    return {name, State::kOk, "the runtime rejects none", ""};
+  }
+  const std::string cure =
+      is_crio ? std::string()
+              : fmt::format(
+                    ", or set ignore_{}_not_enabled_errors = true in the table containerd of "
+                    "its CRI plugin, and restart containerd",
+                    fmt::join(types, "_not_enabled_errors and ignore_"));
+  return {name, State::kDegraded,
+          fmt::format("{} rejects pods with {}.resources.beta.kubernetes.io",
+                      is_crio ? "CRI-O" : "containerd",
+                      fmt::join(types, ".resources.beta.kubernetes.io and ")),
+          fmt::format("ask for classes by the keys with alpha{}", cure)};
+}
+
 NodeCheck CheckAppArmor(const NodePaths& node, const std::vector<Process>& processes) {
   if (!LineOf(node.root + "/sys/module/apparmor/parameters/enabled").starts_with('Y')) {
     return {"AppArmor", State::kOk, "off", ""};
@@ -348,6 +390,7 @@ StatusOr<NodePaths> ReadNodePaths(const std::string& root, const std::string& fi
   }
   QRM_ASSIGN_OR_RETURN(const config::Section types, keys.Child("class-types"));
   node.uses_rdt = types.Has("rdt");
+  node.uses_blockio = types.Has("blockio");
   return node;
 }
 
@@ -361,6 +404,7 @@ std::vector<NodeCheck> CheckNode(const NodePaths& node) {
           CheckKubeletGates(node),
           CheckIrqbalance(node, processes),
           CheckResctrl(node),
+          CheckClassKeys(node),
           CheckAppArmor(node, processes),
           CheckWriters(node, processes),
           CheckQrmds(processes)};

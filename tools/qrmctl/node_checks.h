@@ -31,6 +31,7 @@ struct NodePaths {
   std::string pods_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
   std::string kubelet_url;
   bool uses_rdt = false;
+  bool uses_blockio = false;
 };
 
 /// The paths that the configuration `file` names; the defaults if it does not exist.
@@ -38,7 +39,8 @@ struct NodePaths {
 StatusOr<NodePaths> ReadNodePaths(const std::string& root, const std::string& file);
 
 /// Kernel, cgroups, the runtime's sockets and settings, kubelet's policies and gates, irqbalance,
-/// resctrl, AppArmor, other writers of cpusets, other processes of qrmd.
+/// resctrl, class keys that the runtime reads, AppArmor, other writers of cpusets, other processes
+/// of qrmd.
 std::vector<NodeCheck> CheckNode(const NodePaths& node);
 
 /// Whether the runtime of this name and version is new enough for NRI.

@@ -64,7 +64,8 @@ std::string OthersText(const v1::Container& container) {
   if (!container.pending().empty()) {
     text += text.empty() ? "pending" : ",pending";
   }
-  if (container.state() == "skipped" || container.state() == "unpinned") {
+  if (container.state() == "skipped" || container.state() == "unpinned" ||
+      container.state() == "incomplete") {
     text += (text.empty() ? "" : ",") + container.state();
   }
   if (!container.unapplied().empty()) {

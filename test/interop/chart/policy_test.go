@@ -351,6 +351,7 @@ func TestPoliciesGuardEveryKeyThatTheProductReads(t *testing.T) {
 		"kubernetes.io/":                            "the beginning of resources",
 		"katalyst.kubewharf.io/network_enhancement": "shown to clients of the pod-resources socket, and not read",
 		"*.resources.*kubernetes.io/*":              "keys of classes, with their domains elsewhere",
+		".kubernetes.io/":                           "the end of the domains of keys of classes",
 		"kubernetes.io/config.mirror":               "guarded by the API server itself",
 	}
 	guarded := guardOf(t, render(t, nil))

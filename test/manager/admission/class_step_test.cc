@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/admission/dry_run.h"
 #include "manager/classes/class_book.h"
 #include "test/manager/admission/admitter_fixture.h"
@@ -28,7 +29,7 @@ placement::ContainerDemand Asking(const std::string& name, const std::string& po
   return demand;
 }
 
-// The node of AdmitterTest with the type blockio: slow for all, fast for two.
+// The node of AdmitterTest with the types blockio, slow for all, fast for two; and oom, immutable.
 class ClassStepTest : public AdmitterTest {
  protected:
   ClassStepTest() {
@@ -39,6 +40,9 @@ class ClassStepTest : public AdmitterTest {
     ClassBook::Providers providers;
     providers.push_back(std::make_unique<FakeClassProvider>(
         sdk::ClassType{.name = "blockio", .classes = {{.name = "fast"}, {.name = "slow"}}}));
+    options.types["oom"].classes["first"] = {.namespaces = {"*"}};
+    providers.push_back(std::make_unique<FakeClassProvider>(
+        sdk::ClassType{.name = "oom", .is_mutable = false, .classes = {{.name = "first"}}}));
     book_ = std::make_unique<ClassBook>(std::move(options), std::move(providers));
   }
 
@@ -135,16 +139,57 @@ TEST_F(ClassStepTest, AContainerThatNoPluginServesGetsItsClass) {
   EXPECT_THAT(*Record(demand)->classes, ElementsAre(Pair("blockio", "slow")));
 }
 
-TEST_F(ClassStepTest, SkippedContainersGetNoClass) {
-  ASSERT_TRUE(AdmitWithClasses(Asking("slow"), {.skipped_namespaces = {"default"}}).ok());
-  const auto* record = Record(Demand());
-  EXPECT_TRUE(record == nullptr || record->classes.empty());
+TEST_F(ClassStepTest, ASkippedContainerGetsTheClassThatItAsksFor) {
+  const auto admitted = AdmitWithClasses(Asking("slow"), {.skipped_namespaces = {"default"}});
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(admitted->classes.unified, ElementsAre(Pair("blockio.class", "slow")));
+  ASSERT_NE(Record(Demand()), nullptr);
+  EXPECT_THAT(*Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_THAT(plugins_.allocated("cpu").annotations, testing::SizeIs(1));
 }
 
-// Runtimes read some of these annotations, too.
-TEST_F(ClassStepTest, ASkippedContainerMayNotNameAClassThatItMayNotHave) {
+TEST_F(ClassStepTest, ASkippedContainerGetsItsClassThoughNoPluginAnswers) {
+  plugins_.Set("cpu", {.gives = Errorf(StatusCode::kInternal, "oops")});
+  const auto admitted = AdmitWithClasses(Asking("slow"), {.skipped_namespaces = {"default"}});
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(admitted->classes.unified, ElementsAre(Pair("blockio.class", "slow")));
+  ASSERT_NE(Record(Demand()), nullptr);
+  EXPECT_THAT(*Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_TRUE(Record(Demand())->allocations.empty());
+}
+
+TEST_F(ClassStepTest, ASkippedContainerIsRejectedForAClassThatItMayNotHave) {
   const auto refused = AdmitWithClasses(Asking("gold"), {.skipped_namespaces = {"default"}});
-  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("namespace default may not ask for it"));
+  EXPECT_THAT(MessageOf(refused.status()),
+              HasSubstr("asks for blockio class gold, but the node has no such class"));
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+TEST_F(ClassStepTest, SkippedContainersTakePlacesOfAClass) {
+  for (const char* pod : {"a", "b"}) {
+    ASSERT_TRUE(AdmitWithClasses(Asking("fast", pod), {.skipped_namespaces = {"default"}}).ok());
+  }
+  EXPECT_EQ(AdmitWithClasses(Asking("fast", "c")).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(ClassStepTest, AKeyForAContainerThatThePodLacksIsRejected) {
+  placement::ContainerDemand demand = Demand();
+  demand.pod.annotations.Edit()["blockio.resources.alpha.kubernetes.io/container.mian"] = "slow";
+  EXPECT_THAT(MessageOf(AdmitWithClasses(demand).status()),
+              HasSubstr("names a container that the pod does not have; its containers are main"));
+  demand.has_all_others = false;
+  EXPECT_TRUE(AdmitWithClasses(demand).ok());
+}
+
+TEST_F(ClassStepTest, ARunningContainerIsOnRecordWithoutTheImmutableClassThatItAsksFor) {
+  placement::ContainerDemand demand = Demand();
+  demand.pod.annotations.Edit()["oom.resources.alpha.kubernetes.io/default"] = "first";
+  demand.requests.Edit().clear();
+  const auto admitted =
+      AdmitWithClasses(demand, {.native_resources = {}}, Admitter::Moment::kAfterTheFact);
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  ASSERT_NE(Record(demand), nullptr);
+  EXPECT_THAT(*Record(demand)->classes, ElementsAre(Pair("oom", "")));
 }
 
 TEST_F(ClassStepTest, AClassThatAnotherAnnotationOverridesMustBeAllowed) {
@@ -179,6 +224,8 @@ TEST_F(ClassStepTest, ADryRunShowsTheClassOrItsRejection) {
   const Deadline deadline = DeadlineAfter(std::chrono::seconds(10));
   const DryRunReport admitted = dry_run.Run({Asking("slow")}, deadline);
   EXPECT_THAT(admitted.decisions.at(0).trace.json, HasSubstr(R"("class":"slow")"));
+  EXPECT_THAT(admitted.notes,
+              testing::Contains(HasSubstr("runtimes read class keys with beta, too")));
   const DryRunReport refused = dry_run.Run({Asking("gold")}, deadline);
   EXPECT_EQ(refused.result, DryRunReport::Result::kRejected);
   EXPECT_THAT(refused.message, HasSubstr("the node has no such class"));

@@ -85,6 +85,72 @@ TEST_F(ClassChoiceTest, AnUnregisteredTypeRejectsKeysOfEitherLevel) {
   EXPECT_THAT(MessageOf(Choose(pod).status()), HasSubstr("no plugin has registered"));
 }
 
+// A second type, whose class sets one of blockio's files.
+class RivalTypesTest : public ClassChoiceTest {
+ protected:
+  RivalTypesTest() {
+    blockio_.type.classes.back().files = {};
+    for (sdk::ClassInfo& info : blockio_.type.classes) {
+      info.files = {"io.max", "io.weight"};
+    }
+    other_rules_.classes["low"] = {.namespaces = {"*"}};
+    other_.type = {.name = "other", .classes = {{.name = "low", .files = {"io.weight"}}}};
+    other_.rules = {std::shared_ptr<void>(), &other_rules_};
+  }
+
+  StatusOr<ChosenClasses> ChooseOfBoth(const checkpoint::PodMeta& pod) {
+    return ChooseClasses({blockio_, other_}, {.pod = pod, .container = "main"}, state_,
+                         [](const std::string&) { return false; });
+  }
+
+  ClassTypeRules other_rules_;
+  OfferedType other_;
+};
+
+TEST_F(RivalTypesTest, ClassesThatSetTheSameFileAreRejectedTogether) {
+  checkpoint::PodMeta pod = Pod("a", "slow");
+  pod.annotations.Edit()["other.resources.alpha.kubernetes.io/default"] = "low";
+  EXPECT_THAT(MessageOf(ChooseOfBoth(pod).status()),
+              AllOf(HasSubstr("other.resources.alpha.kubernetes.io/default=low"),
+                    HasSubstr("classes of other and of blockio both set io.weight"),
+                    HasSubstr("low and slow cannot be given together")));
+  other_.type.level = sdk::ClassLevel::kPod;  // of another cgroup
+  pod.annotations = {};
+  EXPECT_TRUE(CheckRivals({blockio_, other_}, other_, "low", {{"blockio", "slow"}}).ok());
+}
+
+TEST_F(RivalTypesTest, ADefaultGivesWayToARequestForTheSameFile) {
+  rules_.default_class = "slow";
+  checkpoint::PodMeta pod = Pod("a", "");
+  pod.annotations.Edit()["other.resources.alpha.kubernetes.io/default"] = "low";
+  const auto chosen = ChooseOfBoth(pod);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(ToRecord(*chosen), (StringMap{{"other", "low"}}));
+}
+
+TEST_F(ClassChoiceTest, AnInvalidPodLevelClassRejectsTheContainersOfThePod) {
+  blockio_.type.level = sdk::ClassLevel::kPod;
+  checkpoint::PodMeta pod = Pod("a", "");
+  pod.annotations.Edit()["blockio.resources.qrm.io/pod"] = "gold";
+  for (const char* container : {"main", "side"}) {
+    EXPECT_EQ(Choose(pod, container).status().code(), StatusCode::kNotFound);
+  }
+}
+
+TEST_F(ClassChoiceTest, ASkippedPodGetsTheDefaultOfItsNamespaceOnly) {
+  rules_.default_class = "slow";
+  const checkpoint::PodMeta pod = Pod("a", "");
+  const auto choose = [&] {
+    const auto chosen =
+        ChooseClasses({blockio_}, {.pod = pod, .container = "main", .is_skipped = true}, state_,
+                      [](const std::string&) { return false; });
+    return ToRecord(chosen.value_or(ChosenClasses()));
+  };
+  EXPECT_THAT(choose(), IsEmpty());
+  rules_.namespace_defaults["db"] = "fast";
+  EXPECT_EQ(choose(), (StringMap{{"blockio", "fast"}}));
+}
+
 TEST_F(ClassChoiceTest, RejectsAnUnknownClassAndListsTheAllowedOnes) {
   const auto chosen = Choose(Pod("a", "gold"));
   EXPECT_EQ(chosen.status().code(), StatusCode::kNotFound);
@@ -189,13 +255,13 @@ TEST_F(ClassChoiceTest, APodLevelClassCountsPodsAndIsOneForAllItsContainers) {
   EXPECT_EQ(chosen->at("blockio").name, "fast");
 }
 
-TEST_F(ClassChoiceTest, RunningContainersGetNothingOfATypeThatCannotChange) {
+TEST_F(ClassChoiceTest, ARunningContainerThatAsksForATypeThatCannotChangeIsRecordedWithoutIt) {
   blockio_.type.is_mutable = false;
   const auto pod = Pod("a", "slow");
   const auto chosen = ChooseClasses({blockio_}, {.pod = pod, .container = "main", .runs = true},
                                     state_, [](const std::string&) { return false; });
   ASSERT_TRUE(chosen.ok()) << chosen.status();
-  EXPECT_THAT(*chosen, IsEmpty());
+  EXPECT_EQ(ToRecord(*chosen), (StringMap{{"blockio", ""}})) << "so that it is marked";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "api/base/mutex.h"
 #include "manager/classes/class_worker.h"
 #include "test/support/fake_class_provider.h"
 #include "test/support/is_ok.h"
@@ -86,6 +87,35 @@ TEST_F(ClassWorkerTest, ReportsContainersWithoutTheValuesOfTheirClassUntilTheyHa
   EXPECT_THAT(worker_.GetWork().problems, IsEmpty());
 }
 
+TEST_F(ClassWorkerTest, NotesAProblemOnceAndForgetsItWithItsContainer) {
+  std::vector<std::string> noted;
+  ClassWorker worker(provider_, [&](const auto& event) { noted.push_back(event.message); });
+  provider_.on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kUnavailable, "the disk is busy");
+  };
+  const WantedClass wanted = Wanted("main", "1", "slow");
+  worker.Round(All({wanted}));
+  worker.Round(All({wanted}));
+  EXPECT_THAT(noted, ElementsAre(HasSubstr("the disk is busy")));
+  EXPECT_THAT(worker.ProblemOf(wanted.target.key), HasSubstr("the disk is busy"));
+  worker.Round({});
+  EXPECT_THAT(worker.GetWork().problems, IsEmpty());
+}
+
+TEST_F(ClassWorkerTest, TakesBackAClassThatDoesNotExistAnyMoreAndReportsIt) {
+  provider_.Meddle("1", "gold");
+  WantedClass lost = Wanted("main", "1", "");
+  lost.lost = "gold";
+  worker_.Round(All({lost}));
+  worker_.Round(All({lost}));
+  EXPECT_THAT(provider_.calls(), ElementsAre("apply main/1 gold->"));
+  EXPECT_THAT(worker_.GetWork().problems,
+              ElementsAre(HasSubstr("runs without blockio class gold")));
+  worker_.Round(All({Wanted("main", "1", "gold")}));
+  EXPECT_EQ(provider_.ClassOf("1"), "gold");
+  EXPECT_THAT(worker_.GetWork().problems, IsEmpty());
+}
+
 TEST_F(ClassWorkerTest, TakesAContainerThatEndedMeanwhileForDone) {
   provider_.on_apply = [](const auto&, const auto&) {
     return Errorf(StatusCode::kNotFound, "no such cgroup");
@@ -108,17 +138,50 @@ class ClassKeeperTest : public testing::Test {
     providers.push_back(std::move(provider));
     book_ = std::make_unique<ClassBook>(ClassesOptions(), std::move(providers));
     keeper_ = std::make_unique<ClassKeeper>(
-        ClassKeeper::Parts{.io = io_,
-                           .state = state_,
-                           .live = live_,
-                           .book = *book_,
-                           .note = [this](const auto& event) { noted_.push_back(event); }},
+        ClassKeeper::Parts{
+            .io = io_,
+            .state = state_,
+            .live = live_,
+            .book = *book_,
+            .note = [this](const auto& event) { Note(event); },
+            .may_ask = [](const auto&, const auto& name) { return name == "blockio/fast"; }},
         std::chrono::hours(1));
     Put("web", "slow");
     live_.Add({"uid-web", "main"}, {.id = "1", .pod_id = "p", .cgroups_path = "/kubepods/p/1"});
     keeper_->Start();
   }
   void TearDown() override { state_.Stop(); }
+
+  // Threads: the state loop, or the type's.
+  void Note(const checkpoint::NodeEvent& event) {
+    const MutexLock lock(mutex_);
+    noted_.push_back(event);
+  }
+  /// A running container of which nothing is on record, though its pod asks for `name`.
+  void PutAsking(const std::string& name) {
+    checkpoint::Change change;
+    checkpoint::PodMeta pod{.uid = "uid-late", .pod_namespace = "default", .name = "late"};
+    pod.annotations.Edit()["blockio.resources.alpha.kubernetes.io/default"] = name;
+    change.put_containers.push_back({pod, "main", {}});
+    ASSERT_TRUE(IsOk(test::RunOn(state_, [&] { return state_.Commit(change); })));
+    live_.Reset(
+        {{"uid-web", {"p"}}, {"uid-late", {"q"}}},
+        {{{"uid-web", "main"}, {.id = "1", .pod_id = "p", .cgroups_path = "/kubepods/p/1"}},
+         {{"uid-late", "main"}, {.id = "2", .pod_id = "q", .cgroups_path = "/kubepods/q/2"}}});
+  }
+  /// A round, and what it posts.
+  void Round() {
+    std::promise<void> done;
+    keeper_->Refresh("blockio");
+    keeper_->Set({"web", "main", "blockio", "slow"},
+                 [&](const auto&) { done.set_value(); });  // on the type's thread, after the round
+    done.get_future().get();
+    test::Settle(state_);
+  }
+  std::string LateProblem() {
+    const auto problems = keeper_->ProblemsOf({"uid-late", "main"});
+    return problems.empty() ? "" : problems.front();
+  }
 
   void Put(const std::string& pod, const std::string& name) {
     checkpoint::Change change;
@@ -144,6 +207,7 @@ class ClassKeeperTest : public testing::Test {
   FakeClassProvider* provider_ = nullptr;
   StateLoop state_{test::OpenMemoryStore(journal_)};
   std::unique_ptr<ClassBook> book_;
+  Mutex mutex_;
   std::vector<checkpoint::NodeEvent> noted_;
   std::unique_ptr<ClassKeeper> keeper_;
 };
@@ -208,6 +272,79 @@ TEST_F(ClassKeeperTest, ReportsWhatIsWrongWithAChange) {
   EXPECT_THAT(MessageOf(Set({"web", "main", "rdt", "fast"}).status()),
               HasSubstr("this node has no type rdt; it has blockio"));
   EXPECT_THAT(MessageOf(Set({"web", "", "blockio", "fast"}).status()), HasSubstr("name one"));
+}
+
+TEST_F(ClassKeeperTest, WhatAContainerAskedForWhileItsTypeWasOffIsGivenOnceTheTypeIsOn) {
+  PutAsking("fast");
+  Round();
+  Round();
+  EXPECT_EQ(provider_->ClassOf("2"), "fast");
+  EXPECT_EQ(LateProblem(), "");
+}
+
+TEST_F(ClassKeeperTest, WhatCannotBeGivenLateIsAProblemOfThatContainer) {
+  Put("other", "fast");
+  PutAsking("fast");
+  Round();
+  EXPECT_THAT(LateProblem(), AllOf(HasSubstr("default=fast asks for blockio class fast, but runs"),
+                                   HasSubstr("the class is full (capacity 1)")));
+  ASSERT_TRUE(
+      IsOk(test::RunOn(state_, [&] { return state_.Commit({.remove_pods = {"uid-other"}}); })));
+  Round();
+  Round();
+  EXPECT_EQ(LateProblem(), "");
+  EXPECT_EQ(provider_->ClassOf("2"), "fast");
+}
+
+TEST_F(ClassKeeperTest, NoClassIsGivenLateWithoutPermission) {
+  PutAsking("slow");
+  Round();
+  EXPECT_THAT(LateProblem(), HasSubstr("its namespace may not ask for it"));
+  EXPECT_EQ(provider_->ClassOf("2"), "");
+}
+
+TEST_F(ClassKeeperTest, AnImmutableClassThatCameTooLateIsAProblemOfThatContainer) {
+  provider_->type.is_mutable = false;
+  PutAsking("fast");
+  keeper_->Refresh("blockio");
+  keeper_.reset();  // after the round
+  EXPECT_THAT(noted_, testing::Contains(testing::Field(
+                          &checkpoint::NodeEvent::message,
+                          HasSubstr("cannot change while a container runs; recreate the pod"))));
+}
+
+TEST(PodLevelClassTest, ChangesForARunningPodAsAWhole) {
+  boost::asio::io_context io;
+  test::Journal journal;
+  LiveContainers live;
+  StateLoop state{test::OpenMemoryStore(journal)};
+  ClassBook::Providers providers;
+  auto owned = std::make_unique<FakeClassProvider>(
+      sdk::ClassType{.name = "memory-protection",
+                     .level = sdk::ClassLevel::kPod,
+                     .classes = {{.name = "db"}, {.name = "web"}}});
+  FakeClassProvider& provider = *owned;
+  providers.push_back(std::move(owned));
+  ClassBook book(ClassesOptions(), std::move(providers));
+  ClassKeeper keeper({.io = io, .state = state, .live = live, .book = book}, std::chrono::hours(1));
+  checkpoint::Change change;
+  for (const char* name : {"main", "side"}) {
+    change.put_containers.push_back({{.uid = "uid", .pod_namespace = "default", .name = "web"},
+                                     name,
+                                     {.classes = {{"memory-protection", "web"}}}});
+    live.Add({"uid", name}, {.id = name, .pod_id = "p", .cgroups_path = "/kubepods/p/c"});
+  }
+  ASSERT_TRUE(IsOk(test::RunOn(state, [&] { return state.Commit(change); })));
+  std::promise<std::string> former;
+  keeper.Set({"web", "", "memory-protection", "db"}, [&](const StatusOr<std::string>& done) {
+    former.set_value(done.value_or(MessageOf(done.status())));
+  });
+  EXPECT_EQ(former.get_future().get(), "web");
+  EXPECT_THAT(provider.calls(), ElementsAre("apply /p ->db"));
+  for (const char* name : {"main", "side"}) {
+    EXPECT_EQ(state.Load()->Find({"uid", name})->classes.at("memory-protection"), "db");
+  }
+  state.Stop();
 }
 
 TEST_F(ClassKeeperTest, CountsContainersOfAClass) {

@@ -93,6 +93,45 @@ TEST(ClassRequestTest, LeavesToTheRuntimeATypeThatItMayServe) {
       IsOk(CheckClassTypes({{"rdt.resources.beta.kubernetes.io/pod", "gold"}}, {"blockio"})));
 }
 
+TEST(ClassRequestTest, TheProposalsKeysOfRdtAreRead) {
+  const StringMap keys = {{"rdt.resources.alpha.kubernetes.io/default", "bronze"},
+                          {"rdt.resources.alpha.kubernetes.io/container.main", "gold"}};
+  EXPECT_THAT(TextOf(FindClassRequest(keys, {.name = "rdt"}, "main")), HasSubstr("gold by"));
+  EXPECT_THAT(TextOf(FindClassRequest(keys, {.name = "rdt"}, "side")), HasSubstr("bronze by"));
+}
+
+TEST(ClassRequestTest, RejectsATypeOfTheLastVersionThatTheNodeLacks) {
+  EXPECT_THAT(
+      MessageOf(CheckClassTypes({{"rdt.resources.kubernetes.io/default", "gold"}}, {"blockio"})),
+      HasSubstr("use one of blockio"));
+}
+
+TEST(ClassRequestTest, RejectsAMisspeltTypeWithAKeyOfRuntimes) {
+  EXPECT_THAT(
+      MessageOf(CheckClassTypes({{"blokio.resources.beta.kubernetes.io/pod", "s"}}, {"blockio"})),
+      HasSubstr("is of a type of classes that this node does not have"));
+}
+
+TEST(ClassRequestTest, RejectsAVersionThatDoesNotExist) {
+  EXPECT_THAT(MessageOf(CheckClassTypes({{"blockio.resources.gamma.kubernetes.io/pod", "slow"}},
+                                        {"blockio"})),
+              HasSubstr("write blockio.resources.alpha.kubernetes.io/default"));
+  EXPECT_TRUE(IsOk(CheckClassTypes({{"a.resources.example.com/pod", "slow"}}, {"blockio"})));
+}
+
+TEST(ClassRequestTest, RejectsAContainerThatThePodDoesNotHave) {
+  EXPECT_TRUE(IsOk(CheckClassContainers({{kAlphaOwn, "slow"}, {kBetaPod, "slow"}}, {"main"})));
+  EXPECT_THAT(MessageOf(CheckClassContainers({{kAlphaOwn, "slow"}}, {"mian", "side"})),
+              HasSubstr("its containers are mian and side"));
+}
+
+TEST(ClassRequestTest, KnowsTheKeysThatOnlyThisManagerReads) {
+  EXPECT_TRUE(NamesClassType({{kLastPod, "slow"}}));
+  EXPECT_TRUE(NamesClassType({{kAlphaOwn, "slow"}}));
+  EXPECT_TRUE(NamesClassType({{"oom.resources.beta.kubernetes.io/pod", "first"}}));
+  EXPECT_FALSE(NamesClassType({{kBetaPod, "slow"}, {"a.resources.example.com/b", "c"}}));
+}
+
 TEST(ClassNameTest, BeginsAndEndsWithALetterOrDigit) {
   EXPECT_TRUE(sdk::IsClassName("a"));
   EXPECT_TRUE(sdk::IsClassName("Fast.disk_1-x"));

@@ -199,6 +199,47 @@ TEST_F(KnobProviderTest, AKnobThatLeftTheFileIsTakenBackFromItsUsers) {
   EXPECT_EQ(Get("memory.high"), "max");
 }
 
+TEST_F(KnobProviderTest, MemoryOfAPodIsProtectedInThePodsCgroup) {
+  std::filesystem::create_directories(dir_ / "cgroups/pod");
+  for (const char* file : {"memory.low", "memory.min"}) {
+    std::ofstream(dir_ / ("cgroups/pod/" + std::string(file))) << "0\n";
+  }
+  const auto provider = Make(
+      "memory-protection", "  db: {memory.low: 1Mi, memory.min: 4Ki}\n  web: {memory.low: 2Mi}\n");
+  EXPECT_EQ(provider->List().level, sdk::ClassLevel::kPod);
+  EXPECT_TRUE(provider->Resolve("db")->unified.empty());
+  const sdk::ClassTarget pod{.key = {"pod", ""}, .runtime_id = "p", .cgroups_path = "/pod"};
+  const auto value = [&](const std::string& file) {
+    std::ifstream opened(dir_ / ("cgroups/pod/" + file));
+    std::string text;
+    std::getline(opened, text);
+    return text;
+  };
+  ASSERT_TRUE(IsOk(provider->Apply(pod, "", "db")));
+  EXPECT_EQ(value("memory.low"), "1048576");
+  EXPECT_EQ(value("memory.min"), "4096");
+  ASSERT_TRUE(IsOk(provider->Apply(pod, "db", "web")));
+  EXPECT_EQ(value("memory.low"), "2097152");
+  EXPECT_EQ(value("memory.min"), "0");
+}
+
+TEST_F(KnobProviderTest, ProtectionOfMemoryIsAbsentInCgroupV1) {
+  WriteConfig("  db: {memory.low: 1Mi}\n");
+  const auto provider = MakeKnobProvider(
+      TypeOf("memory-protection"), dir_ / "knobs.yaml",
+      {.files_root = dir_ / "cgroups", .is_v1 = true, .threads_root = dir_ / "cgroups"});
+  ASSERT_TRUE(IsOk(provider.status()));
+  EXPECT_THAT(ProblemOf(**provider, "db"), HasSubstr("no memory.low: it exists in cgroup v2 only"));
+}
+
+TEST_F(KnobProviderTest, AllValuesThatALostClassMayHaveLeftAreTakenBack) {
+  Put("memory.high", "1048576");
+  const auto provider = Make("memory", "  other: {memory.low: 8192}\n");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "batch", "")));
+  EXPECT_EQ(Get("memory.high"), "max");
+  EXPECT_EQ(Get("memory.low"), "0");
+}
+
 TEST_F(KnobProviderTest, AContainerThatIsGoneIsReportedAsGone) {
   const auto provider = Make("memory", "  batch: {memory.high: 1Mi}\n");
   std::filesystem::remove_all(dir_ / "cgroups/c1");

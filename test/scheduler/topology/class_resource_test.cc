@@ -133,6 +133,35 @@ TEST_F(ClassResourceTest, KeysThatOnlyQrmdReadsWantANodeThatHasTheType) {
   EXPECT_EQ(Refusal(Asking("a", {{kOfRuntimes, "slow"}}), "n2"), "");
 }
 
+TEST_F(ClassResourceTest, KeysOfTheProposalsLastVersionWantANodeThatHasTheType) {
+  const Pod pod = Asking("a", {{"blockio.resources.kubernetes.io/default", "slow"}});
+  EXPECT_EQ(Refusal(pod), "");
+  EXPECT_THAT(Refusal(pod, "n2"), HasSubstr("classes"));
+}
+
+TEST_F(ClassResourceTest, AFullClassFiltersItsNodeByWhicheverKey) {
+  Bind(Asking("a", {{kOfPod, "fast"}}));
+  Bind(Asking("b", {{kOfMain, "fast"}}));
+  for (const char* key : {kOfPod, kOfMain, kOfRuntimes, "blockio.resources.kubernetes.io/default",
+                          "blockio.resources.beta.kubernetes.io/container.main"}) {
+    EXPECT_EQ(Refusal(Asking("c", {{key, "fast"}})), "all places of the class of blockio are taken")
+        << key;
+  }
+}
+
+TEST_F(ClassResourceTest, PodsThatNodesSkipTakePlaces) {
+  Pod skipped = Asking("a", {{kLanes, "left"}});
+  skipped.pod_namespace = "kube-system";
+  Bind(skipped);
+  EXPECT_EQ(Refusal(Asking("b", {{kLanes, "left"}})),
+            "all places of the class of lanes.example.com are taken");
+}
+
+TEST_F(ClassResourceTest, AKeyForAContainerThatThePodLacksFitsNowhere) {
+  EXPECT_EQ(Refusal(Asking("a", {{kOfMain, "slow"}}, {{.name = "mian"}})),
+            "a class key names a container that the pod does not have");
+}
+
 TEST_F(ClassResourceTest, KeysThatContradictEachOtherFitNowhere) {
   EXPECT_EQ(Refusal(Asking("a", {{kOfPod, "slow"}, {kOfRuntimes, "fast"}})),
             "its annotations for blockio contradict each other or name no class");

@@ -78,8 +78,8 @@ TEST_F(NodeChecksTest, AGoodNodeHasNoCures) {
     }
   }
   EXPECT_THAT(names, testing::ElementsAre("kernel", "cgroups", "runtime", "NRI", "kubelet policies",
-                                          "kubelet gates", "irqbalance", "resctrl", "AppArmor",
-                                          "other writers", "other qrmd"));
+                                          "kubelet gates", "irqbalance", "resctrl", "class keys",
+                                          "AppArmor", "other writers", "other qrmd"));
 }
 
 TEST_F(NodeChecksTest, AnOldKernelFails) {
@@ -155,6 +155,23 @@ TEST_F(NodeChecksTest, ResctrlIsNeededForClassesOfCachesOnly) {
   EXPECT_THAT(Text("resctrl", State::kDegraded), HasSubstr("mount -t resctrl"));
   Write("sys/fs/resctrl/schemata", "L3:0=fff\n");
   EXPECT_THAT(Text("resctrl", State::kOk), HasSubstr("mounted"));
+}
+
+TEST_F(NodeChecksTest, KeysThatTheRuntimeRejectsNameItsSettings) {
+  Configure("class-types: {rdt: {}, blockio: {}}\n");
+  Write("etc/containerd/config.toml", "  ignore_rdt_not_enabled_errors = false\n");
+  EXPECT_THAT(Text("class keys", State::kDegraded),
+              AllOf(HasSubstr("containerd rejects pods with rdt.resources.beta.kubernetes.io and "
+                              "blockio.resources.beta.kubernetes.io"),
+                    HasSubstr("set ignore_rdt_not_enabled_errors and "
+                              "ignore_blockio_not_enabled_errors = true")));
+  Write("etc/containerd/config.toml",
+        "  ignore_rdt_not_enabled_errors = true\n  ignore_blockio_not_enabled_errors=true\n");
+  EXPECT_THAT(Text("class keys", State::kOk), HasSubstr("rejects none"));
+  Configure("cri-socket: /run/crio/crio.sock\nclass-types: {rdt: {}, blockio: {}}\n");
+  EXPECT_THAT(Text("class keys", State::kDegraded),
+              AllOf(HasSubstr("CRI-O rejects pods with rdt.resources.beta.kubernetes.io"),
+                    HasSubstr("by the keys with alpha")));
 }
 
 TEST_F(NodeChecksTest, AppArmorThatConfinesQrmdIsNamed) {
