@@ -187,6 +187,7 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
                                .endpoint = driver.has_value() ? driver->endpoint : std::string()};
   }
   draft.explanation.driver.unmet = part.grant.unmet;
+  draft.explanation.driver.warnings = part.grant.warnings;
   return Withhold(draft, part, deadline);
 }
 

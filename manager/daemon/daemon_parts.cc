@@ -273,11 +273,14 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
 
 void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   metrics.admission.Record(event);
+  const auto publish = [this](const AdmissionEvent::PodMessage& told, const char* reason) {
+    publisher->OnRefused({told.pod_namespace, told.pod_name, told.pod_uid, told.message, reason});
+  };
   if (event.rejected.has_value()) {
-    publisher->OnRefused({.pod_namespace = event.rejected->pod_namespace,
-                          .pod_name = event.rejected->pod_name,
-                          .pod_uid = event.rejected->pod_uid,
-                          .message = event.rejected->message});
+    publish(*event.rejected, "PlacementRefused");
+  }
+  for (const AdmissionEvent::PodMessage& warning : event.warnings) {
+    publish(warning, "ComputeDriverWarning");
   }
 }
 

@@ -61,6 +61,7 @@ struct ComputeGrant {
   StringMap envs{};
   StringMap annotations{};
   std::vector<UnmetWish> unmet{};
+  std::vector<std::string> warnings{};  ///< about the spec, for the pod's events
 
   CpuSet Cpus() const;  ///< exclusive CPUs of all parts
   CpuSet Idle() const;
