@@ -29,6 +29,13 @@ struct ComputeRequest {
   int64_t milli_cpus = 0;  ///< requested; the driver may not give more whole CPUs
   StringMap annotations;   ///< of the pod
   StringMap labels;
+  /// All that the container requests, and its limits: CPUs in CPUs, memory and hugepages in bytes.
+  std::map<std::string, double> requests;
+  std::map<std::string, double> limits;
+  std::string qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
+  std::string runtime_class;
+  /// Extended resource -> the NUMA nodes of the container's devices.
+  std::map<std::string, NumaMask> device_nodes;
 
   bool operator==(const ComputeRequest&) const = default;
 };

@@ -56,6 +56,9 @@ TEST_F(ComputeDriverTest, ADriverIsOfferedFreeCpusAndNotifiedOfThePod) {
   EXPECT_EQ(asked.pod() + " " + asked.pod_uid() + " " + asked.pod_namespace(),
             "second uid-second default");
   EXPECT_EQ(asked.requested_milli_cpus(), 1000);
+  EXPECT_EQ(asked.requests().at("cpu"), 1);
+  EXPECT_EQ(asked.limits().at("cpu"), 1);
+  EXPECT_EQ(asked.qos_class(), "Guaranteed");
   EXPECT_EQ(asked.hint().nodes_size(), 1);
 }
 
