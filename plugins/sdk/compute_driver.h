@@ -14,6 +14,8 @@
 
 namespace qrm::sdk {
 
+struct PluginSettings;
+
 /// A container's request to a driver.
 struct ComputeRequest {
   std::string resource;  ///< the driver, as DriverResource names it
@@ -145,6 +147,9 @@ class ComputeDriver {
 /// All of a driver's main: command line, socket, registration, signals and state. `name` is a DNS
 /// label. Returns the exit code: 0 after a signal, 1 after an error, 2 for a wrong command line.
 int DriverMain(const std::string& name, ComputeDriver& driver, int argc, char** argv);
+/// The same for a driver with flags of its own, which calls ParseSettings of
+/// plugins/sdk/resource_plugin.h itself.
+int DriverMain(const PluginSettings& settings, ComputeDriver& driver);
 
 /// The resource name of the driver `name`: "cci.qrm.io/NAME".
 std::string DriverResource(std::string_view name);
