@@ -24,6 +24,7 @@
 #include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
+#include "manager/publish/node_patch.h"
 #include "manager/publish/publisher.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
@@ -183,7 +184,12 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                                         : StatusOr<std::string>(keys->told.status());
                },
            .restored = [this] { return !rebuilding || live.synchronized(); },
-           .permissions = config.admission.permissions,
+           .permissions = [this] { return in_force->Load()->admission.permissions; },
+           .drivers =
+               [this] {
+                 return DriversText(registry->plugins().List(),
+                                    in_force->Load()->admission.drivers);
+               },
            .policy = config.admission.merge.policy,
            .scope = config.admission.scope,
            .access = [this] { return PublisherAccess(config.publish); }},
