@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace qrm::manager {
 
@@ -17,14 +18,15 @@ struct AdmissionEvent {
   std::string_view reason;
   std::chrono::nanoseconds took{0};
 
-  /// The rejected pod, and why it was rejected.
-  struct Rejected {
+  /// A text for the events of a pod.
+  struct PodMessage {
     std::string pod_namespace;
     std::string pod_name;
     std::string pod_uid;
     std::string message;
   };
-  std::optional<Rejected> rejected;  ///< set when that is the result
+  std::optional<PodMessage> rejected;  ///< why; set when that is the result
+  std::vector<PodMessage> warnings;    ///< of compute drivers about admitted containers
 };
 
 }  // namespace qrm::manager

@@ -49,6 +49,10 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   return nodes;
 }
 
+AdmissionEvent::PodMessage MessageTo(const checkpoint::PodMeta& pod, std::string message) {
+  return {pod.pod_namespace, pod.name, pod.uid, std::move(message)};
+}
+
 }  // namespace
 
 // One admission in progress: of the requested container, and of the containers placed with it.
@@ -426,11 +430,7 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   if (parts_.listener && counts) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
     event.reason = call.disk_failed ? "disk" : RefusalReason(cause, failed);
-    const checkpoint::PodMeta& pod = call.asked.pod;
-    event.rejected = {.pod_namespace = pod.pod_namespace,
-                      .pod_name = pod.name,
-                      .pod_uid = pod.uid,
-                      .message = MessageOf(rejected)};
+    event.rejected = MessageTo(call.asked.pod, MessageOf(rejected));
     parts_.listener(event);
   }
   return rejected;
@@ -499,9 +499,17 @@ AdmissionEvent Admitter::EventOf(const Call& call, const Draft& draft,
 }
 
 void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const {
-  if (parts_.listener) {
-    parts_.listener(EventOf(call, draft, result));
+  if (!parts_.listener) {
+    return;
   }
+  AdmissionEvent event = EventOf(call, draft, result);
+  for (const Draft& placed : call.drafts) {
+    for (const std::string& warning : placed.explanation.driver.warnings) {
+      event.warnings.push_back(
+          MessageTo(placed.demand.pod, fmt::format("{}: {}", NameOf(placed.demand), warning)));
+    }
+  }
+  parts_.listener(event);
 }
 
 }  // namespace qrm::manager

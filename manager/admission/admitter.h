@@ -91,6 +91,8 @@ class Admitter {
   /// As Lacks of request_rules.h: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
                            const std::string& resource) const;
+  /// Uses the permissions and the rules of compute drivers in `options` from now on.
+  void TakeRules(const placement::AdmissionOptions& options) { options_.TakeRules(options); }
   /// Why the container of `demand`, which Admit left without a record, has no allocation.
   [[nodiscard]] std::string WhySkipped(const placement::ContainerDemand& demand) const;
 
@@ -124,7 +126,7 @@ class Admitter {
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
   Parts parts_;
-  const placement::AdmissionOptions options_;
+  placement::AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
   const std::unique_ptr<checkpoint::SharedParts> shared_;  // of the demands

@@ -17,6 +17,7 @@
 #include "manager/drivers/driver_grant.h"
 #include "manager/registry/plugins.h"
 #include "plugins/placement/requests.h"
+#include "plugins/rules/device_nodes.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "topology/machine.h"
 
@@ -55,6 +56,11 @@ Status DriverAway(const DriverChoice& choice, const std::optional<PluginInfo>& d
                 "compute driver {} at {} is not running ({} asks for it): {}, and kubelet's next "
                 "try admits the container",
                 choice.name, driver->endpoint, choice.by, driver->problem);
+}
+
+rules::NodesByResource DeviceNodesOf(const placement::ContainerDemand& demand) {
+  rules::DeviceNodes nodes = rules::ReadDeviceNodes(demand.pod.annotations);
+  return std::move(nodes[demand.container]);
 }
 
 /// These policies reject what does not fit the hint, so a driver cannot choose other nodes either.
@@ -156,21 +162,26 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   }
   draft.explanation.driver.available = ToString(part.offer.available);
   draft.allocated.push_back(part.resource);
-  auto answers =
-      plugins_.AskForEach<calls::ComputeAdmit>({{.resource = part.resource,
-                                                 .key = draft.key,
-                                                 .pod_namespace = demand.pod.pod_namespace,
-                                                 .pod_name = demand.pod.name,
-                                                 .type = demand.type,
-                                                 .spec = part.choice.spec,
-                                                 .available = part.offer.available,
-                                                 .shared = part.offer.shared,
-                                                 .reserved = part.offer.reserved,
-                                                 .hint = part.hint,
-                                                 .milli_cpus = std::llround(part.cpus * kMilli),
-                                                 .annotations = demand.pod.annotations,
-                                                 .labels = demand.pod.labels}},
-                                               deadline);
+  auto answers = plugins_.AskForEach<calls::ComputeAdmit>(
+      {{.resource = part.resource,
+        .key = draft.key,
+        .pod_namespace = demand.pod.pod_namespace,
+        .pod_name = demand.pod.name,
+        .type = IsApp(demand) ? ContainerType::kMain : demand.type,
+        .spec = part.choice.spec,
+        .available = part.offer.available,
+        .shared = part.offer.shared,
+        .reserved = part.offer.reserved,
+        .hint = part.hint,
+        .milli_cpus = std::llround(part.cpus * kMilli),
+        .annotations = demand.pod.annotations,
+        .labels = demand.pod.labels,
+        .requests = *demand.requests,
+        .limits = *demand.limits,
+        .qos_class = demand.pod.qos_class,
+        .runtime_class = demand.runtime_class,
+        .device_nodes = DeviceNodesOf(demand)}},
+      deadline);
   QRM_RETURN_IF_ERROR(answers.front().status());
   part.grant = *std::move(answers.front());
   const Status good =
@@ -187,6 +198,7 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
                                .endpoint = driver.has_value() ? driver->endpoint : std::string()};
   }
   draft.explanation.driver.unmet = part.grant.unmet;
+  draft.explanation.driver.warnings = part.grant.warnings;
   return Withhold(draft, part, deadline);
 }
 

@@ -43,6 +43,9 @@ class DryRun {
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 
+  /// As Admitter's; not while Run runs.
+  void TakeRules(const placement::AdmissionOptions& options) { options_.TakeRules(options); }
+
   /// `admissions` are those of one new pod: one demand with all `others`, or several demands that
   /// are placed one by one. A rejected container ends its admission.
   DryRunReport Run(const std::vector<placement::ContainerDemand>& admissions,
@@ -61,7 +64,7 @@ class DryRun {
   void Reject(Call& call, Draft& failed, const Status& cause) const;
 
   const Parts parts_;
-  const placement::AdmissionOptions options_;
+  placement::AdmissionOptions options_;
   const ClassStep classes_;
 };
 

@@ -78,6 +78,13 @@ Status DryRuns::Queue(std::string pod, const Done& done) {
   return OkStatus();
 }
 
+void DryRuns::TakeRules(const placement::AdmissionOptions& options) {
+  const MutexLock lock(mutex_);
+  if (thread_ != nullptr) {
+    thread_->Post([this, options] { dry_run_->TakeRules(options); });
+  }
+}
+
 bool DryRuns::TakeTurn() {
   const MutexLock lock(mutex_);
   --waiting_;

@@ -58,6 +58,9 @@ class DryRuns {
   /// if too many wait, kUnavailable after Stop.
   void Ask(std::string pod, const Done& done);
 
+  /// As Admitter's, for dry runs that are asked for later.
+  void TakeRules(const placement::AdmissionOptions& options);
+
   /// Answers waiting dry runs with kUnavailable, and returns when the last has its answer. May be
   /// called again.
   void Stop();
@@ -71,7 +74,7 @@ class DryRuns {
   const Parts parts_;
   const std::chrono::milliseconds deadline_;  // of one dry run, once it has its turn
   const placement::PodKeys pod_keys_;
-  const std::unique_ptr<const DryRun> dry_run_;
+  const std::unique_ptr<DryRun> dry_run_;  ///< used on the thread
 
   Mutex mutex_;
   std::size_t waiting_ QRM_GUARDED_BY(mutex_) = 0;

@@ -174,6 +174,7 @@ Json DriverJson(const ExplainedDriver& driver) {
   for (const sdk::UnmetWish& wish : driver.unmet) {
     json["unmet"].push_back({{"wish", wish.token}, {"reason", wish.reason}});
   }
+  AddUnlessEmpty(json, "warnings", driver.warnings);
   return json;
 }
 

@@ -25,6 +25,7 @@ struct ExplainedDriver {
   std::string available;  ///< the offered CPUs
   std::string fallback;   ///< why the cpu plugin placed the container instead; empty: it did not
   std::vector<sdk::UnmetWish> unmet;
+  std::vector<std::string> warnings;  ///< of the driver about the spec
 };
 
 /// The inputs and results of each step of one admission, filled as the steps run.

@@ -12,6 +12,11 @@
 namespace qrm::manager {
 namespace {
 
+/// Whether it is a key of AdmissionOptions::TakeRules.
+bool IsRule(const ChangedKey& changed) {
+  return changed.key == "permissions" || changed.key == "compute-drivers";
+}
+
 bool IsOfPlugins(const ChangedKey& changed) {
   return changed.key == "plugins";
 }
@@ -47,7 +52,7 @@ Daemon::Following Reload::ReadAgain() {
 }
 
 bool Reload::CountsAtOnce(const ChangedKey& changed) const {
-  return changed.key == "log-level" || IsOfPlugins(changed) ||
+  return changed.key == "log-level" || IsOfPlugins(changed) || IsRule(changed) ||
          (changed.key == "class-types" && in_force_.classes.enabled);
 }
 
@@ -72,6 +77,10 @@ Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
   const log::Level level = next.process.log_level;
   // The more verbose of both levels, so that these lines are in the log.
   log::SetLevel(std::min(level, in_force_.process.log_level));
+  if (std::any_of(changed.begin(), changed.end(), IsRule)) {
+    in_force_.admission.TakeRules(next.admission);
+    takers.rules(next.admission);
+  }
   log::Info("configuration reloaded", {{"changed_keys", changed.size()}});
   std::vector<ChangedKey> waiting;
   for (const ChangedKey& key : changed) {

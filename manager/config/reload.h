@@ -17,9 +17,10 @@ using ConfigReader = std::function<StatusOr<Config>()>;
 /// The keys whose values differ.
 std::vector<ChangedKey> ChangedKeys(Config from, Config to);
 
-/// Applies the keys that can change while qrmd runs: log-level, the sections of built-in plugins,
-/// and the rules of class-types. The log names all other keys that differ; they change at the next
-/// start. A configuration that cannot be read, or that a plugin rejects, changes nothing.
+/// Applies the keys that can change while qrmd runs: log-level, permissions, compute-drivers, the
+/// sections of built-in plugins, and the rules of class-types. The log names all other keys that
+/// differ; they change at the next start. A configuration that cannot be read, or that a plugin
+/// rejects, changes nothing.
 ///
 /// Threads: one at a time.
 class Reload {

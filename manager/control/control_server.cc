@@ -177,19 +177,18 @@ struct Reply {
 
 class PermissionsService final : public v1::Permissions::CallbackService {
  public:
-  /// `permissions` outlives the service.
-  explicit PermissionsService(const placement::Permissions& permissions)
-      : permissions_(permissions) {}
+  /// `node` outlives the service.
+  explicit PermissionsService(const NodeServices& node) : node_(node) {}
 
   Reactor* GetPermissions(Context* context, const v1::GetPermissionsRequest* request,
                           v1::GetPermissionsResponse* response) override {
     return Reply(context, request, response).WhenRoom([this, request] {
-      return PermissionsAnswer(permissions_, request->namespace_());
+      return PermissionsAnswer(node_.GetPermissions(), request->namespace_());
     });
   }
 
  private:
-  const placement::Permissions& permissions_;
+  const NodeServices& node_;
 };
 
 /// Checks that `peer` may try a configuration. Only users that can write the file may.
@@ -282,7 +281,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         plugins(registered),
         machine(node_machine),
         node(node_services),
-        permissions(node.GetPermissions()),
+        permissions(node),
         policy(node, server),
         classes(node, server),
         options(std::move(server_options)),

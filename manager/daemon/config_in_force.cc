@@ -6,7 +6,7 @@
 namespace qrm::manager {
 
 ConfigInForce::ConfigInForce(const NodeConfig::Parts& parts) : parts_(parts) {
-  Take(parts.builtin);
+  Take(parts.builtin, parts.admission);
 }
 
 std::shared_ptr<const ConfigInForce::Keys> ConfigInForce::Load() const {
@@ -14,9 +14,10 @@ std::shared_ptr<const ConfigInForce::Keys> ConfigInForce::Load() const {
   return keys_;
 }
 
-void ConfigInForce::Take(const BuiltinOptions& builtin) {
+void ConfigInForce::Take(const BuiltinOptions& builtin,
+                         const placement::AdmissionOptions& admission) {
   auto keys = std::make_shared<const Keys>(Keys{
-      builtin, NodeConfig::Make({parts_.machine, builtin, parts_.admission, parts_.pod_keys})});
+      builtin, admission, NodeConfig::Make({parts_.machine, builtin, admission, parts_.pod_keys})});
   const MutexLock lock(mutex_);
   keys_ = std::move(keys);
 }

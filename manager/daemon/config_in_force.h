@@ -13,21 +13,22 @@
 
 namespace qrm::manager {
 
-/// The keys of the built-in plugins, and the configuration that schedulers get.
+/// The keys of the built-in plugins and of admissions, and the configuration that schedulers get.
 ///
 /// Threads: any.
 class ConfigInForce {
  public:
   struct Keys {
     BuiltinOptions builtin;
+    placement::AdmissionOptions admission;
     StatusOr<NodeConfig> told;
   };
 
-  /// All of `parts` outlives the result, except the options of the plugins.
+  /// All of `parts` outlives the result, except the options of the plugins and of admissions.
   explicit ConfigInForce(const NodeConfig::Parts& parts);
 
   std::shared_ptr<const Keys> Load() const;
-  void Take(const BuiltinOptions& builtin);
+  void Take(const BuiltinOptions& builtin, const placement::AdmissionOptions& admission);
 
   /// Records the result of the latest reload.
   void NoteReading(const Status& taken);

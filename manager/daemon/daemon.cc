@@ -19,6 +19,7 @@
 #include "api/base/task_thread.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
+#include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
@@ -79,6 +80,7 @@ struct Daemon::Impl : DaemonParts {
   void ReadAgain();
   void Follow(const Following& following);
   Status TakePlugins(const BuiltinOptions& options);
+  void TakeRules(const placement::AdmissionOptions& options);
   void Stop();
 
   ServiceManager service_manager{io, [this] { return node->StalledLoops().empty(); }};
@@ -138,6 +140,7 @@ void Daemon::Impl::Follow(const Following& following) {
   const Status taken = following(
       {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
        .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); },
+       .rules = [this](const placement::AdmissionOptions& options) { TakeRules(options); },
        .note =
            [this](const std::string& change) { NoteEvent({.type = "reload", .message = change}); },
        .waiting =
@@ -155,11 +158,21 @@ Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
     resources.push_back(plugin.resource);
   }
   QRM_RETURN_IF_ERROR(ReplaceBuiltins(std::move(changed), local_plugins));
-  in_force->Take(options);
+  in_force->Take(options, in_force->Load()->admission);
   for (const std::string& resource : resources) {
     pod_resources->OnPluginChanged(resource);
   }
   return OkStatus();
+}
+
+void Daemon::Impl::TakeRules(const placement::AdmissionOptions& options) {
+  admitter->TakeRules(options);
+  dry_runs->TakeRules(options);
+  const auto keys = in_force->Load();
+  placement::AdmissionOptions admission = keys->admission;
+  admission.TakeRules(options);
+  in_force->Take(keys->builtin, admission);
+  pod_resources->RefreshAllocatable();  // after it, the publisher writes the rules, too
 }
 
 Status Daemon::Impl::Start() {

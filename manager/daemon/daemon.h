@@ -15,6 +15,10 @@ namespace qrm {
 class Machine;
 }  // namespace qrm
 
+namespace qrm::placement {
+struct AdmissionOptions;
+}  // namespace qrm::placement
+
 namespace qrm::manager {
 
 struct Config;
@@ -29,6 +33,8 @@ class Daemon {
   struct Takers {
     std::function<Status(const ClassesOptions& options)> classes;
     std::function<Status(const BuiltinOptions& options)> plugins;  ///< applies their sections
+    /// Takes `permissions` and `drivers`, which no part rejects.
+    std::function<void(const placement::AdmissionOptions& options)> rules = [](const auto&) {};
     /// Gets a sentence for each changed key, and for a rejection.
     std::function<void(const std::string& change)> note = [](const std::string&) {};
     /// Takes all keys of the file that wait for a restart.

@@ -26,6 +26,7 @@
 #include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
+#include "manager/publish/node_patch.h"
 #include "manager/publish/publisher.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
@@ -109,7 +110,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                                     .note = [this](const auto& event) { NoteEvent(event); },
                                     .may_ask =
                                         [this](const auto& pod_namespace, const auto& name) {
-                                          return config.admission.permissions.Allows(
+                                          return in_force->Load()->admission.permissions.Allows(
                                               pod_namespace, {.feature = placement::Feature::kClass,
                                                               .name = name});
                                         }},
@@ -198,7 +199,12 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                                         : StatusOr<std::string>(keys->told.status());
                },
            .restored = [this] { return !rebuilding || live.synchronized(); },
-           .permissions = config.admission.permissions,
+           .permissions = [this] { return in_force->Load()->admission.permissions; },
+           .drivers =
+               [this] {
+                 return DriversText(registry->plugins().List(),
+                                    in_force->Load()->admission.drivers);
+               },
            .policy = config.admission.merge.policy,
            .scope = config.admission.scope,
            .access = [this] { return PublisherAccess(config.publish); }},
@@ -289,11 +295,14 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
 
 void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   metrics.admission.Record(event);
+  const auto publish = [this](const AdmissionEvent::PodMessage& told, const char* reason) {
+    publisher->OnRefused({told.pod_namespace, told.pod_name, told.pod_uid, told.message, reason});
+  };
   if (event.rejected.has_value()) {
-    publisher->OnRefused({.pod_namespace = event.rejected->pod_namespace,
-                          .pod_name = event.rejected->pod_name,
-                          .pod_uid = event.rejected->pod_uid,
-                          .message = event.rejected->message});
+    publish(*event.rejected, "PlacementRefused");
+  }
+  for (const AdmissionEvent::PodMessage& warning : event.warnings) {
+    publish(warning, "ComputeDriverWarning");
   }
 }
 

@@ -311,8 +311,8 @@ void NodeView::KeepPluginValues(std::function<void(const qrm::Status& kept)> don
   parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
 }
 
-const placement::Permissions& NodeView::GetPermissions() const {
-  return parts_.config.admission.permissions;
+placement::Permissions NodeView::GetPermissions() const {
+  return parts_.in_force.Load()->admission.permissions;
 }
 
 std::vector<ClassTypeStatus> NodeView::Classes() const {

@@ -91,7 +91,7 @@ class NodeView final : public NodeServices {
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
   void TryDisk(std::function<void(const qrm::Status& accepted)> done) override;
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override;
-  const placement::Permissions& GetPermissions() const override;
+  placement::Permissions GetPermissions() const override;
   std::vector<ClassTypeStatus> Classes() const override;
   void SetClass(const ClassChange& change, ClassDone done) override;
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override;

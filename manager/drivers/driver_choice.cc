@@ -80,7 +80,7 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
                   choice->by);
   }
   if (!choice.has_value()) {
-    if (demand.type != ContainerType::kMain || cpus == 0) {
+    if (!IsApp(demand) || cpus == 0) {
       return std::nullopt;
     }
     choice = ByAnnotation(demand.pod.annotations, kPodDriver);
@@ -99,6 +99,11 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
                   choice->name, Quoted(choice->spec), kMostSpecBytes);
   }
   return choice;
+}
+
+bool IsApp(const placement::ContainerDemand& demand) {
+  return demand.type == ContainerType::kMain ||
+         (demand.type == ContainerType::kSidecar && !demand.restartable_init);
 }
 
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations) {

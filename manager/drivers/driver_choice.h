@@ -25,13 +25,17 @@ struct DriverChoice {
 ///   driver.cci.qrm.io/container.NAME, spec.cci.qrm.io/container.NAME
 ///   cci.qrm.io/driver, cci.qrm.io/spec
 ///   the operator's defaults by runtime class, which needs a permission, then by namespace
-/// An empty name means no driver. The pod's annotations and the defaults apply only to main
+/// An empty name means no driver. The pod's annotations and the defaults apply to all app
 /// containers that request CPUs.
 /// Errors: kInvalidArgument for an invalid name, a spec that is too long, and a container
 /// annotation on a container that requests no CPU.
 StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDemand& demand,
                                                    double cpus,
                                                    const placement::DriverOptions& options);
+
+/// Whether it is one of the pod's app containers, all but the first of which have the type of
+/// sidecars. Without the pod's spec, native sidecars are app containers, too.
+bool IsApp(const placement::ContainerDemand& demand);
 
 /// The drivers that `annotations` ask for, for whichever container, without specs.
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations);

@@ -99,8 +99,8 @@ class NodeServices {
   /// once, on a thread that must not wait. Errors: the disk's.
   virtual void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) = 0;
 
-  /// The permissions; valid as long as this object.
-  virtual const placement::Permissions& GetPermissions() const = 0;
+  /// The permissions that are in force.
+  virtual placement::Permissions GetPermissions() const = 0;
 
   /// The types of QoS-class resources, by name.
   virtual std::vector<ClassTypeStatus> Classes() const = 0;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/quantity.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
@@ -140,6 +141,22 @@ std::string ClassesText(const OfferedTypes& types, const placement::Permissions&
   return lists.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::string DriversText(const std::vector<PluginInfo>& plugins,
+                        const placement::DriverOptions& rules) {
+  json drivers = json::object();
+  for (const auto& [name, of] : rules) {
+    drivers[name] =
+        of.when_missing == placement::WhenMissing::kFallBack ? "fallback" : "not running";
+  }
+  for (const PluginInfo& plugin : plugins) {
+    if (sdk::IsDriverResource(plugin.resource)) {
+      json& state = drivers[std::string(sdk::DriverNameOf(plugin.resource))];
+      state = plugin.live ? json("ready") : state.is_null() ? json("not running") : state;
+    }
+  }
+  return drivers.dump();
+}
+
 StringMap OwnedResources(const json& node) {
   StringMap owned;
   std::istringstream names(AnnotationOf(node, kOwnedAnnotation));
@@ -168,6 +185,7 @@ std::optional<json> NodePatch(const json& node, const NodeWishes& wishes) {
   PatchAnnotation(node, kOwnedAnnotation, OwnedText(wishes.extended_resources), patch);
   PatchAnnotation(node, kClassesAnnotation, wishes.classes.value_or(std::string()), patch);
   PatchAnnotation(node, kConfigAnnotation, wishes.config.value_or(std::string()), patch);
+  PatchAnnotation(node, kDriversAnnotation, wishes.drivers.value_or(std::string()), patch);
   return patch.empty() ? std::nullopt : std::optional(std::move(patch));
 }
 

@@ -1,13 +1,17 @@
-// What qrmd writes to this node's Node object: extended resources, classes, and the configuration.
+// What qrmd writes to this node's Node object: extended resources, classes, compute drivers, and
+// the configuration.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "api/resource.h"
 #include "manager/classes/class_choice.h"
+#include "manager/registry/plugin_info.h"
+#include "plugins/placement/driver_options.h"
 #include "plugins/placement/permissions.h"
 
 namespace qrm::manager {
@@ -20,10 +24,14 @@ inline constexpr char kOwnedAnnotation[] = "qrm.io/extended-resources";
 /// The machine and the configuration of the node, for schedulers.
 inline constexpr char kConfigAnnotation[] = "qrm.io/node-config";
 
+/// Which compute drivers are ready.
+inline constexpr char kDriversAnnotation[] = "qrm.io/compute-drivers";
+
 struct NodeWishes {
   StringMap extended_resources;        ///< name -> a whole number
   std::optional<std::string> classes;  ///< kClassesAnnotation; absent: none
   std::optional<std::string> config;   ///< kConfigAnnotation; absent: none
+  std::optional<std::string> drivers;  ///< kDriversAnnotation; absent: none
 };
 
 /// The scalar node resources of plugins that pods can request: "DOMAIN/NAME", not in a domain of
@@ -38,6 +46,11 @@ StringMap ClassResourcesOf(const OfferedTypes& types);
 /// Source: KEP-3008, NodeStatus. qrm adds `capacity` and `namespaces` of classes that have them,
 /// and `permissions`: the rules about classes, in their order.
 std::string ClassesText(const OfferedTypes& types, const placement::Permissions& permissions);
+
+/// Driver -> "ready", "not running", or "fallback" where the cpu plugin places containers instead;
+/// of the drivers in `plugins` and in `rules`.
+std::string DriversText(const std::vector<PluginInfo>& plugins,
+                        const placement::DriverOptions& rules);
 
 /// The extended resources that qrmd wrote to `node` (a v1 Node), with their amounts.
 StringMap OwnedResources(const nlohmann::json& node);

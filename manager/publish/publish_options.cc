@@ -12,9 +12,9 @@ namespace qrm::manager {
 namespace {
 
 const std::vector<std::string>& Words() {
-  static const std::vector<std::string> words = {kPublishTopology,   kPublishResources,
-                                                 kPublishClasses,    kPublishClassResources,
-                                                 kPublishNodeConfig, kPublishEvents};
+  static const std::vector<std::string> words = {
+      kPublishTopology,   kPublishResources, kPublishClasses, kPublishClassResources,
+      kPublishNodeConfig, kPublishDrivers,   kPublishEvents};
   return words;
 }
 
@@ -56,6 +56,7 @@ std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
                        "for it, in Node status. `classes`: types of classes, in an annotation of "
                        "the Node. `class-resources`: classes with a capacity, in Node status. "
                        "`node-config`: the data for qrm-scheduler, in an annotation of the Node. "
+                       "`drivers`: which compute drivers are ready, in an annotation of the Node. "
                        "`events`: a warning event on each rejected pod."),
       config::TextKey("node-name", options.node_name, "name; empty: the host's name",
                       "The name of this node's Node object."),

@@ -76,7 +76,8 @@ struct Publisher::Impl {
   bool IsOn() const { return !options.what.empty(); }
   bool WritesNode() const {
     return options.Has(kPublishResources) || options.Has(kPublishClasses) ||
-           options.Has(kPublishClassResources) || options.Has(kPublishNodeConfig);
+           options.Has(kPublishClassResources) || options.Has(kPublishNodeConfig) ||
+           options.Has(kPublishDrivers);
   }
 
   // All methods below run on the publisher's thread.
@@ -125,6 +126,7 @@ struct Publisher::Impl {
   std::shared_ptr<const AllocatableByResource> allocatable;
   std::shared_ptr<const OfferedTypes> types;
   CpuSet offline;
+  std::optional<std::string> drivers;
   std::optional<NodeWishes> wishes;
   std::optional<json> wanted_topology;
 
@@ -190,7 +192,7 @@ NodeWishes Publisher::Impl::WishesOf(const AllocatableByResource& offered,
     made.extended_resources.merge(ExtendedResourcesOf(offered));
   }
   if (options.Has(kPublishClasses)) {
-    made.classes = ClassesText(offered_types, parts.permissions);
+    made.classes = ClassesText(offered_types, parts.permissions());
   }
   return made;
 }
@@ -203,14 +205,18 @@ void Publisher::Impl::Refresh(steady_clock::time_point now) {
   auto new_allocatable = parts.allocatable();
   auto new_types = parts.types();
   CpuSet new_offline = parts.machine.OfflineNow();
-  if (new_allocatable == nullptr || (new_state == state && new_allocatable == allocatable &&
-                                     new_types == types && new_offline == offline && !in_grace)) {
+  std::optional<std::string> new_drivers =
+      options.Has(kPublishDrivers) ? std::optional(parts.drivers()) : std::nullopt;
+  if (new_allocatable == nullptr ||
+      (new_state == state && new_allocatable == allocatable && new_types == types &&
+       new_offline == offline && new_drivers == drivers && !in_grace)) {
     return;
   }
   state = std::move(new_state);
   allocatable = std::move(new_allocatable);
   types = std::move(new_types);
   offline = std::move(new_offline);
+  drivers = std::move(new_drivers);
   if (!std::exchange(recalled, true)) {
     known.Recall(OwnedResources(node.object()), now);
   }
@@ -218,6 +224,7 @@ void Publisher::Impl::Refresh(steady_clock::time_point now) {
   in_grace = offered.size() > allocatable->size();
   wishes = WishesOf(offered, *types);
   wishes->config = ConfigText();
+  wishes->drivers = drivers;
   wanted_topology = NodeTopologyOf({.state = *state,
                                     .machine = parts.machine,
                                     .allocatable = offered,

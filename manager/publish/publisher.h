@@ -37,7 +37,8 @@ class Publisher {
         config;
     /// Whether the state is complete. Nothing is published before that.
     std::function<bool()> restored;
-    placement::Permissions permissions;
+    std::function<placement::Permissions()> permissions;
+    std::function<std::string()> drivers;  ///< as DriversText
     TopologyPolicy policy = TopologyPolicy::kNone;
     TopologyScope scope = TopologyScope::kContainer;
     /// The address and credentials of the API server; called again until it succeeds.

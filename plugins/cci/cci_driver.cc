@@ -107,6 +107,26 @@ Status CheckQuiet(const std::vector<kernel::Refusal>& refusals, const CpuSet& qu
   return OkStatus();
 }
 
+/// Both readings of a number that earlier versions would have read as a CPU that the container
+/// could have; empty if there is none.
+std::string BothReadings(const SpecLines& lines, const Room& room) {
+  CpuSet bare;
+  int before = 0;
+  for (const SpecLine& line : lines) {
+    if (line.is_bare && (!room.available.Has(line.any) || bare.Has(line.any))) {
+      return "";
+    }
+    before += line.is_bare ? 1 : line.Count();
+    bare |= line.is_bare ? CpuSet{line.any} : CpuSet();
+  }
+  if (bare.Empty() || before != room.cpus + (room.has_fraction ? 1 : 0)) {
+    return "";
+  }
+  return fmt::format(
+      "{} in cores means {} CPUs, no longer the CPU with number {}; write cpu:{} for that CPU",
+      bare.First(), bare.First(), bare.First(), bare.First());
+}
+
 }  // namespace
 
 Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
@@ -250,13 +270,22 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
                   "a shared line to cores",
                   request.milli_cpus);
   }
-  QRM_ASSIGN_OR_RETURN(sdk::ComputeGrant grant, Choose(spec.lines,
-                                                       {.available = request.available,
-                                                        .near = request.hint.nodes,
-                                                        .cpus = cpus,
-                                                        .shared = request.shared,
-                                                        .has_fraction = has_fraction},
-                                                       layout_, KnobsFor(spec.lines)));
+  const Room room{.available = request.available,
+                  .near = request.hint.nodes,
+                  .cpus = cpus,
+                  .shared = request.shared,
+                  .has_fraction = has_fraction};
+  const std::string readings = BothReadings(spec.lines, room);
+  StatusOr<sdk::ComputeGrant> chosen = Choose(spec.lines, room, layout_, KnobsFor(spec.lines));
+  if (!chosen.ok()) {
+    return readings.empty()
+               ? chosen.status()
+               : Errorf(chosen.status().code(), "{}; {}", MessageOf(chosen.status()), readings);
+  }
+  sdk::ComputeGrant grant = *std::move(chosen);
+  if (!readings.empty()) {
+    grant.warnings.push_back(readings);
+  }
   QRM_ASSIGN_OR_RETURN(const std::vector<Attribute> container,
                        ChooseScheduling(spec.container, scheduling_, grant.unmet));
   grant.envs = Told(grant, container);

@@ -16,7 +16,7 @@
 #include "plugins/kernel/irqbalance.h"
 #include "plugins/kernel/kernel_files.h"
 #include "plugins/kernel/kernel_values.h"
-#include "plugins/sdk/compute_plugin.h"
+#include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/running_plugin.h"
 

@@ -22,6 +22,7 @@ constexpr std::size_t kMostLines = 1024;
 constexpr std::size_t kMostBytes = 16 << 10;
 constexpr int kMostCpus = 8192;
 constexpr char kDefaultPolicy[] = "default";
+constexpr std::string_view kCpu = "cpu:";
 constexpr char kContainer[] = "container_attributes";
 
 /// The lines of `text`, without blank lines at its end.
@@ -37,26 +38,26 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-/// The number in "*4", or 1 for "*"; nothing for any other text.
-std::optional<int> CountOf(const std::string& line) {
-  if (!line.starts_with('*')) {
-    return std::nullopt;
-  }
-  const std::string_view number = Trimmed(std::string_view(line).substr(1));
-  const auto count = number.empty() ? std::optional<int>(1) : ParseNumber<int>(number);
+/// The number in "4", "*4", or 1 for "*"; nothing for any other text.
+std::optional<int> CountOf(std::string_view line) {
+  const std::string_view number = Trimmed(line.substr(line.starts_with('*') ? 1 : 0));
+  const bool is_one = number.empty() && !line.empty();
+  const auto count = is_one ? std::optional<int>(1) : ParseNumber<int>(number);
   return count.has_value() && *count >= 1 && *count <= kMostCpus ? count : std::nullopt;
 }
 
-StatusOr<SpecLine> ParseCores(const std::string& line) {
+StatusOr<SpecLine> ParseCores(std::string_view line) {
   if (const std::optional<int> any = CountOf(line); any.has_value()) {
-    return SpecLine{.any = *any};
+    return SpecLine{.any = *any, .is_bare = !line.starts_with('*')};
   }
-  const StatusOr<CpuSet> named = CpuSet::Parse(line);
-  if (!named.ok() || named->Empty() || named->Last() >= kMostCpus) {
-    return Errorf(
-        StatusCode::kInvalidArgument,
-        "column 1: '{}' is not a set of CPUs; write a list such as 6-8, or *4 for any four",
-        Quoted(line));
+  const bool has_prefix = line.starts_with(kCpu);
+  const StatusOr<CpuSet> named = CpuSet::Parse(Trimmed(line.substr(has_prefix ? kCpu.size() : 0)));
+  const bool is_list = has_prefix || line.find_first_of(",-") != std::string_view::npos;
+  if (!is_list || !named.ok() || named->Empty() || named->Last() >= kMostCpus) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "column 1: '{}' is neither a number of CPUs nor a set of CPUs; write 4 for any "
+                  "four, cpu:4 for the CPU with this number, or a list such as cpu:6-8",
+                  Quoted(line));
   }
   return SpecLine{.named = *named};
 }
@@ -118,7 +119,7 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
   SpecLines spec;
   CpuSet named;
   for (std::size_t i = 0; i < cores.size(); ++i) {
-    StatusOr<SpecLine> line = ParseCores(std::string(Trimmed(cores[i])));
+    StatusOr<SpecLine> line = ParseCores(Trimmed(cores[i]));
     QRM_RETURN_IF_ERROR(Annotate(line.status(), LineName("cores", i)));
     if (named.Intersects(line->named)) {
       return wrong(fmt::format("{}: CPUs {} are also in another line; list each CPU once",

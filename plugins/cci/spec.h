@@ -16,6 +16,7 @@ namespace qrm::cci {
 struct SpecLine {
   CpuSet named;
   int any = 0;
+  bool is_bare = false;  ///< `any` has no star: earlier versions read it as the number of one CPU
   std::vector<Attribute> attributes;
 
   int Count() const { return any + named.Count(); }
@@ -36,7 +37,8 @@ using Policies = std::map<std::string, ComputeSpec>;
 
 /// Reads lines of `cores` with their lines of `attributes`:
 ///
-///   core-line = cpu-list | "*" [ count ]      "2"  "6-8"  "0,4"  "*" (one)  "*4"
+///   core-line = count | "*" [ count ] | [ "cpu:" ] cpu-list     "2"  "*2"  "*" (one)  "cpu:2"
+///   "6-8"
 ///
 /// There are as many lines of attributes as of cores, or one for all, or none, which means
 /// "exclusive". Errors: kInvalidArgument with line and column; also for more than 1024 lines, and

@@ -61,6 +61,12 @@ struct AdmissionOptions {
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};  ///< of a call that releases an allocation
+
+  /// Takes the rules that can change while qrmd runs.
+  void TakeRules(const AdmissionOptions& next) {
+    permissions = next.permissions;
+    drivers = next.drivers;
+  }
 };
 
 /// Keys with structured values; see RequestKeys.

@@ -14,26 +14,35 @@
 
 namespace qrm::sdk {
 
+struct PluginSettings;
+
+// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// A container's request to a driver.
 struct ComputeRequest {
-  std::string resource;  ///< the driver, as DriverResource names it
-  ContainerKey key;
-  std::string pod_namespace;
-  std::string pod_name;
+  std::string resource{};  ///< the driver, as DriverResource names it
+  ContainerKey key{};
+  std::string pod_namespace{};
+  std::string pod_name{};
   ContainerType type = ContainerType::kMain;
-  std::string spec;        ///< from the pod, or from the node's configuration
-  CpuSet available;        ///< the driver may choose only from these
-  CpuSet shared;           ///< the CPUs of containers without exclusive CPUs
-  CpuSet reserved;         ///< for the system
-  TopologyHint hint;       ///< what suits the container's other resources; empty: any node
-  int64_t milli_cpus = 0;  ///< requested; the driver may not give more whole CPUs
-  StringMap annotations;   ///< of the pod
-  StringMap labels;
+  std::string spec{};       ///< from the pod, or from the node's configuration
+  CpuSet available{};       ///< the driver may choose only from these
+  CpuSet shared{};          ///< the CPUs of containers without exclusive CPUs
+  CpuSet reserved{};        ///< for the system
+  TopologyHint hint{};      ///< what suits the container's other resources; empty: any node
+  int64_t milli_cpus = 0;   ///< requested; the driver may not give more whole CPUs
+  StringMap annotations{};  ///< of the pod
+  StringMap labels{};
+  /// All that the container requests, and its limits: CPUs in CPUs, memory and hugepages in bytes.
+  std::map<std::string, double> requests{};
+  std::map<std::string, double> limits{};
+  std::string qos_class{};  ///< "Guaranteed", "Burstable" or "BestEffort"
+  std::string runtime_class{};
+  /// Extended resource -> the NUMA nodes of the container's devices.
+  std::map<std::string, NumaMask> device_nodes{};
 
   bool operator==(const ComputeRequest&) const = default;
 };
 
-// NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
 /// CPUs of one kind that a container gets exclusively, or shares with other containers.
 struct ComputePart {
   CpuSet cpus{};
@@ -61,6 +70,7 @@ struct ComputeGrant {
   StringMap envs{};
   StringMap annotations{};
   std::vector<UnmetWish> unmet{};
+  std::vector<std::string> warnings{};  ///< about the spec, for the pod's events
 
   CpuSet Cpus() const;  ///< exclusive CPUs of all parts
   CpuSet Idle() const;
@@ -69,32 +79,32 @@ struct ComputeGrant {
 
   bool operator==(const ComputeGrant&) const = default;
 };
-// NOLINTEND(readability-redundant-member-init)
 
 /// All current grants of a driver.
 using ComputeGrants = std::map<ContainerKey, ComputeGrant>;
 
 /// A container that is about to run its first instruction.
 struct ComputeInstance {
-  std::string resource;  ///< the driver
-  ContainerKey key;
-  SharedText pod_namespace;
-  SharedText pod_name;
-  SharedText container_id;  ///< the runtime's
-  std::string cgroup;       ///< below the root of each hierarchy: "/kubepods/pod1/c1"
-  CpuSet cpus;
+  std::string resource{};  ///< the driver
+  ContainerKey key{};
+  SharedText pod_namespace{};
+  SharedText pod_name{};
+  SharedText container_id{};  ///< the runtime's
+  std::string cgroup{};       ///< below the root of each hierarchy: "/kubepods/pod1/c1"
+  CpuSet cpus{};
 
   bool operator==(const ComputeInstance&) const = default;
 };
 
 /// An allocation that has ended.
 struct ComputeRemoval {
-  std::string resource;  ///< the driver
-  ContainerKey key;      ///< without a container: all containers of the pod
-  std::string container_id;
+  std::string resource{};  ///< the driver
+  ContainerKey key{};      ///< without a container: all containers of the pod
+  std::string container_id{};
 
   bool operator==(const ComputeRemoval&) const = default;
 };
+// NOLINTEND(readability-redundant-member-init)
 
 /// A compute driver: subclass it, and hand it to DriverMain. Only Admit has to be written.
 ///
@@ -137,6 +147,9 @@ class ComputeDriver {
 /// All of a driver's main: command line, socket, registration, signals and state. `name` is a DNS
 /// label. Returns the exit code: 0 after a signal, 1 after an error, 2 for a wrong command line.
 int DriverMain(const std::string& name, ComputeDriver& driver, int argc, char** argv);
+/// The same for a driver with flags of its own, which calls ParseSettings of
+/// plugins/sdk/resource_plugin.h itself.
+int DriverMain(const PluginSettings& settings, ComputeDriver& driver);
 
 /// The resource name of the driver `name`: "cci.qrm.io/NAME".
 std::string DriverResource(std::string_view name);

@@ -37,9 +37,6 @@ class ComputePlugin final : public ResourcePlugin {
   const ComputeRequest* asked_ = nullptr;  ///< while Admit waits for Allocate
 };
 
-/// DriverMain for a driver that has extra flags and calls ParseSettings itself.
-int DriverMain(const PluginSettings& settings, ComputeDriver& driver);
-
 /// Converts a grant to the allocation that is recorded, and back. Errors: kDataLoss for an
 /// allocation that does not contain a driver's grant.
 ResourceAllocation ToAllocation(const ComputeGrant& grant);

@@ -13,8 +13,8 @@ namespace {
 
 namespace cci = ::cci::v1alpha1;
 
-/// At most this many unmet preferences are reported; longer lists are not readable.
-constexpr int kMostUnmet = 64;
+/// At most this many unmet preferences or warnings are reported; longer lists are not readable.
+constexpr int kMostTold = 64;
 
 /// The union of the CPUs of all parts.
 CpuSet Named(const ComputeGrant& grant) {
@@ -84,6 +84,7 @@ cci::AdmitResponse ToWire(const ComputeGrant& grant) {
     unmet.set_token(wish.token);
     unmet.set_reason(wish.reason);
   }
+  message.mutable_warnings()->Assign(grant.warnings.begin(), grant.warnings.end());
   return message;
 }
 
@@ -102,10 +103,12 @@ StatusOr<ComputeGrant> FromWire(const cci::AdmitResponse& message) {
                   "its set is {}, but the union of its parts is {}; make them equal",
                   Quoted(message.rset().cpuset()), ToString(Named(grant)));
   }
-  const auto told = std::min(message.unmet_size(), kMostUnmet);
-  for (int i = 0; i < told; ++i) {
+  for (int i = 0; i < std::min(message.unmet_size(), kMostTold); ++i) {
     const cci::Unmet& unmet = message.unmet(i);
     grant.unmet.push_back({.token = Quoted(unmet.token()), .reason = Quoted(unmet.reason())});
+  }
+  for (int i = 0; i < std::min(message.warnings_size(), kMostTold); ++i) {
+    grant.warnings.push_back(Quoted(message.warnings(i)));
   }
   return grant;
 }

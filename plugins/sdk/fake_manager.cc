@@ -16,6 +16,7 @@
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/rpc/grpc_lifetime.h"
 #include "api/wire.h"
+#include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/calls/registration_calls.h"
@@ -184,13 +185,15 @@ class Watcher {
       return;
     }
     known_[path] = *id;
-    const StatusOr<PluginOptions> options = plugin.Ask<calls::GetOptions>({});
-    const bool ours = identity->type == wire::kResourcePluginType && options.ok() &&
+    const bool is_driver = identity->type == calls::kComputeDriverType;
+    const StatusOr<PluginOptions> options =
+        is_driver ? plugin.Ask<calls::ComputeOptions>({}) : plugin.Ask<calls::GetOptions>({});
+    const bool ours = (is_driver || identity->type == wire::kResourcePluginType) && options.ok() &&
                       std::ranges::count(identity->supported_versions, wire::kPluginApiVersion) > 0;
     const auto told = plugin.Ask<calls::NotifyRegistrationStatus>(
         ours ? "" : "not a resource plugin of version " + std::string(wire::kPluginApiVersion));
     if (ours && told.ok()) {
-      table_.Add(identity->name, path, *options);
+      table_.Add(is_driver ? DriverResource(identity->name) : identity->name, path, *options);
     }
   }
 
@@ -328,6 +331,18 @@ StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
                                                  : *best;
   }
   return Allocate(request);
+}
+
+StatusOr<ComputeGrant> FakeManager::Admit(const ComputeRequest& request) {
+  return impl_->Ask<calls::ComputeAdmit>(request.resource, request);
+}
+
+Status FakeManager::Add(const ComputeInstance& instance) {
+  return impl_->Ask<calls::ComputeAdd>(instance.resource, instance).status();
+}
+
+Status FakeManager::Remove(const ComputeRemoval& removal) {
+  return impl_->Ask<calls::ComputeRemove>(removal.resource, removal).status();
 }
 
 StatusOr<HintList> FakeManager::Hints(const ContainerRequest& request) {

@@ -10,11 +10,12 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 
-/// A plugin as the fake manager knows it.
+/// A plugin, or a compute driver, as the fake manager knows it.
 struct RegisteredPlugin {
   std::string socket;
   PluginOptions options;
@@ -54,6 +55,12 @@ class FakeManager {
   /// Admits one container as qrmd does: gets hints, chooses the first preferred one (else the
   /// first), and allocates. Errors: the plugin's; kResourceExhausted when it returns no hint.
   StatusOr<ResourceAllocation> Admit(ContainerRequest request);
+
+  // The calls to a compute driver, whose resource DriverResource names. Errors: the driver's;
+  // kNotFound without it.
+  StatusOr<ComputeGrant> Admit(const ComputeRequest& request);
+  Status Add(const ComputeInstance& instance);
+  Status Remove(const ComputeRemoval& removal);
 
   // The single calls. Errors: the plugin's; kNotFound without a plugin of that resource.
   StatusOr<HintList> Hints(const ContainerRequest& request);

@@ -2,6 +2,7 @@
 #include "scheduler/registry/resource_types.h"
 
 #include "scheduler/topology/class_resource.h"
+#include "scheduler/topology/driver_resource.h"
 #include "scheduler/topology/match_resource.h"
 #include "scheduler/topology/numa_resource.h"
 
@@ -10,6 +11,7 @@ namespace qrm::scheduler {
 const HandleFactories& ResourceFactories() {
   static const HandleFactories factories = {
       {kClasses, MakeClassesHandle},
+      {kDrivers, MakeDriversHandle},
       {kNuma, MakeNumaHandle},
       {kNumaMatch, MakeMatchHandle},
   };

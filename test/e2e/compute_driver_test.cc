@@ -56,6 +56,9 @@ TEST_F(ComputeDriverTest, ADriverIsOfferedFreeCpusAndNotifiedOfThePod) {
   EXPECT_EQ(asked.pod() + " " + asked.pod_uid() + " " + asked.pod_namespace(),
             "second uid-second default");
   EXPECT_EQ(asked.requested_milli_cpus(), 1000);
+  EXPECT_EQ(asked.requests().at("cpu"), 1);
+  EXPECT_EQ(asked.limits().at("cpu"), 1);
+  EXPECT_EQ(asked.qos_class(), "Guaranteed");
   EXPECT_EQ(asked.hint().nodes_size(), 1);
 }
 
@@ -191,7 +194,7 @@ TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndReportsWhatI
   EXPECT_EQ(Cpus("policy"), "4-5");
   EXPECT_THAT(MessageOf(run("loud", 1, "loud")),
               HasSubstr("'loud' is not a policy of this node (quiet); name one, or write"));
-  EXPECT_THAT(MessageOf(run("half", 1, "{cores: '1', attributes: smt-sibling-required}")),
+  EXPECT_THAT(MessageOf(run("half", 1, "{cores: 'cpu:1', attributes: smt-sibling-required}")),
               HasSubstr("cores, line 1: smt-sibling-required also needs CPUs 0"));
 }
 
@@ -226,7 +229,7 @@ TEST_F(ComputeDriverTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMea
   };
   auto process = start();
   PodSpec pod = DriverPod("quiet", 1, "attributes");
-  pod.annotations["cci.qrm.io/spec"] = "{cores: '2', attributes: 'exclusive, no-irq, no-idle'}";
+  pod.annotations["cci.qrm.io/spec"] = "{cores: 'cpu:2', attributes: 'exclusive, no-irq, no-idle'}";
   ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
   EXPECT_EQ(read(latency) + " " + read(irq) + " " + read("proc/irq/default_smp_affinity"),
             "n/a 0-1,3-7 fb");

@@ -17,6 +17,7 @@
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"
+#include "test/support/scripted_driver.h"
 #include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
@@ -34,7 +35,8 @@ constexpr int64_t kBytes = 4096;
 
 /// The machine has two NUMA nodes with 8 CPUs each; Guaranteed containers get exclusive CPUs.
 constexpr char kKeys[] =
-    "machine: 'synthetic:package:2 [numa] core:4 pu:2'\nplugins: {cpu: {static: true}}\n";
+    "machine: 'synthetic:package:2 [numa] core:4 pu:2'\nplugins: {cpu: {static: true}}\n"
+    "compute-drivers: {scripted: {namespaces: [default]}}\n";
 
 class PublishTest : public ::testing::Test {
  protected:
@@ -93,6 +95,27 @@ TEST_F(PublishTest, ARejectedPodHasAnEvent) {
   EXPECT_TRUE(Await([&] {
     const auto requests = server_.requests();
     return ::testing::Value(requests, Contains(HasSubstr("namespaces/default/events/large.")));
+  }));
+}
+
+TEST_F(PublishTest, AWarningOfAComputeDriverIsAnEventOfItsPod) {
+  DriverScript script;
+  script.admit = [](const auto&, auto& response) {
+    response.mutable_rset()->set_cpuset("1");
+    response.mutable_rset()->set_exclusive(true);
+    response.add_warnings("2 is a number of CPUs");
+    return OkStatus();
+  };
+  const ScriptedDriver driver(dir_ / "node/plugins/scripted.sock", std::move(script));
+  PodSpec pod = Pod("warned", 1);
+  pod.annotations["cci.qrm.io/driver"] = "scripted";
+  ASSERT_TRUE(Await([&] {
+    return ::testing::Value(node_->Qrmctl({"plugins"}).value_or(""), HasSubstr("scripted"));
+  }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));
+  EXPECT_TRUE(Await([&] {
+    const auto requests = server_.requests();
+    return ::testing::Value(requests, Contains(HasSubstr("namespaces/default/events/warned.")));
   }));
 }
 

@@ -252,6 +252,37 @@ TEST_F(ReloadTest, LogLevelFollowsTheFile) {
   EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=debug to=error"));
 }
 
+// The driver does not run, which is the rejection of a namespace that may ask for it.
+TEST_F(ReloadTest, ANamespaceIsOpenedForADriverAndClosedWhileQrmdRuns) {
+  const PodSpec pod{.name = "web",
+                    .uid = "uid-web",
+                    .annotations = {{"cci.qrm.io/driver", "fast"}},
+                    .container = {.milli_cpus = 1000, .memory_bytes = 1 << 20}};
+  std::ofstream(dir_ / "pod.json") << R"({"apiVersion": "v1", "kind": "Pod",
+             "metadata": {"name": "dry", "annotations": {"cci.qrm.io/driver": "fast"}},
+             "spec": {"containers": [{"name": "main",
+                                      "resources": {"requests": {"cpu": "1"}}}]}})";
+  const auto become = [&](const std::string& keys, const std::string& refusal) {
+    Write(keys);
+    ::kill(node_->daemon_pid(), SIGHUP);
+    return Await([&] {
+             return MessageOf(runtime_.RunPod(pod)).find(refusal) != std::string::npos;
+           }) &&
+           Await([&] {
+             const auto dry = node_->Qrmctl({"admit", "--dry-run", "-f", dir_ / "pod.json"});
+             return (dry.ok() ? *dry : MessageOf(dry.status())).find(refusal) != std::string::npos;
+           });
+  };
+  const std::string closed = "does not allow compute driver fast in namespace default";
+  const std::string open = "compute driver fast is not registered";
+  EXPECT_TRUE(become("# none\n", closed));
+  EXPECT_TRUE(become("compute-drivers: {fast: {namespaces: [default]}}\n", open));
+  EXPECT_TRUE(become("", closed));
+  EXPECT_TRUE(become("permissions: [{namespaces: [default], drivers: [fast]}]\n", open));
+  EXPECT_THAT(node_->Qrmctl({"permissions", "--namespace", "default"}).value_or(""),
+              HasSubstr("fast"));
+}
+
 TEST_F(ReloadTest, ChangedFileIsReadWithoutASignal) {
   Write("log-level: debug\n");
   EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=info to=debug"));

@@ -1,8 +1,11 @@
 // A compute driver that answers in every wrong way, through a real qrmd on a simulated runtime.
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <semaphore>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Whether an answer waits until the test is over.
@@ -170,6 +174,77 @@ const WrongAnswer kWrongAnswers[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Each, WrongAnswerTest, testing::ValuesIn(kWrongAnswers),
                          [](const auto& param_info) { return param_info.param.name; });
+
+/// A driver that waits in a call until the test lets it go on.
+class BlockingDriverTest : public testing::Test, protected DriverNode {
+ protected:
+  ~BlockingDriverTest() override { Unblock(); }
+  void Block(const std::string& call) {
+    on_call = [this, call](std::string_view name) {
+      if (name == call && !has_blocked_.exchange(true)) {
+        asked_.release();
+        go_on_.acquire();
+      }
+    };
+    StartDriver(GiveLast);
+  }
+  void AwaitCall() { asked_.acquire(); }
+  void Unblock() {
+    if (!goes_on_.exchange(true)) {
+      go_on_.release();
+    }
+  }
+
+ private:
+  std::atomic<bool> has_blocked_ = false;  // only its first call
+  std::atomic<bool> goes_on_ = false;
+  std::binary_semaphore asked_{0};
+  std::binary_semaphore go_on_{0};
+};
+
+TEST_F(BlockingDriverTest, OtherContainersAreAdmittedWhileADriverBlocksAnAdmission) {
+  Block("admit");
+  std::string refusal;
+  std::thread blocked([&] { refusal = Refusal(DriverPod("blocked", 2)); });
+  AwaitCall();
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("other", 1)))) << "the driver answers again";
+  blocked.join();
+  EXPECT_THAT(refusal, HasSubstr("no answer within "));
+}
+
+TEST_F(BlockingDriverTest, ALateAnswerGivesNothingAndItsCpusAreOfferedToOthers) {
+  Block("admit");
+  EXPECT_THAT(Refusal(DriverPod("late", 2)), HasSubstr("no answer within "));
+  Unblock();  // it gives CPUs 2-3 now
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  EXPECT_EQ(Cpus("web"), "2-3");
+  EXPECT_THAT(State(), Not(HasSubstr("uid-late")));
+}
+
+TEST_F(BlockingDriverTest, OtherContainersStartWhileADriverBlocksAStart) {
+  Block("add");
+  std::string refusal;
+  std::thread blocked([&] { refusal = Refusal(DriverPod("blocked", 2)); });
+  AwaitCall();
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("other", 1))));
+  blocked.join();
+  EXPECT_THAT(refusal, AllOf(HasSubstr("cannot start container container0 of pod default/blocked"),
+                             HasSubstr("no answer within")));
+}
+
+TEST_F(BlockingDriverTest, OtherContainersAreAdmittedWhileADriverBlocksARemoval) {
+  Block("remove");
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("web")));
+  AwaitCall();
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(Cpus("plain"), "1,4-7") << "the CPUs of the removal stay withheld";
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("other", 1))));
+  Unblock();
+  EXPECT_TRUE(Await([&] { return State().find("uid-web") == std::string::npos; }));
+}
 
 }  // namespace
 }  // namespace qrm::test::wrong_driver_test

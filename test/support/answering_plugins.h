@@ -71,6 +71,11 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     return hinted_.at(resource);
   }
+  /// The latest request to a compute driver.
+  sdk::ComputeRequest computed() const {
+    const MutexLock lock(mutex_);
+    return computed_;
+  }
   /// The latest request of an Allocate for `resource`.
   ContainerRequest allocated(const std::string& resource) const {
     const MutexLock lock(mutex_);
@@ -160,6 +165,10 @@ class AnsweringPlugins final : public manager::Plugins {
     return scripts_.at(resource);
   }
   StatusOr<sdk::ComputeGrant> Computed(const sdk::ComputeRequest& request) {
+    {
+      const MutexLock lock(mutex_);
+      computed_ = request;
+    }
     return Note(fmt::format("admit {} {}/{}", request.resource, request.key.pod_uid,
                             request.key.container),
                 request.resource)
@@ -213,6 +222,7 @@ class AnsweringPlugins final : public manager::Plugins {
   mutable Mutex mutex_;
   std::map<std::string, PluginScript> scripts_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, ContainerRequest> hinted_ QRM_GUARDED_BY(mutex_);
+  sdk::ComputeRequest computed_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, ContainerRequest> allocated_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, std::string> suspicions_ QRM_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ QRM_GUARDED_BY(mutex_);

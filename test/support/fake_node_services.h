@@ -82,7 +82,7 @@ class FakeNodeServices final : public manager::NodeServices {
   }
   void TryDisk(std::function<void(const qrm::Status& accepted)> done) override { done(disk); }
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
-  const placement::Permissions& GetPermissions() const override { return permissions; }
+  placement::Permissions GetPermissions() const override { return permissions; }
   std::vector<manager::ClassTypeStatus> Classes() const override { return classes; }
   void SetClass(const manager::ClassChange& change, manager::ClassDone done) override {
     class_changes.push_back(change);

@@ -198,7 +198,7 @@ class KnobsTest : public testing::Test {
   Status Admit(int cpu, const std::string& attributes) {
     return driver_
         ->Admit({.key = key_,
-                 .spec = fmt::format("{{cores: '{}', attributes: '{}'}}", cpu, attributes),
+                 .spec = fmt::format("{{cores: 'cpu:{}', attributes: '{}'}}", cpu, attributes),
                  .available = online_,
                  .milli_cpus = 1000})
         .status();

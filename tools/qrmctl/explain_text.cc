@@ -144,17 +144,18 @@ void PrintLines(const std::string& title, const Document& lines, std::ostream& o
   }
 }
 
-/// One thing about a compute driver; what is not met is a list.
+/// One thing about a compute driver; unmet wishes and warnings are lists.
 std::string DriverText(const std::string& /*name*/, const Document& value) {
   if (!value.is_array()) {
     return TextOf(value);
   }
-  std::vector<std::string> wishes;
-  for (const Document& wish : value) {
-    wishes.push_back(
-        fmt::format("{}: {}", TextOf(PartOf(wish, "wish")), TextOf(PartOf(wish, "reason"))));
+  std::vector<std::string> texts;
+  for (const Document& item : value) {
+    texts.push_back(item.is_object() ? fmt::format("{}: {}", TextOf(PartOf(item, "wish")),
+                                                   TextOf(PartOf(item, "reason")))
+                                     : TextOf(item));
   }
-  return fmt::format("{}", fmt::join(wishes, "; "));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 }  // namespace

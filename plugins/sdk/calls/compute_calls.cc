@@ -93,6 +93,13 @@ struct Codec<ComputeAdmit> {
     message.mutable_pod_annotations()->insert(request.annotations.begin(),
                                               request.annotations.end());
     message.mutable_pod_labels()->insert(request.labels.begin(), request.labels.end());
+    message.mutable_requests()->insert(request.requests.begin(), request.requests.end());
+    message.mutable_limits()->insert(request.limits.begin(), request.limits.end());
+    message.set_qos_class(request.qos_class);
+    message.set_runtime_class(request.runtime_class);
+    for (const auto& [resource, nodes] : request.device_nodes) {
+      (*message.mutable_device_nodes())[resource] = ToString(nodes);
+    }
     return message;
   }
   static StatusOr<sdk::ComputeRequest> FromWire(const Message& message) {
@@ -103,8 +110,15 @@ struct Codec<ComputeAdmit> {
         .spec = message.cci_spec(),
         .milli_cpus = message.requested_milli_cpus(),
         .annotations = {message.pod_annotations().begin(), message.pod_annotations().end()},
-        .labels = {message.pod_labels().begin(), message.pod_labels().end()}};
+        .labels = {message.pod_labels().begin(), message.pod_labels().end()},
+        .requests = {message.requests().begin(), message.requests().end()},
+        .limits = {message.limits().begin(), message.limits().end()},
+        .qos_class = message.qos_class(),
+        .runtime_class = message.runtime_class()};
     QRM_RETURN_IF_ERROR(CheckKey(request.key));
+    for (const auto& [resource, nodes] : message.device_nodes()) {
+      QRM_ASSIGN_OR_RETURN(request.device_nodes[resource], NumaMask::Parse(nodes));
+    }
     QRM_ASSIGN_OR_RETURN(request.type, calls::FromWire(message.container_type()));
     QRM_ASSIGN_OR_RETURN(request.available, CpuSet::Parse(message.availablecpus()));
     QRM_ASSIGN_OR_RETURN(request.shared, CpuSet::Parse(message.shared_cpus()));

@@ -666,6 +666,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 		"classes":            {"nodes [list watch]", "nodes/status [patch]"},
 		"class-resources":    {"nodes [list watch]", "nodes/status [patch]"},
 		"node-config":        {"nodes [list watch]", "nodes/status [patch]"},
+		"drivers":            {"nodes [list watch]", "nodes/status [patch]"},
 		"events":             {"events [create patch]"},
 	} {
 		made := render(t, at("config", "{kubelet-url: '', publish: ["+what+"]}"))

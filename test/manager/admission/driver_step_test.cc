@@ -159,6 +159,45 @@ TEST_F(DriverStepTest, UnmetWishesAreExplained) {
   EXPECT_EQ(LastTrace()["driver"]["offered"], "1-7");
 }
 
+TEST_F(DriverStepTest, AWarningIsExplainedAndIsForTheEventsOfThePod) {
+  Change([](PluginScript& driver) {
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2}}}, .warnings = {"2 is a count"}};
+  });
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  EXPECT_EQ(LastTrace()["driver"]["warnings"][0], "2 is a count");
+  ASSERT_EQ(events_.back().warnings.size(), 1U);
+  EXPECT_EQ(events_.back().warnings[0].message, "container main of pod default/web: 2 is a count");
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  EXPECT_TRUE(events_.back().warnings.empty()) << "a repeated request warns no more";
+}
+
+// Containers after the pod's first one have the type of sidecars.
+TEST_F(DriverStepTest, ASecondAppContainerHasTheDriverOfItsPod) {
+  placement::ContainerDemand second = Asking();
+  second.container = "second";
+  second.type = ContainerType::kSidecar;
+  ASSERT_TRUE(IsOk(Admit(second, options_).status()));
+  EXPECT_THAT(plugins_.calls(), Contains("admit cci.qrm.io/fast uid-web/second"));
+  EXPECT_EQ(plugins_.computed().type, ContainerType::kMain) << "the driver sees an app container";
+}
+
+TEST_F(DriverStepTest, ADriverSeesAllRequestsAndTheKindOfThePod) {
+  placement::ContainerDemand demand = Asking();
+  demand.requests = std::map<std::string, double>{
+      {"cpu", 2}, {"memory", 1 << 20}, {"hugepages-2Mi", 4 << 20}, {"nvidia.com/gpu", 1}};
+  demand.limits = std::map<std::string, double>{{"cpu", 2}};
+  demand.pod.qos_class = "Burstable";
+  demand.runtime_class = "gold";
+  demand.pod.annotations.Edit()["qrm.io/device-nodes"] =
+      R"({"main": {"nvidia.com/gpu": "1"}, "other": {"nvidia.com/gpu": "0"}})";
+  ASSERT_TRUE(IsOk(Admit(demand, options_).status()));
+  const sdk::ComputeRequest seen = plugins_.computed();
+  EXPECT_EQ(seen.requests, *demand.requests);
+  EXPECT_EQ(seen.limits, *demand.limits);
+  EXPECT_EQ(seen.qos_class + " " + seen.runtime_class, "Burstable gold");
+  EXPECT_EQ(seen.device_nodes, (std::map<std::string, NumaMask>{{"nvidia.com/gpu", {1}}}));
+}
+
 // --- the end
 
 TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {

@@ -46,6 +46,7 @@ class ReloadTest : public testing::Test {
                plugins_ = options.plugins;
                return takes_;
              },
+         .rules = [this](const placement::AdmissionOptions& options) { rules_ = options; },
          .note = [this](const std::string& change) { noted_.push_back(change); },
          .waiting = [this](std::vector<ChangedKey> keys) { waiting_ = std::move(keys); }});
   }
@@ -57,7 +58,8 @@ class ReloadTest : public testing::Test {
   Status takes_;
   std::vector<std::string> asked_;    // the cpu keys of each call that passes keys to plugins
   std::vector<std::string> plugins_;  // of the call
-  std::vector<std::string> noted_;    // changes
+  placement::AdmissionOptions rules_;
+  std::vector<std::string> noted_;  // changes
   std::vector<ChangedKey> waiting_;
 };
 
@@ -77,6 +79,19 @@ TEST_F(ReloadTest, EachChangeIsNotedAlsoOneThatIsNotApplied) {
                           "log-level: info -> warning",
                           HasSubstr("reconcile-period stays 3s instead of 9s: restart qrmd"),
                           HasSubstr("configuration rejected; the previous one stays in force: ")));
+}
+
+TEST_F(ReloadTest, PermissionsAndRulesOfDriversChangeAtOnce) {
+  const std::string plugins = "builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n";
+  EXPECT_TRUE(Reread(plugins + "compute-drivers: {fast: {namespaces: [db]}}\n").ok());
+  EXPECT_THAT(rules_.drivers["fast"].namespaces, ElementsAre("db"));
+  EXPECT_TRUE(Reread(plugins + "permissions: [{namespaces: [db], drivers: [fast]}]\n").ok());
+  EXPECT_TRUE(rules_.drivers.empty());
+  EXPECT_THAT(rules_.permissions.RuleFor("db").drivers, ElementsAre("fast"));
+  EXPECT_THAT(waiting_, IsEmpty());
+  EXPECT_TRUE(Reread(plugins + "admission-deadline: 900ms\n").ok());
+  EXPECT_TRUE(rules_.permissions.RuleFor("db").drivers.empty());
+  EXPECT_THAT(waiting_, testing::SizeIs(1)) << "other keys of admissions wait";
 }
 
 TEST_F(ReloadTest, PluginsThatComeOrGoWaitForAStart) {

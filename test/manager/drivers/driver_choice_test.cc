@@ -71,8 +71,17 @@ TEST(DriverChoiceTest, AnEmptyAnnotationIsForNoDriver) {
   EXPECT_EQ(Choose(Demand({{"cci.qrm.io/driver", ""}}, "game-1")), std::nullopt);
 }
 
-TEST(DriverChoiceTest, APodsDriverIsForMainContainersThatRequestCpus) {
+TEST(DriverChoiceTest, APodsDriverAndDefaultsAreForEveryAppContainerThatRequestsCpus) {
   EXPECT_EQ(Choose(Demand({{"cci.qrm.io/driver", "fast"}}), 0), std::nullopt);
+  for (placement::ContainerDemand second :
+       {Demand({{"cci.qrm.io/driver", "fast"}}), Demand({}, "game-1")}) {
+    second.type = ContainerType::kSidecar;
+    EXPECT_THAT(Choose(second), Optional(Field(&DriverChoice::name, "fast")));
+    second.restartable_init = true;
+    EXPECT_EQ(Choose(second), std::nullopt) << "a native sidecar";
+    second.pod.annotations.Edit()["driver.cci.qrm.io/container.main"] = "fast";
+    EXPECT_THAT(Choose(second), Optional(Field(&DriverChoice::name, "fast")));
+  }
   placement::ContainerDemand init = Demand({{"cci.qrm.io/driver", "fast"}});
   init.type = ContainerType::kInit;
   EXPECT_EQ(Choose(init), std::nullopt);

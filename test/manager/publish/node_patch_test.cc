@@ -104,6 +104,20 @@ TEST(NodePatchTest, SaysWhatIsWishedAndWhatIsOurs) {
   EXPECT_THAT(OwnedResources(node), ElementsAre(Pair("e.com/a", "2"), Pair("e.com/b", "3")));
 }
 
+TEST(NodePatchTest, DriversAreReadyOrNotOrFallBack) {
+  const PluginInfo live{.resource = "cci.qrm.io/fast", .live = true};
+  const PluginInfo away{.resource = "cci.qrm.io/slow"};
+  const PluginInfo spare{.resource = "cci.qrm.io/spare"};
+  const PluginInfo cpu{.resource = "cpu", .live = true};
+  const placement::DriverOptions rules{
+      {"spare", {.when_missing = placement::WhenMissing::kFallBack}}, {"absent", {}}, {"fast", {}}};
+  EXPECT_EQ(json::parse(DriversText({live, away, spare, cpu}, rules)),
+            json({{"fast", "ready"},
+                  {"slow", "not running"},
+                  {"spare", "fallback"},
+                  {"absent", "not running"}}));
+}
+
 TEST(NodePatchTest, IsNoneWhereAllIsSaid) {
   const NodeWishes wishes{.extended_resources = {{"e.com/a", "2"}}, .classes = "x"};
   EXPECT_EQ(NodePatch(Patched(Node(), wishes), wishes), std::nullopt);

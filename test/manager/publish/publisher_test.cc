@@ -74,6 +74,12 @@ class PublisherTest : public testing::Test {
             .config = [this](const checkpoint::NodeState&,
                              const CpuSet& offline) { return config_ + ToString(offline); },
             .restored = [] { return true; },
+            .permissions = [] { return placement::Permissions(); },
+            .drivers =
+                [this] {
+                  const MutexLock lock(mutex_);
+                  return drivers_;
+                },
             .policy = TopologyPolicy::kSingleNumaNode,
             .access = [this] { return server_.access(); }},
         PublishOptions{.what = std::move(what),
@@ -126,6 +132,7 @@ class PublisherTest : public testing::Test {
 
   Machine machine_ = test::SampleMachine();
   std::string config_ = "offline: ";
+  std::string drivers_ QRM_GUARDED_BY(mutex_) = R"({"fast":"ready"})";
   test::FakeSnapshots snapshots_;
   test::FakeApiServer server_;
   Mutex mutex_;
@@ -201,6 +208,23 @@ TEST_F(PublisherTest, AConfigurationThatIsTooLongForANodeIsAProblem) {
            "allowed; shorten the sections of plugins";
   }));
   EXPECT_THAT(Config(), IsEmpty());
+}
+
+TEST_F(PublisherTest, ReadinessOfDriversIsOnTheNodeAndFollowsThem) {
+  const auto shows = [&](const std::string& text) {
+    return Await([&] {
+      const json node = Node();
+      const json::json_pointer path("/metadata/annotations/qrm.io~1compute-drivers");
+      return node.contains(path) && node[path] == text;
+    });
+  };
+  Start({kPublishDrivers});
+  EXPECT_TRUE(shows(R"({"fast":"ready"})"));
+  {
+    const MutexLock lock(mutex_);
+    drivers_ = R"({"fast":"not running"})";
+  }
+  EXPECT_TRUE(shows(R"({"fast":"not running"})"));
 }
 
 TEST_F(PublisherTest, ARestartWithdrawsNothingBeforePluginsAreBack) {

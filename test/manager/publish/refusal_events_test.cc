@@ -45,6 +45,18 @@ TEST_F(RefusalEventsTest, ARejectionIsAWarningOnItsPodAtOnce) {
   EXPECT_EQ(event["firstTimestamp"], "1970-01-01T00:01:00Z");
 }
 
+TEST_F(RefusalEventsTest, AnotherWarningHasItsOwnReason) {
+  const auto request = events_.Take({.pod_namespace = "ns",
+                                     .pod_name = "web",
+                                     .pod_uid = "u",
+                                     .message = "2 is a count",
+                                     .event = "ComputeDriverWarning"},
+                                    now_);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(json::parse(request.value_or(cluster::ApiRequest()).body)["reason"],
+            "ComputeDriverWarning");
+}
+
 TEST_F(RefusalEventsTest, EqualOnesAreOneEventThatIsWrittenOnceAMinute) {
   const std::string path = Take("web").value_or(cluster::ApiRequest()).path;
   Advance(seconds(30));

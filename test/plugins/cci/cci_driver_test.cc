@@ -20,7 +20,10 @@ namespace {
 
 using test::IsOk;
 using test::KnobMachine;
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 const ContainerKey kKey{"uid", "main"};
 
@@ -59,7 +62,8 @@ class CciDriverTest : public testing::Test {
 
 TEST_F(CciDriverTest, AProgramFindsItsPartsInTheEnvironment) {
   const auto grant = Admit(
-      "{cores: ['*2', '5'], attributes: ['smt-sibling-required', 'exclusive, no-quota?']}", 3000);
+      "{cores: ['*2', 'cpu:5'], attributes: ['smt-sibling-required', 'exclusive, no-quota?']}",
+      3000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->envs, (StringMap{{"CCI_CPUS", "2-3,5"},
                                     {"CCI_PARTS", "2-3 smt-sibling-required; 5 exclusive"},
@@ -89,14 +93,32 @@ TEST_F(CciDriverTest, AFractionOfACpuIsSharedBesideWholeOnes) {
       MessageOf(Admit("{cores: ['*3', '*1'], attributes: [exclusive, shared]}", 3500).status()),
       testing::IsEmpty());
   EXPECT_THAT(
-      MessageOf(Admit("{cores: ['*3', '0'], attributes: [exclusive, shared]}", 3500).status()),
+      MessageOf(Admit("{cores: ['*3', 'cpu:0'], attributes: [exclusive, shared]}", 3500).status()),
       HasSubstr("CPUs 0 are not in the default pool"));
 }
 
+TEST_F(CciDriverTest, ANumberThatWasACpuIsAnsweredWithBothReadings) {
+  const auto both =
+      HasSubstr("5 in cores means 5 CPUs, no longer the CPU with number 5; write cpu:5");
+  EXPECT_THAT(MessageOf(Admit("{cores: '5'}", 1000).status()),
+              AllOf(HasSubstr("the spec asks for 5 CPUs, but the container requests 1"), both));
+  EXPECT_THAT(MessageOf(Admit("{cores: '5'}", 2000).status()), Not(both)) << "it never was";
+  const auto grant = Admit("{cores: '1'}", 1000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_THAT(grant->warnings, ElementsAre(HasSubstr("1 in cores means 1 CPUs, no longer")));
+}
+
+TEST_F(CciDriverTest, ANumberThatCouldNotBeACpuIsNoWarning) {
+  const auto grant = Admit("{cores: '2'}", 2000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_THAT(grant->warnings, ElementsAre());
+}
+
 TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {
-  ASSERT_TRUE(IsOk(
-      Admit("{cores: '2', attributes: 'no-irq, no-idle, freq=1GHz, governor=performance'}", 1000)
-          .status()));
+  ASSERT_TRUE(
+      IsOk(Admit("{cores: 'cpu:2', attributes: 'no-irq, no-idle, freq=1GHz, governor=performance'}",
+                 1000)
+               .status()));
   EXPECT_EQ(machine_.files.values, before_) << "an admission sets nothing";
   ASSERT_TRUE(IsOk(Add()));
   ASSERT_TRUE(IsOk(Add())) << "started again in place";
@@ -110,7 +132,7 @@ TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {
 }
 
 TEST_F(CciDriverTest, AKilledDriverKnowsTheAttributesOfItsContainers) {
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-idle}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-idle}", 1000).status()));
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
   ASSERT_TRUE(IsOk(Add()));
@@ -124,9 +146,9 @@ TEST_F(CciDriverTest, AKilledDriverKnowsTheAttributesOfItsContainers) {
 }
 
 TEST_F(CciDriverTest, AnUnsupportedAttributeIsRejectedOrUnmet) {
-  EXPECT_THAT(MessageOf(Admit("{cores: '7', attributes: no-idle}", 1000).status()),
+  EXPECT_THAT(MessageOf(Admit("{cores: 'cpu:7', attributes: no-idle}", 1000).status()),
               HasSubstr("cores, line 1: no-idle is not possible: CPUs 7 have no pm_qos_resume"));
-  const auto grant = Admit("{cores: '7', attributes: 'exclusive, no-idle?'}", 1000);
+  const auto grant = Admit("{cores: 'cpu:7', attributes: 'exclusive, no-idle?'}", 1000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->parts[0].name, "exclusive");
   EXPECT_EQ(grant->unmet[0].token, "no-idle?");
@@ -153,7 +175,7 @@ TEST_F(CciDriverTest, FastCpusAreChosenByRank) {
 
 // For example, an interrupt that appeared since the admission.
 TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: 'no-irq, no-idle'}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: 'no-irq, no-idle'}", 1000).status()));
   machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "2";
   EXPECT_THAT(MessageOf(Add()), HasSubstr("the interrupt of proc/irq/6 stays on CPUs 2"));
@@ -182,6 +204,61 @@ TEST_F(CciDriverTest, AContainerAttributeThatAnotherProcessSetIsRejectedOrUnmet)
   EXPECT_TRUE(IsOk(Admit("{cores: '*', container_attributes: 'x/y=1?'}", 1000).status()));
 }
 
+// The blocks of the proposal's example 1, indented as YAML, on 32 CPUs.
+class ProposalTest : public testing::Test {
+ protected:
+  StatusOr<sdk::ComputeGrant> Admit() {
+    driver_ = std::make_unique<CciDriver>(
+        *Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:8 pu:2")), Policies(),
+        machine_.files, *kernel::KernelValues::Open(machine_.files, dir_ / "knobs.json"),
+        kernel::KnobMachine());
+    return driver_->Admit({.key = kKey,
+                           .spec =
+                               "cores: |\n  2\n  6\n  4\n"
+                               "compute_attributes: |\n"
+                               "  exclusive, smt-sibling-required, 2.1Ghz, 1.0 priority, no-irq\n"
+                               "  exclusive\n"
+                               "  shared\n",
+                           .available = CpuSet::Range(1, 31),
+                           .shared = CpuSet::Range(1, 31),
+                           .milli_cpus = 12000});
+  }
+
+  const test::TempDir dir_ = test::TempDir::InMemory();
+  KnobMachine machine_;
+  std::unique_ptr<CciDriver> driver_;
+};
+
+TEST_F(ProposalTest, ExampleOneIsTwoSiblingsSixExclusiveAndFourSharedCpusOfTwelve) {
+  for (int cpu = 0; cpu < 32; ++cpu) {
+    machine_.AddPolicy(cpu, std::to_string(cpu));
+    machine_.AddPreferences(cpu);
+  }
+  const auto grant = Admit();
+  ASSERT_TRUE(IsOk(grant.status()));
+  ASSERT_EQ(grant->parts.size(), 3U);
+  EXPECT_EQ(ToString(grant->parts[0].cpus), "2-3");
+  EXPECT_EQ(grant->parts[1].cpus.Count(), 6);
+  EXPECT_EQ(grant->Cpus().Count(), 8) << "four of the twelve are shared";
+  EXPECT_TRUE(grant->parts[2].shared);
+  EXPECT_THAT(grant->warnings, ElementsAre());
+
+  ASSERT_TRUE(IsOk(driver_->Add({.key = kKey, .container_id = "c1"})));
+  for (const std::string cpu : {"2", "3"}) {
+    const std::string policy = "sys/devices/system/cpu/cpufreq/policy" + cpu + "/";
+    EXPECT_EQ(machine_.files.values[policy + "scaling_min_freq"], "2100000");
+    EXPECT_EQ(machine_.files.values[policy + "energy_performance_preference"], "performance");
+  }
+  EXPECT_EQ(machine_.files.values[KnobMachine::Irq(5)], "0-1,4-7");
+}
+
+TEST_F(ProposalTest, ExampleOneWithoutCpufreqIsRejectedWithItsName) {
+  std::erase_if(machine_.files.values,
+                [](const auto& file) { return file.first.find("cpufreq") != std::string::npos; });
+  EXPECT_THAT(MessageOf(Admit().status()),
+              HasSubstr("cores, line 1: freq=2100000kHz is not possible: CPU 2 has no cpufreq"));
+}
+
 class BalancerTest : public CciDriverTest {
  protected:
   BalancerTest() { StartBalancer("77"); }
@@ -197,7 +274,7 @@ class BalancerTest : public CciDriverTest {
 
 TEST_F(BalancerTest, ABalancerLeavesQuietCpusUntilTheEnd) {
   const auto before = machine_.files.values;
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
   EXPECT_EQ(Value(kernel::BanFile("77")), "2,7");
   ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
@@ -205,7 +282,7 @@ TEST_F(BalancerTest, ABalancerLeavesQuietCpusUntilTheEnd) {
 }
 
 TEST_F(BalancerTest, ARestartedBalancerGetsTheBansAtTheNextChangeAndKeepsItsBans) {
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
   StopBalancer("77");
   StartBalancer("99");
@@ -218,7 +295,7 @@ TEST_F(BalancerTest, ARestartedBalancerGetsTheBansAtTheNextChangeAndKeepsItsBans
 
 TEST_F(BalancerTest, ABalancerThatStartedWhileTheDriverWasNotRunningGetsTheBansAtTheDriversStart) {
   StopBalancer("77");
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
   StartBalancer("99");
   Start();
@@ -228,7 +305,7 @@ TEST_F(BalancerTest, ABalancerThatStartedWhileTheDriverWasNotRunningGetsTheBansA
 
 TEST_F(BalancerTest, ABalancerThatDoesNotAnswerFailsTheStartAndNothingRemains) {
   const auto before = machine_.files.values;
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-irq}", 1000).status()));
   machine_.files.on_write[kernel::BanFile("77")] = test::RefuseWrite;
   EXPECT_FALSE(Add().ok());
   EXPECT_EQ(machine_.files.values, before);
@@ -285,22 +362,23 @@ TEST_F(PartitionTest, AnInstanceThatFollowsLeavesNothingOnTheCgroupBeforeIt) {
 
 TEST_F(PartitionTest, LinesThatAreBalancedAndOnesThatAreNotAreRejected) {
   EXPECT_THAT(
-      MessageOf(Admit("{cores: ['2', '3'], attributes: [no-balance, exclusive]}", 2000).status()),
+      MessageOf(
+          Admit("{cores: ['cpu:2', 'cpu:3'], attributes: [no-balance, exclusive]}", 2000).status()),
       HasSubstr("no-balance applies to all CPUs of a container, but is in 1 of 2 lines"));
 }
 
 TEST_F(CciDriverTest, AnInterruptThatOnlyLooksAsIfItCouldBeMovedIsFoundAtTheAdmission) {
   machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "2";
-  EXPECT_THAT(MessageOf(Admit("{cores: '2', attributes: no-irq}", 1000).status()),
+  EXPECT_THAT(MessageOf(Admit("{cores: 'cpu:2', attributes: no-irq}", 1000).status()),
               HasSubstr("the kernel does not allow interrupt 6 on CPUs 2 to be moved"));
-  const auto grant = Admit("{cores: '2', attributes: 'exclusive, no-irq?'}", 1000);
+  const auto grant = Admit("{cores: 'cpu:2', attributes: 'exclusive, no-irq?'}", 1000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->unmet[0].token, "no-irq?");
 }
 
 TEST_F(CciDriverTest, ARemovalThatCannotRestoreIsToComeAgain) {
-  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-idle}", 1000).status()));
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-idle}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
   machine_.files.on_write[KnobMachine::Latency(2)] = test::RefuseWrite;
   EXPECT_FALSE(driver_->Remove(kKey).ok());

@@ -18,10 +18,7 @@ struct KnobMachine {
       AddPolicy(cpu, std::to_string(cpu));
     }
     for (const int cpu : {2, 3}) {
-      const std::string policy = fmt::format("sys/devices/system/cpu/cpufreq/policy{}/", cpu);
-      files.values[policy + "energy_performance_preference"] = "balance_performance";
-      files.values[policy + "energy_performance_available_preferences"] =
-          "performance balance_performance balance_power power";
+      AddPreferences(cpu);
     }
     for (int cpu = 0; cpu < 7; ++cpu) {
       files.values[Latency(cpu)] = "0";
@@ -41,7 +38,12 @@ struct KnobMachine {
 
   NastyFiles files;
 
- private:
+  void AddPreferences(int number) {
+    const std::string policy = fmt::format("sys/devices/system/cpu/cpufreq/policy{}/", number);
+    files.values[policy + "energy_performance_preference"] = "balance_performance";
+    files.values[policy + "energy_performance_available_preferences"] =
+        "performance balance_performance balance_power power";
+  }
   void AddPolicy(int number, const std::string& cpus) {
     const std::string policy = fmt::format("sys/devices/system/cpu/cpufreq/policy{}/", number);
     files.values[policy + "affected_cpus"] = cpus;

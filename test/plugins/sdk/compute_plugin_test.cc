@@ -2,6 +2,7 @@
 #include "plugins/sdk/compute_plugin.h"
 
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -27,6 +28,9 @@ class FirstCpus final : public ComputeDriver {
   }
   StatusOr<ComputeGrant> Admit(const ComputeRequest& request) override {
     ++admissions;
+    if (throws) {
+      throw std::runtime_error("bad day");
+    }
     CpuSet cpus;
     for (const int cpu : request.available) {
       if (cpus.Count() * int64_t{1000} < request.milli_cpus) {
@@ -42,10 +46,17 @@ class FirstCpus final : public ComputeDriver {
   }
   Status Remove(const ContainerKey& key) override {
     removed.push_back(key.pod_uid + "/" + key.container);
+    if (throws) {
+      throw std::runtime_error("bad day");
+    }
     return removal;
+  }
+  Status Add(const ComputeInstance&) override {
+    return throws ? throw std::runtime_error("bad day") : OkStatus();
   }
 
   int admissions = 0;
+  bool throws = false;
   std::vector<ComputePart> more;  // beside those
   Status removal;
   std::vector<std::string> removed;
@@ -117,6 +128,20 @@ TEST_F(ComputePluginTest, WhatTheDriverDoesNotGiveBackStays) {
   driver_.removal = OkStatus();
   EXPECT_TRUE(IsOk(ComputePlugin::Remove(*host_, {.key = {"a", ""}})));
   EXPECT_TRUE(host_->grants().empty());
+}
+
+TEST_F(ComputePluginTest, AnExceptionFailsOnlyItsCallAndOtherContainersKeepTheirs) {
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(0, 7))).status()));
+  driver_.throws = true;
+  EXPECT_THAT(MessageOf(ComputePlugin::Admit(*host_, Request("b", CpuSet::Range(2, 7))).status()),
+              HasSubstr("bad day"));
+  EXPECT_THAT(MessageOf(ComputePlugin::Add(*host_, {.key = {"a", "main"}})), HasSubstr("bad day"));
+  EXPECT_THAT(MessageOf(ComputePlugin::Remove(*host_, {.key = {"a", "main"}})),
+              HasSubstr("bad day"));
+  driver_.throws = false;
+  EXPECT_THAT(host_->grants(), testing::SizeIs(1)) << "the removal did not happen";
+  EXPECT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("b", CpuSet::Range(2, 7))).status()));
+  EXPECT_TRUE(IsOk(ComputePlugin::Add(*host_, {.key = {"a", "main"}})));
 }
 
 TEST_F(ComputePluginTest, RemovingUnknownContainersSucceeds) {

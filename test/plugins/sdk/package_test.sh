@@ -23,11 +23,11 @@ diff <(block cmake) "$work/lanes/CMakeLists.txt"
 lines=$(wc -l <"$work/lanes/lane_plugin.cc")
 [ "$lines" -lt 50 ] || { echo "the example has $lines lines; keep it below 50"; exit 1; }
 
-# Its other pieces of code: the first block in language $1 that has $2 in it.
+# Its other pieces of code: the first block in language $1 of page $3 that has $2 in it.
 piece() { awk -v fence="^\`\`\`$1\$" -v what="$2" '
   $0 ~ fence { inside = 1; text = ""; next }
   /^```$/ && inside { inside = 0; if (index(text, what)) { printf "%s", text; exit } }
-  inside { text = text $0 "\n" }' "$source_dir/docs/plugins.md"; }
+  inside { text = text $0 "\n" }' "$source_dir/docs/${3:-plugins.md}"; }
 piece cpp NearPlugin >"$work/lanes/near_plugin.cc"
 cat >"$work/lanes/pieces.cc" <<CPP
 #include <atomic>
@@ -84,6 +84,17 @@ target_link_libraries(round_robin_driver PRIVATE qrm::sdk)
 CMAKE
 lines=$(wc -l <"$work/lanes/round_robin_driver.cc")
 [ "$lines" -lt 60 ] || { echo "the driver has $lines lines; keep it below 60"; exit 1; }
+# The same driver with flags of its own, run with a fake manager.
+{ sed '/^int main/,$d; s/"ROUND_ROBIN_CPUS"/variable_/; s/^ private:/  explicit RoundRobin(std::string variable) : variable_(std::move(variable)) {}\n\n&\n  std::string variable_;/' \
+    "$work/lanes/round_robin_driver.cc"; piece cpp ParseSettings cci.md; } >"$work/lanes/flags_driver.cc"
+cp "$source_dir/test/plugins/sdk/stranger_driver.cc" "$work/lanes"
+cat >>"$work/lanes/CMakeLists.txt" <<'CMAKE'
+add_executable(flags_driver flags_driver.cc)
+target_link_libraries(flags_driver PRIVATE qrm::sdk)
+add_executable(stranger_driver stranger_driver.cc)
+target_link_libraries(stranger_driver PRIVATE qrm::fake_manager)
+add_test(NAME stranger_driver COMMAND stranger_driver $<TARGET_FILE:flags_driver>)
+CMAKE
 
 # Every header that is installed compiles by itself.
 mkdir "$work/lanes/headers"

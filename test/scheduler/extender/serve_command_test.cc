@@ -67,7 +67,7 @@ const WrongCase kWrong[] = {
     {"OptionsThatTheResourceDoesNotTake", {"--options={numa: {a: 1}}"}, "options.numa"},
     {"OptionsOfAnotherResource", {"--options={classes: {a: 1}}"}, "add it to resources"},
     {"UnknownVerdict", {"--unknown=maybe"}, "filter or pass"},
-    {"UnknownResource", {"--resources=gpu"}, "write classes, numa or numa-match"},
+    {"UnknownResource", {"--resources=gpu"}, "write classes, compute-drivers, numa or numa-match"},
 };
 INSTANTIATE_TEST_SUITE_P(All, WrongServeTest, testing::ValuesIn(kWrong),
                          [](const auto& param_info) { return param_info.param.name; });
