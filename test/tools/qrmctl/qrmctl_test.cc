@@ -302,7 +302,7 @@ TEST_F(QrmctlTest, PodsMarksMissingResourcesAndWhereTheRequestCameFrom) {
   node_.remarks[{"uid-db", "main"}] = {.implicit_requests = {"memory"},
                                        .runs_without = {"example.com/lane"}};
   EXPECT_EQ(Run({"pods"}), kDone) << err();
-  EXPECT_THAT(out(), HasSubstr("memory=2Gi,nic=10,example.com/lane!\n"));
+  EXPECT_THAT(out(), HasSubstr("memory=2Gi,nic=10,example.com/lane!,incomplete\n"));
   EXPECT_EQ(Run({"pods", "shop/db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("    Without:      example.com/lane\n"));
   EXPECT_THAT(out(), HasSubstr("cpu=2 (from estimate) memory=2Gi (from configuration)\n"));
