@@ -1,6 +1,7 @@
 // Finds the pod and container of a change, and checks that the class is available.
 #include "manager/classes/class_change.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -102,6 +103,9 @@ StatusOr<PlannedClassChange> PlanClassChange(const NodeState& state, const Offer
       continue;
     }
     planned.former = ClassOf(*record, change.type);
+    if (record->classes.contains(change.type)) {
+      planned.before[name] = planned.former;
+    }
     planned.change.put_containers.push_back(
         {.pod = pod->meta, .container = name, .record = *record});
     planned.change.put_containers.back().record.classes.Edit()[change.type] = change.name;
@@ -148,14 +152,22 @@ WantedClasses WantedOf(const OfferedType& type, const NodeState& state,
   const bool of_pod = type.type.level == ClassLevel::kPod;
   WantedClasses all;
   state.ForEachPod([&](const PodRecord& pod) {
+    // Other containers of a pod may have been created while a type of pods was off.
+    const auto decided =
+        std::find_if(pod.containers.begin(), pod.containers.end(), [&](const auto& entry) {
+          return of_pod && entry.second->classes.contains(type.type.name);
+        });
     for (const auto& [container, record] : pod.containers) {
       if (!live.Find({pod.meta.uid, container}).has_value()) {
         continue;
       }
-      std::optional<WantedClass> wanted = WantedBy(type, pod, container, *record);
+      std::optional<WantedClass> wanted = WantedBy(
+          type, pod, container, decided == pod.containers.end() ? *record : *decided->second);
+      if (!wanted.has_value()) {
+        continue;
+      }
       const ContainerKey key{pod.meta.uid, of_pod ? SharedText() : container};
-      auto target = wanted.has_value() ? FindClassTarget(key, live) : Status();
-      if (target.ok()) {
+      if (auto target = FindClassTarget(key, live); target.ok()) {
         wanted->target = *std::move(target);
         all[key] = *std::move(wanted);
       }

@@ -18,6 +18,7 @@ struct PlannedClassChange {
   checkpoint::Change change;
   ContainerKey key;    ///< for a pod-level type, without container
   std::string former;  ///< empty: none
+  StringMap before;    ///< container -> class on record; without those that have no entry
 };
 
 /// Errors: kNotFound without such a pod, container, type or class; kInvalidArgument if several pods

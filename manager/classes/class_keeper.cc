@@ -84,7 +84,7 @@ struct ClassKeeper::Impl {
   void Commit(const ClassChange& change, const Changed& done);
   void Give(const ClassChange& change, const PlannedClassChange& planned, const Changed& done);
   void Note(const ClassChange& change, const PlannedClassChange& planned) const;
-  void TakeBack(const ClassChange& change, const std::string& former);
+  void TakeBack(const ClassChange& change, const PlannedClassChange& planned);
   Type* Find(const std::string& name);
 
   const Parts parts;
@@ -236,7 +236,7 @@ void ClassKeeper::Impl::Give(const ClassChange& change, const PlannedClassChange
   const Status given =
       target.ok() ? Find(change.type)->worker.Give({*target, change.name}) : OkStatus();
   if (!given.ok()) {
-    parts.state.Post([this, change, former = planned.former] { TakeBack(change, former); });
+    parts.state.Post([this, change, planned] { TakeBack(change, planned); });
     done(Annotate(given, "cannot set the class"));
     return;
   }
@@ -244,17 +244,29 @@ void ClassKeeper::Impl::Give(const ClassChange& change, const PlannedClassChange
 }
 
 // On the state loop. A later change of the class must stay.
-void ClassKeeper::Impl::TakeBack(const ClassChange& change, const std::string& former) {
-  ClassChange back = change;
-  back.name = former;
-  const auto types_now = parts.book.Types();
-  const auto planned = PlanClassChange(*parts.state.Load(), *types_now, back);
-  Status saved = planned.status();
-  if (saved.ok() && planned->former == change.name) {
-    saved = parts.state.Remember(planned->change);
-    Note(back, *planned);
+void ClassKeeper::Impl::TakeBack(const ClassChange& change, const PlannedClassChange& planned) {
+  const auto state = parts.state.Load();
+  checkpoint::Change back;
+  for (const auto& put : planned.change.put_containers) {
+    const ContainerRecord* const now = state->Find({planned.key.pod_uid, put.container});
+    if (now == nullptr || !now->classes.contains(change.type) ||
+        now->classes.find(change.type)->second != change.name) {
+      continue;
+    }
+    back.put_containers.push_back({.pod = put.pod, .container = put.container, .record = *now});
+    StringMap& classes = back.put_containers.back().record.classes.Edit();
+    classes.erase(change.type);
+    if (const auto had = planned.before.find(put.container); had != planned.before.end()) {
+      classes.insert({change.type, had->second});
+    }
   }
-  if (!saved.ok()) {
+  if (back.put_containers.empty()) {
+    return;
+  }
+  ClassChange undo = change;
+  undo.name = planned.former;
+  Note(undo, {.key = planned.key, .former = change.name});
+  if (const Status saved = parts.state.Remember(back); !saved.ok()) {
     log::Warning("cannot record the former class",
                  {{"pod", change.pod}, {"error", MessageOf(saved)}});
   }

@@ -8,6 +8,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/mutex.h"
+#include "manager/classes/class_change.h"
 #include "manager/classes/class_worker.h"
 #include "test/support/fake_class_provider.h"
 #include "test/support/is_ok.h"
@@ -313,16 +314,19 @@ TEST_F(ClassKeeperTest, AnImmutableClassThatCameTooLateIsAProblemOfThatContainer
                           HasSubstr("cannot change while a container runs; recreate the pod"))));
 }
 
+sdk::ClassType OfPods() {
+  return {.name = "memory-protection",
+          .level = sdk::ClassLevel::kPod,
+          .classes = {{.name = "db"}, {.name = "web"}}};
+}
+
 TEST(PodLevelClassTest, ChangesForARunningPodAsAWhole) {
   boost::asio::io_context io;
   test::Journal journal;
   LiveContainers live;
   StateLoop state{test::OpenMemoryStore(journal)};
   ClassBook::Providers providers;
-  auto owned = std::make_unique<FakeClassProvider>(
-      sdk::ClassType{.name = "memory-protection",
-                     .level = sdk::ClassLevel::kPod,
-                     .classes = {{.name = "db"}, {.name = "web"}}});
+  auto owned = std::make_unique<FakeClassProvider>(OfPods());
   FakeClassProvider& provider = *owned;
   providers.push_back(std::move(owned));
   ClassBook book(ClassesOptions(), std::move(providers));
@@ -345,6 +349,49 @@ TEST(PodLevelClassTest, ChangesForARunningPodAsAWhole) {
     EXPECT_EQ(state.Load()->Find({"uid", name})->classes.at("memory-protection"), "db");
   }
   state.Stop();
+}
+
+TEST(PodLevelClassTest, IsKeptThoughAContainerWasCreatedWhileTheTypeWasOff) {
+  checkpoint::PodMeta pod{.uid = "uid", .name = "web"};
+  pod.annotations.Edit()["memory-protection.resources.qrm.io/pod"] = "db";
+  checkpoint::Change change;
+  change.put_containers.push_back({pod, "main", {.classes = {{"memory-protection", "db"}}}});
+  change.put_containers.push_back({pod, "side", {}});
+  LiveContainers live;
+  live.Add({"uid", "side"}, {.id = "1", .pod_id = "p", .cgroups_path = "/kubepods/p/c"});
+  const OfferedType type{.type = OfPods(), .rules = std::make_shared<ClassTypeRules>()};
+  const WantedClasses all = WantedOf(type, checkpoint::NodeState().With(change), live);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.begin()->second.name, "db");
+  EXPECT_EQ(all.begin()->second.asked, "");
+}
+
+TEST(WantedOfTest, LeavesOutContainersThatHaveNoClassAndAskForNone) {
+  checkpoint::Change change;
+  change.put_containers.push_back({{.uid = "uid", .name = "web"}, "main", {}});
+  LiveContainers live;
+  live.Add({"uid", "main"}, {.id = "1", .pod_id = "p", .cgroups_path = "/kubepods/p/1"});
+  const OfferedType type{.type = Blockio(), .rules = std::make_shared<ClassTypeRules>()};
+  EXPECT_THAT(WantedOf(type, checkpoint::NodeState().With(change), live), IsEmpty());
+}
+
+TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsLeavesTheRequestOfAnAnnotationOpen) {
+  PutAsking("fast");
+  provider_->on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kUnavailable, "the disk is busy");
+  };
+  EXPECT_FALSE(Set({"late", "main", "blockio", "slow"}).ok());
+  EXPECT_FALSE(state_.Load()->Find({"uid-late", "main"})->classes.contains("blockio"));
+}
+
+TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsIsTakenBackThoughTheFormerClassIsFull) {
+  ASSERT_TRUE(Set({"web", "main", "blockio", "fast"}).ok());
+  provider_->on_apply = [&](const auto&, const auto&) {
+    Put("other", "fast");
+    return Errorf(StatusCode::kUnavailable, "the disk is busy");
+  };
+  EXPECT_FALSE(Set({"web", "main", "blockio", "slow"}).ok());
+  EXPECT_EQ(RecordedClass(), "fast");
 }
 
 TEST_F(ClassKeeperTest, CountsContainersOfAClass) {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -252,6 +253,25 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
         "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));
   }
+}
+
+TEST_F(HttpServerTest, UsersAndCapacityOfClassesAreMetrics) {
+  const auto rules = std::make_shared<ClassTypeRules>();
+  rules->classes["fast"].capacity = 4;
+  node_.classes = {
+      {.offered = {.type = {.name = "blockio", .classes = {{.name = "fast"}, {.name = "slow"}}},
+                   .rules = rules},
+       .work = {.problems = {"one lacks it"}},
+       .users = {{"fast", 2}}}};
+  Start();
+  const std::string body = Get("/metrics").body;
+  for (const char* line : {"qrm_class_users{type=\"blockio\",class=\"fast\"} 2",
+                           "qrm_class_users{type=\"blockio\",class=\"slow\"} 0",
+                           "qrm_class_capacity{type=\"blockio\",class=\"fast\"} 4",
+                           "qrm_class_unmet{type=\"blockio\"} 1"}) {
+    EXPECT_THAT(body, HasSubstr(line));
+  }
+  EXPECT_THAT(body, Not(HasSubstr("qrm_class_capacity{type=\"blockio\",class=\"slow\"")));
 }
 
 TEST_F(HttpServerTest, EachMetricIsDocumented) {

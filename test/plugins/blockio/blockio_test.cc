@@ -156,6 +156,21 @@ TEST_F(BlockioTest, AWeightThatNothingWeighsByIsRejected) {
   EXPECT_THAT(MessageOf(table.status()), HasSubstr("/dev/sdb has no weights"));
 }
 
+TEST_F(BlockioTest, OneFileLimitsTheDisksOfEachModelByTheirLinks) {
+  const std::string entries =
+      "{Devices: ['/dev/disk/by-id/nvme-SMALL-*'], ThrottleWriteBps: 5}, "
+      "{Devices: ['/dev/disk/by-id/nvme-LARGE-*'], ThrottleWriteBps: 9}";
+  devices_["/dev/disk/by-id/nvme-LARGE-7"] = {.id = {259, 3}};
+  const auto one = Table(entries, CgroupVersion::kV1);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(*one, (CgroupTable{{"blkio.throttle.write_bps_device", {{"259:3", "9"}}}}));
+  devices_["/dev/disk/by-id/nvme-SMALL-8"] = {.id = {259, 4}};
+  const auto both = Table(entries, CgroupVersion::kV1);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(*both,
+            (CgroupTable{{"blkio.throttle.write_bps_device", {{"259:3", "9"}, {"259:4", "5"}}}}));
+}
+
 constexpr char kTwoClasses[] = R"(
 Classes:
   parts: [{Devices: ["/dev/sda1*"], ThrottleReadBps: 5}]
