@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace qrm::manager {
 
@@ -17,14 +18,16 @@ struct AdmissionEvent {
   std::string_view reason;
   std::chrono::nanoseconds took{0};
 
-  /// The rejected pod, and why it was rejected.
-  struct Rejected {
+  /// A pod, and what its owner must know about it.
+  struct Warning {
     std::string pod_namespace;
     std::string pod_name;
     std::string pod_uid;
     std::string message;
   };
-  std::optional<Rejected> rejected;  ///< set when that is the result
+  std::optional<Warning> rejected;             ///< set when that is the result
+  std::optional<Warning> ignored;              ///< set when some of its annotations have no effect
+  std::vector<std::string_view> ignored_keys;  ///< of these annotations; labels of a counter
 };
 
 }  // namespace qrm::manager

@@ -477,9 +477,14 @@ AdmissionEvent Admitter::EventOf(const Call& call, const Draft& draft,
 }
 
 void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const {
-  if (parts_.listener) {
-    parts_.listener(EventOf(call, draft, result));
+  if (!parts_.listener) {
+    return;
   }
+  AdmissionEvent event = EventOf(call, draft, result);
+  if (result == AdmissionEvent::Result::kAdmitted) {
+    NoteIgnoredKeys(draft.demand.pod, event);
+  }
+  parts_.listener(event);
 }
 
 }  // namespace qrm::manager

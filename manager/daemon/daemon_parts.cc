@@ -273,11 +273,18 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
 
 void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   metrics.admission.Record(event);
+  const auto warn = [&](const AdmissionEvent::Warning& warning, const char* reason) {
+    publisher->OnRefused({.pod_namespace = warning.pod_namespace,
+                          .pod_name = warning.pod_name,
+                          .pod_uid = warning.pod_uid,
+                          .message = warning.message,
+                          .reason = reason});
+  };
   if (event.rejected.has_value()) {
-    publisher->OnRefused({.pod_namespace = event.rejected->pod_namespace,
-                          .pod_name = event.rejected->pod_name,
-                          .pod_uid = event.rejected->pod_uid,
-                          .message = event.rejected->message});
+    warn(*event.rejected, "PlacementRefused");
+  }
+  if (event.ignored.has_value()) {
+    warn(*event.ignored, "AnnotationIgnored");
   }
 }
 

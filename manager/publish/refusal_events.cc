@@ -12,7 +12,6 @@
 namespace qrm::manager {
 namespace {
 
-constexpr char kReason[] = "PlacementRefused";
 /// After this time without a repetition, a rejection is new. The API server keeps events for an
 /// hour.
 constexpr std::chrono::minutes kForgotten{10};
@@ -47,7 +46,7 @@ std::optional<cluster::ApiRequest> RefusalEvents::Take(const Refusal& refusal, c
                                   .pod_namespace = refusal.pod_namespace,
                                   .pod_name = refusal.pod_name,
                                   .pod_uid = refusal.pod_uid,
-                                  .reason = kReason,
+                                  .reason = refusal.reason,
                                   .message = refusal.message,
                                   .component = "qrmd",
                                   .host = node_,

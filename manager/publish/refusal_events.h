@@ -12,12 +12,13 @@
 
 namespace qrm::manager {
 
-/// A rejected pod and the reason.
+/// A rejected pod and the reason, or another warning about a pod.
 struct Refusal {
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
   std::string message;
+  std::string reason = "PlacementRefused";  ///< of the event
 };
 
 /// Creates events of rejections. Identical rejections of a pod are one event with a count, written
