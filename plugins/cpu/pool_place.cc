@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/place.h"
+#include "plugins/cpu/pool_asks.h"
 
 namespace qrm::cpu {
 namespace {
@@ -22,6 +24,26 @@ bool Empties(const View& view, const PoolMap& after) {
     return pool.second.Empty() && ContainersIn(view.state, pool.first) > 0 &&
            !PoolCpus(view, pool.first).Empty();
   });
+}
+
+/// OK when the pool's `cpus` cover what its containers request, or need not.
+Status CheckOvercommit(const View& view, const ContainerRequest& request,
+                       const Candidate& candidate, const CpuSet& cpus) {
+  constexpr int kMilli = 1000;
+  const PoolConfig& config = *FindPool(view.config, candidate.guest.pool);
+  if (config.size->overcommits) {
+    return OkStatus();
+  }
+  const int64_t has = int64_t{kMilli} * ThreadsInUse(view.machine, config.place, cpus).Count();
+  const int64_t asked = MilliCpusWith(view, candidate);
+  if (asked <= has) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: the containers of pool {} would request {} CPUs, but it can have "
+                "only {}; request fewer, delete a pod, or set overcommit: allow",
+                NameOf(request), candidate.guest.pool, static_cast<double>(asked) / kMilli,
+                has / kMilli);
 }
 
 StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& request,
@@ -46,6 +68,7 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
                   "a pod, or change the pool's place.threads",
                   NameOf(request), pool);
   }
+  QRM_RETURN_IF_ERROR(CheckOvercommit(view, request, candidate, pools->at(pool)));
   return pools;
 }
 

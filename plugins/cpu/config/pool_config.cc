@@ -41,7 +41,7 @@ StatusOr<std::chrono::seconds> ReadShrinkAfter(const Section& section) {
 }
 
 StatusOr<ElasticSize> ReadFixedSize(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed", "overcommit"}));
   ElasticSize size;
   QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "fixed", 0));
   if (size.min == 0) {
@@ -55,8 +55,8 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
   if (section.Has("fixed")) {
     return ReadFixedSize(section);
   }
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step", "below-requests"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed", "min", "max", "per", "ratio", "round",
+                                         "shrink-after", "step", "below-requests", "overcommit"}));
   ElasticSize size;
   QRM_ASSIGN_OR_RETURN(const std::size_t per,
                        section.Choice("per", 0, {"request", "limit", "advice"}));
@@ -85,6 +85,9 @@ Status ReadElasticKeys(const Section& section, PoolConfig& pool) {
   if (section.Has("size")) {
     QRM_ASSIGN_OR_RETURN(const Section size, section.Child("size"));
     QRM_ASSIGN_OR_RETURN(pool.size, ReadSize(size));
+    QRM_ASSIGN_OR_RETURN(const std::size_t overcommit,
+                         size.Choice("overcommit", 0, {"allow", "refuse"}));
+    pool.size->overcommits = overcommit == 0;
   }
   for (const auto& [key, value] :
        {std::pair("priority", &pool.priority), std::pair("weight", &pool.weight)}) {

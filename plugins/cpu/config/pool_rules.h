@@ -28,6 +28,7 @@ struct ElasticSize {
   std::chrono::seconds shrink_after{30};  ///< how long it must need less before it gives up CPUs
   int step = 0;                           ///< the most CPUs that it gives up at a time; 0: all
   bool below_requests = false;            ///< advice may leave it less than its containers request
+  bool overcommits = true;                ///< its containers may request more than it can have
 
   bool operator==(const ElasticSize&) const = default;
 };
