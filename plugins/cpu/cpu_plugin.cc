@@ -264,15 +264,17 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
 
  private:
   View ViewOf() const {
-    return {machine_,
-            config_,
-            state_,
-            static_policy_ ? &*static_policy_ : nullptr,
-            machine_.OfflineNow(),
-            &layout_,
-            told_ | untold_,
-            &memo_,
-            &AdvisedNow()};
+    View view{machine_,
+              config_,
+              state_,
+              static_policy_ ? &*static_policy_ : nullptr,
+              machine_.OfflineNow(),
+              &layout_,
+              told_ | untold_,
+              &memo_,
+              &AdvisedNow()};
+    view.used = advisors_ == nullptr ? nullptr : advisors_->used();
+    return view;
   }
 
   /// CPUs by pool that replace what containers ask for.

@@ -172,7 +172,9 @@ View WithState(View view, const CpuState& state) {
           view.layout,
           std::move(view.retiring),
           nullptr,
-          view.advised};
+          view.advised,
+          nullptr,
+          view.used};
 }
 
 CpuState InitialState(const CpuPluginConfig& config) {

@@ -135,7 +135,7 @@ StatusOr<IdleSpan> ReadBorrow(const Section& pool) {
   return static_cast<IdleSpan>(span);
 }
 
-/// `lend: {to: [other], keep: 4}`; CheckSharing checks that the pools exist.
+/// `lend: {to: [other], keep: 4}`, or `keep: used`; CheckSharing checks that the pools exist.
 StatusOr<LendRule> ReadLend(const Section& pool) {
   LendRule lend;
   if (!pool.Has("lend")) {
@@ -147,7 +147,11 @@ StatusOr<LendRule> ReadLend(const Section& pool) {
   if (lend.to.empty()) {
     return section.Error("to", "names no pool", "name the pools that may use these CPUs");
   }
-  QRM_ASSIGN_OR_RETURN(lend.keep, ReadCount(section, "keep", 0));
+  QRM_ASSIGN_OR_RETURN(const std::string keep, section.Text("keep", "0"));
+  lend.keeps_used = keep == "used";
+  if (!lend.keeps_used) {
+    QRM_ASSIGN_OR_RETURN(lend.keep, ReadCount(section, "keep", 0));
+  }
   return lend;
 }
 

@@ -45,6 +45,7 @@ enum class IdleSpan {
 struct LendRule {
   std::vector<std::string> to;  ///< pools
   int keep = 0;                 ///< CPUs that are not lent
+  bool keeps_used = false;      ///< nor are those that its containers use
 
   bool operator==(const LendRule&) const = default;
 };
