@@ -235,10 +235,11 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   CpuState then = view.state;  // without the container's exclusive CPUs
   then.exclusive[request.key] = holding;
   holding.beside = FractionOf(view.config, request, pool);
-  QRM_ASSIGN_OR_RETURN(PoolPlace place,
-                       PlaceInPool(WithState(view, then), request, holding.beside, {}));
+  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceInPool(WithState(view, then), request, holding.beside,
+                                                    view.machine.NodesOf(holding.cpus)));
   holding.may_share = view.machine.cpu_set();
-  own.allocation.shares_of = pool;
+  holding.beside.pool = place.pool;
+  own.allocation.shares_of = place.pool;
   ShareBeside(holding, place.cpus, own.allocation);
   own.pools = std::move(place.pools);
   return own;
@@ -375,9 +376,13 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request, cons
   }
   QRM_ASSIGN_OR_RETURN(PoolPlace place,
                        PlaceInPool(view, request, GuestOf(view.config, request, pool), hint.nodes));
-  return Decision{.allocation = ShareCpus(view.machine, place.cpus),
-                  .pool = pool,
-                  .pools = std::move(place.pools)};
+  Decision decision{.allocation = ShareCpus(view.machine, place.cpus),
+                    .pool = place.pool,
+                    .pools = std::move(place.pools)};
+  if (place.pool != pool) {  // the node is not in the request
+    decision.allocation.shares_of = place.pool;
+  }
+  return decision;
 }
 
 /// The configured pool of `placement`; empty for the default pool, which is open to all.

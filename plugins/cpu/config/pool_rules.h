@@ -92,7 +92,13 @@ struct PlaceRule {
 /// Which containers of a pool share CPUs: each group has an instance of the pool, with its size and
 /// place. An instance is created for its first container, and removed some time after its last.
 struct InstanceRule {
-  enum class By { kPod, kContainer, kNamespace, kLabel };
+  enum class By {
+    kPod,
+    kContainer,
+    kNamespace,
+    kLabel,
+    kNode,  ///< the NUMA node on which a container is placed
+  };
   enum class Fill {
     kPacked,    ///< a new instance goes to the first NUMA node with room for it
     kBalanced,  ///< it goes to the node with most room
