@@ -82,9 +82,14 @@ TEST(NodePoolsTest, AContainerStaysOnItsNodeThroughResizesAndRestarts) {
 }
 
 TEST(NodePoolsTest, WithoutOvercommitAContainerThatFitsNoNodeIsRejected) {
-  std::string config = kByNode;
-  config.replace(config.find("size: {}"), 8, "size: {overcommit: refuse}");
-  Drive drive(Make(config, FourNodes()));
+  Drive drive(Make(R"(
+reserved-cpus: "0"
+rules: [{select: {role: shared}, pool: shared}]
+pools:
+  shared: {size: {overcommit: refuse}, instances: {by: numa-node}, borrow: {idle: numa}}
+  default: {size: {}}
+)",
+                   FourNodes()));
   for (const char* const pod : {"a", "b", "c"}) {
     ASSERT_TRUE(drive.Admit(Request(pod, "shared", "cpu", 3.5)).ok());
   }
