@@ -93,6 +93,11 @@ TEST(OwnCpusTest, NumaExclusiveGetsNoNodeThatOthersUseInPart) {
   ASSERT_EQ(drive.Admit(Request("first", "own", "cpu", 1))->value, "0");
   EXPECT_THAT(MessageOf(drive.Admit(Alone("pod", 50)).status()),
               HasSubstr("(node 0: occupied by own, node 1: 40 free)"));
+
+  Drive beside(Make("pools: {batch: {cpus: 70-79}}"));
+  ASSERT_EQ(beside.Admit(Alone("pod", 30))->value, "0-39");
+  EXPECT_THAT(MessageOf(beside.Admit(Alone("next", 29)).status()),
+              HasSubstr("node 1: others use a part of it"));
 }
 
 TEST(OwnCpusTest, PoolsMoveOffTheNodesOfNumaExclusive) {
