@@ -78,7 +78,7 @@ StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& avai
                                      const NumaMask& affinity,
                                      const CpuAssignmentOptions& options) {
   CpuSet taken;
-  if (!affinity.Empty()) {
+  if (!affinity.Empty() && available.Count() >= count) {  // else the error has all numbers
     const CpuSet near = available & (options.align_by_socket ? layout.machine().PackagesOf(affinity)
                                                              : layout.machine().CpusOf(affinity));
     QRM_ASSIGN_OR_RETURN(taken, Take(layout, near, std::min(count, near.Count()), options));

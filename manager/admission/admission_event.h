@@ -24,9 +24,11 @@ struct AdmissionEvent {
     std::string pod_name;
     std::string pod_uid;
     std::string message;
+    std::string reason;  ///< of the event
   };
-  std::optional<PodMessage> rejected;  ///< why; set when that is the result
-  std::vector<PodMessage> warnings;    ///< of compute drivers about admitted containers
+  std::optional<PodMessage> rejected;          ///< why; set when that is the result
+  std::vector<PodMessage> warnings;            ///< about an admitted container
+  std::vector<std::string_view> ignored_keys;  ///< of its annotations; labels of a counter
 };
 
 }  // namespace qrm::manager

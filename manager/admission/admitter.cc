@@ -49,8 +49,9 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   return nodes;
 }
 
-AdmissionEvent::PodMessage MessageTo(const checkpoint::PodMeta& pod, std::string message) {
-  return {pod.pod_namespace, pod.name, pod.uid, std::move(message)};
+AdmissionEvent::PodMessage MessageTo(const checkpoint::PodMeta& pod, std::string message,
+                                     const char* reason) {
+  return {pod.pod_namespace, pod.name, pod.uid, std::move(message), reason};
 }
 
 }  // namespace
@@ -430,7 +431,7 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   if (parts_.listener && counts) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
     event.reason = call.disk_failed ? "disk" : RefusalReason(cause, failed);
-    event.rejected = MessageTo(call.asked.pod, MessageOf(rejected));
+    event.rejected = MessageTo(call.asked.pod, MessageOf(rejected), "PlacementRefused");
     parts_.listener(event);
   }
   return rejected;
@@ -505,9 +506,13 @@ void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result
   AdmissionEvent event = EventOf(call, draft, result);
   for (const Draft& placed : call.drafts) {
     for (const std::string& warning : placed.explanation.driver.warnings) {
-      event.warnings.push_back(
-          MessageTo(placed.demand.pod, fmt::format("{}: {}", NameOf(placed.demand), warning)));
+      event.warnings.push_back(MessageTo(placed.demand.pod,
+                                         fmt::format("{}: {}", NameOf(placed.demand), warning),
+                                         "ComputeDriverWarning"));
     }
+  }
+  if (result == AdmissionEvent::Result::kAdmitted) {
+    NoteIgnoredKeys(draft.demand.pod, event);
   }
   parts_.listener(event);
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
 namespace {
@@ -178,6 +179,14 @@ Json DriverJson(const ExplainedDriver& driver) {
   return json;
 }
 
+Json IgnoredKeysJson(const placement::ContainerDemand& demand) {
+  Json json = Json::array();
+  for (const rules::IgnoredQosKey& key : rules::IgnoredQosKeys(demand.pod.annotations)) {
+    json.push_back(key.text);
+  }
+  return json;
+}
+
 const char* MomentOf(const Explanation& explanation) {
   if (explanation.dry_run) {
     return "dry run";
@@ -212,6 +221,7 @@ std::string ToJson(const Explanation& explanation, const placement::ContainerDem
                  explanation.equal_ones_before == 0 ? Json() : Json(explanation.equal_ones_before));
   AddUnlessEmpty(json, "together_with", explanation.together);
   AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
+  AddUnlessEmpty(json, "annotation_keys_without_effect", IgnoredKeysJson(demand));
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
   AddUnlessEmpty(json, "requests_awaiting_plugin", explanation.awaited);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);

@@ -6,6 +6,7 @@
 
 #include "api/base/log.h"
 #include "manager/runtime/run_options.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
 
@@ -79,16 +80,20 @@ std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<D
 }
 
 placement::ContainerDemand SubjectOf(const placement::ContainerDemand& demand) {
-  return {.pod = {.uid = demand.pod.uid,
-                  .pod_namespace = demand.pod.pod_namespace,
-                  .name = demand.pod.name,
-                  .role = demand.pod.role,
-                  .type = demand.pod.type,
-                  .qos_class = demand.pod.qos_class},
-          .container = demand.container,
-          .type = demand.type,
-          .requests = demand.requests,
-          .source = demand.source};
+  placement::ContainerDemand subject = {.pod = {.uid = demand.pod.uid,
+                                                .pod_namespace = demand.pod.pod_namespace,
+                                                .name = demand.pod.name,
+                                                .role = demand.pod.role,
+                                                .type = demand.pod.type,
+                                                .qos_class = demand.pod.qos_class},
+                                        .container = demand.container,
+                                        .type = demand.type,
+                                        .requests = demand.requests,
+                                        .source = demand.source};
+  if (!rules::IgnoredQosKeys(demand.pod.annotations).empty()) {
+    subject.pod.annotations = demand.pod.annotations;
+  }
+  return subject;
 }
 
 }  // namespace qrm::manager

@@ -7,12 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "manager/admission/admission_event.h"
 #include "manager/admission/driver_step.h"
 #include "manager/registry/plugins.h"
 #include "plugins/placement/requests.h"
+#include "plugins/rules/qos_annotations.h"
 #include "topology/pod_request.h"
 
 namespace qrm::manager {
@@ -23,6 +25,25 @@ bool Has(const std::vector<std::string>& words, const std::string& word) {
 }
 
 }  // namespace
+
+void NoteIgnoredKeys(const checkpoint::PodMeta& pod, AdmissionEvent& event) {
+  std::vector<std::string> texts;
+  for (rules::IgnoredQosKey& key : rules::IgnoredQosKeys(pod.annotations)) {
+    event.ignored_keys.push_back(key.label);
+    texts.push_back(std::move(key.text));
+  }
+  if (!texts.empty()) {
+    event.warnings.push_back(
+        {.pod_namespace = pod.pod_namespace,
+         .pod_name = pod.name,
+         .pod_uid = pod.uid,
+         .message =
+             fmt::format("these keys of the pod's QoS annotations have no effect: {}; remove "
+                         "or correct them",
+                         fmt::join(texts, ", ")),
+         .reason = "AnnotationIgnored"});
+  }
+}
 
 bool NeedsPlugin(const std::string& resource, const placement::AdmissionOptions& options,
                  const Plugins& plugins) {

@@ -14,6 +14,10 @@
 namespace qrm::manager {
 
 class Plugins;
+struct AdmissionEvent;
+
+/// Adds to `event` the keys of the pod's QoS annotations that have no effect, and the warning.
+void NoteIgnoredKeys(const checkpoint::PodMeta& pod, AdmissionEvent& event);
 
 /// True if a container that requests `resource` is not placed without its plugin: the plugin is
 /// required, has registered since qrmd started, or is known from the checkpoint. The last does not

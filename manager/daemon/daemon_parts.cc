@@ -295,14 +295,16 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
 
 void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   metrics.admission.Record(event);
-  const auto publish = [this](const AdmissionEvent::PodMessage& told, const char* reason) {
-    publisher->OnRefused({told.pod_namespace, told.pod_name, told.pod_uid, told.message, reason});
-  };
+  std::vector<AdmissionEvent::PodMessage> told = event.warnings;
   if (event.rejected.has_value()) {
-    publish(*event.rejected, "PlacementRefused");
+    told.push_back(*event.rejected);
   }
-  for (const AdmissionEvent::PodMessage& warning : event.warnings) {
-    publish(warning, "ComputeDriverWarning");
+  for (const AdmissionEvent::PodMessage& one : told) {
+    publisher->OnRefused({.pod_namespace = one.pod_namespace,
+                          .pod_name = one.pod_name,
+                          .pod_uid = one.pod_uid,
+                          .message = one.message,
+                          .reason = one.reason});
   }
 }
 

@@ -70,10 +70,18 @@ AdmissionMetrics::AdmissionMetrics(Registry& registry)
               .Name("qrm_admission_rejections_total")
               .Help("Rejected containers, by the resource whose plugin rejected or failed, and by "
                     "reason.")
-              .Register(registry)) {}
+              .Register(registry)),
+      ignored_keys_(BuildCounter()
+                        .Name("qrm_ignored_annotation_keys_total")
+                        .Help("Keys of QoS annotations of admitted containers that have no effect, "
+                              "by key.")
+                        .Register(registry)) {}
 
 void AdmissionMetrics::Record(const AdmissionEvent& event) {
   const double seconds = std::chrono::duration<double>(event.took).count();
+  for (const std::string_view key : event.ignored_keys) {
+    ignored_keys_.Add({{"key", std::string(key)}}).Increment();
+  }
   switch (event.result) {
     case AdmissionEvent::Result::kAdmitted:
       admitted_total_.Increment();

@@ -35,6 +35,7 @@ class AdmissionMetrics {
   prometheus::Counter& skipped_total_;
   prometheus::Counter& rejected_total_;
   prometheus::Family<prometheus::Counter>& rejections_by_resource_;
+  prometheus::Family<prometheus::Counter>& ignored_keys_;
 };
 
 /// Calls to plugins, by the plugin's resource.

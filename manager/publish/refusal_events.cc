@@ -46,7 +46,7 @@ std::optional<cluster::ApiRequest> RefusalEvents::Take(const Refusal& refusal, c
                                   .pod_namespace = refusal.pod_namespace,
                                   .pod_name = refusal.pod_name,
                                   .pod_uid = refusal.pod_uid,
-                                  .reason = refusal.event,
+                                  .reason = refusal.reason,
                                   .message = refusal.message,
                                   .component = "qrmd",
                                   .host = node_,

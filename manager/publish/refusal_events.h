@@ -18,7 +18,7 @@ struct Refusal {
   std::string pod_name;
   std::string pod_uid;
   std::string message;
-  std::string event = "PlacementRefused";  ///< the event's reason
+  std::string reason = "PlacementRefused";  ///< of the event
 };
 
 /// Creates events of rejections. Identical rejections of a pod are one event with a count, written

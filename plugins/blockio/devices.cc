@@ -79,4 +79,12 @@ StatusOr<Device> SystemDevices::Look(const std::string& path) const {
   return device;
 }
 
+Weighing SystemDevices::WeighingOfDisks() const {
+  Weighing weighing{.by_io_cost = ContentOf(cost_file_).find(" enable=1") != std::string::npos};
+  for (const std::string& scheduler : Match(sys_root_ + "/block/*/queue/scheduler")) {
+    weighing.by_bfq = weighing.by_bfq || ContentOf(scheduler).find("[bfq]") != std::string::npos;
+  }
+  return weighing;
+}
+
 }  // namespace qrm::blockio

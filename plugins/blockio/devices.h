@@ -31,6 +31,12 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+/// What disks of the machine weigh requests by.
+struct Weighing {
+  bool by_bfq = false;
+  bool by_io_cost = false;
+};
+
 /// Finds devices. Threads: one at a time.
 class Devices {
  public:
@@ -40,6 +46,8 @@ class Devices {
   [[nodiscard]] virtual std::vector<std::string> Match(const std::string& pattern) const = 0;
   /// Errors: kNotFound when it is gone; kInvalidArgument if it is not a block device.
   [[nodiscard]] virtual StatusOr<Device> Look(const std::string& path) const = 0;
+  /// Of all disks together.
+  [[nodiscard]] virtual Weighing WeighingOfDisks() const = 0;
 };
 
 /// The devices of this machine. Source: Linux, Documentation/admin-guide/cgroup-v2.rst; glob(3).
@@ -51,6 +59,7 @@ class SystemDevices final : public Devices {
 
   [[nodiscard]] std::vector<std::string> Match(const std::string& pattern) const override;
   [[nodiscard]] StatusOr<Device> Look(const std::string& path) const override;
+  [[nodiscard]] Weighing WeighingOfDisks() const override;
 
  private:
   const std::string sys_root_;

@@ -32,6 +32,7 @@ constexpr char kUnlimited[] = "rbps=max wbps=max riops=max wiops=max";
 struct ResolvedDevices {
   std::map<DeviceId, std::pair<Device, Parameters>> by_device;
   std::optional<uint64_t> weight;  // of all other devices
+  Weighing weighing{};             // if there is such a weight
 };
 
 Status Refused(const std::string& path, const std::string& why, const std::string& cure) {
@@ -76,7 +77,8 @@ Status AddDevice(const std::string& path, const Device& device, const Parameters
   return OkStatus();
 }
 
-StatusOr<ResolvedDevices> Resolve(const ClassConfig& config, const Devices& devices) {
+StatusOr<ResolvedDevices> Resolve(const ClassConfig& config, const Devices& devices,
+                                  CgroupVersion version) {
   ResolvedDevices resolved;
   for (const Entry& entry : config) {
     if (entry.devices.empty()) {
@@ -87,6 +89,15 @@ StatusOr<ResolvedDevices> Resolve(const ClassConfig& config, const Devices& devi
       for (const auto& [path, device] : matching) {
         QRM_RETURN_IF_ERROR(AddDevice(path, device, entry.parameters, resolved));
       }
+    }
+  }
+  if (resolved.weight.has_value()) {
+    resolved.weighing = devices.WeighingOfDisks();
+    resolved.weighing.by_io_cost &= version == CgroupVersion::kV2;
+    if (!resolved.weighing.by_bfq && !resolved.weighing.by_io_cost) {
+      return Refused("no disk",
+                     "has weights: none has the scheduler bfq, nor iocost with cgroup v2",
+                     "set bfq in a queue/scheduler, enable io.cost.qos, or remove Weight");
     }
   }
   return resolved;
@@ -140,8 +151,11 @@ CgroupTable TableOfV2(const ResolvedDevices& resolved) {
             device.has_bfq ? *parameters.weight : IoWeight(*parameters.weight));
     }
   }
-  if (resolved.weight.has_value()) {
+  if (resolved.weighing.by_io_cost) {
     SetIf(table, kIoWeight, kDefaultKey, IoWeight(*resolved.weight));
+  }
+  if (resolved.weighing.by_bfq) {
+    SetIf(table, kIoBfqWeight, kDefaultKey, resolved.weight);
   }
   return table;
 }
@@ -178,7 +192,7 @@ const std::vector<CgroupFile>& FilesOf(CgroupVersion version) {
 
 StatusOr<CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
                               CgroupVersion version) {
-  QRM_ASSIGN_OR_RETURN(const ResolvedDevices resolved, Resolve(config, devices));
+  QRM_ASSIGN_OR_RETURN(const ResolvedDevices resolved, Resolve(config, devices, version));
   return WithoutNeutral(version == CgroupVersion::kV1 ? TableOfV1(resolved) : TableOfV2(resolved),
                         version);
 }

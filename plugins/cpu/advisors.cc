@@ -100,6 +100,7 @@ void Advisors::Serve() {
 
 bool Advisors::Follow(const View& view) {
   Serve();
+  used_ = desk_->Used();
   const auto now = clock_.Steady();
   if (followed_at_.has_value() && now - *followed_at_ < kPace) {
     return false;

@@ -38,6 +38,9 @@ class Advisors {
   /// CPUs by pool that replace what its containers ask for. The reference stays valid.
   const PoolSizes& advised() const { return advised_; }
 
+  /// CPUs that pools need by their use; null if nothing measures it. The pointer stays valid.
+  const PoolSizes* used() const { return use_ == nullptr ? nullptr : &used_; }
+
   /// Goes a step towards the current advice, at most once a second. Returns whether advised()
   /// changed.
   bool Follow(const View& view);
@@ -55,6 +58,7 @@ class Advisors {
   const CpuPluginConfig& config_;
   const Clock& clock_;
   PoolSizes advised_;
+  PoolSizes used_;
   bool recalls_;  // advised_ is still the remembered advice, which the desk does not have
   std::optional<std::chrono::steady_clock::time_point> followed_at_;
   std::string problem_;  // why there is no socket

@@ -42,10 +42,23 @@ bool BorrowsIdleCpus(const CpuPluginConfig& config) {
                      [](const auto& pool) { return pool.second.borrow_idle != IdleSpan::kNone; });
 }
 
-/// Lends the CPUs that an owner of `own` can spare to all pools that `rule` names.
-void Lend(const CpuSet& own, const Machine& machine, const LendRule& rule, const PoolMap& pools,
-          PoolMap& borrowed) {
-  const CpuSet lent = DropCpus(machine, own, own.Count() - rule.keep);
+/// How many of its CPUs the pool `name` does not lend. If its use counts: all until it is measured.
+int KeptBy(const View& view, const std::string& name, const LendRule& rule) {
+  if (!rule.keeps_used) {
+    return rule.keep;
+  }
+  if (ContainersIn(view.state, name) == 0) {
+    return 0;
+  }
+  const PoolSizes used = view.used == nullptr ? PoolSizes() : *view.used;
+  const auto found = used.find(name);
+  return found == used.end() ? CpuSet::kMaxIds : found->second;
+}
+
+/// Lends all but `keep` of the CPUs `own` of an owner to all pools that `rule` names.
+void Lend(const CpuSet& own, int keep, const Machine& machine, const LendRule& rule,
+          const PoolMap& pools, PoolMap& borrowed) {
+  const CpuSet lent = DropCpus(machine, own, own.Count() - keep);
   for (const auto& [borrower, cpus] : pools) {
     if (std::find(rule.to.begin(), rule.to.end(), ConfiguredName(borrower)) != rule.to.end()) {
       borrowed[borrower] |= lent;
@@ -71,7 +84,8 @@ PoolMap Borrow(const View& view, const PoolMap& pools) {
       borrowed[name] |= Within(view.machine, idle, config->borrow_idle, own);
     }
     if (!config->lend.to.empty()) {
-      Lend(own - view.offline, view.machine, config->lend, pools, borrowed);
+      Lend(own - view.offline, KeptBy(view, name, config->lend), view.machine, config->lend, pools,
+           borrowed);
     }
   }
   std::erase_if(borrowed, [](const auto& pool) { return pool.second.Empty(); });

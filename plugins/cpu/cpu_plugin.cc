@@ -138,7 +138,11 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     } else if (former_guest.has_value() && former_guest->lost == 0) {
       view.former = &shared;
     }
-    StatusOr<Decision> decision = PlaceContainer(view, request, hint);
+    const auto home = former_guest.has_value() ? NodeOfInstance(config_, former_guest->pool)
+                                               : std::nullopt;  // it stays there
+    StatusOr<Decision> decision = PlaceContainer(
+        view, request,
+        home.has_value() ? TopologyHint{.nodes = {*home}, .preferred = hint.preferred} : hint);
     if (!decision.ok()) {
       if (former_holding.has_value()) {
         Own(request.key, *std::move(former_holding));
@@ -264,15 +268,17 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
 
  private:
   View ViewOf() const {
-    return {machine_,
-            config_,
-            state_,
-            static_policy_ ? &*static_policy_ : nullptr,
-            machine_.OfflineNow(),
-            &layout_,
-            told_ | untold_,
-            &memo_,
-            &AdvisedNow()};
+    View view{machine_,
+              config_,
+              state_,
+              static_policy_ ? &*static_policy_ : nullptr,
+              machine_.OfflineNow(),
+              &layout_,
+              told_ | untold_,
+              &memo_,
+              &AdvisedNow()};
+    view.used = advisors_ == nullptr ? nullptr : advisors_->used();
+    return view;
   }
 
   /// CPUs by pool that replace what containers ask for.

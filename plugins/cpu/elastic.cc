@@ -356,6 +356,20 @@ PoolMap PoolsAsRequested(const View& view) {
   return pools;
 }
 
+bool FitBeside(const View& view, const ContainerKey& key, const CpuSet& cpus) {
+  if (!HasElasticPools(view.config)) {
+    return true;
+  }
+  CpuState then = view.state;
+  then.exclusive[key].cpus = cpus;
+  const PoolMap after = PoolsAsRequested(WithState(view, then));
+  const PoolMap before = PoolsAsRequested(view);
+  return std::all_of(before.begin(), before.end(), [&](const auto& pool) {
+    const auto left = after.find(pool.first);
+    return left == after.end() ? pool.second.Empty() : left->second.Count() >= pool.second.Count();
+  });
+}
+
 PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink) {
   if (!HasElasticPools(view.config)) {
     return view.state.pools;

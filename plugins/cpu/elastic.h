@@ -38,6 +38,10 @@ bool HasElasticPools(const CpuPluginConfig& config);
 /// not request. Cost: as SizedPools.
 PoolMap PoolsAsRequested(const View& view);
 
+/// Whether pools keep what their containers request, by other CPUs if necessary, when the container
+/// of `key` gets `cpus` exclusively.
+bool FitBeside(const View& view, const ContainerKey& key, const CpuSet& cpus);
+
 /// Whether pools can want more while CPUs are idle: pools of whole units, and pools with a required
 /// place. Their sizes change when others take idle CPUs.
 bool LeavesSomeIdle(const CpuPluginConfig& config);

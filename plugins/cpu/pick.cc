@@ -15,7 +15,9 @@ struct Part {
   int id = 0;
   int own = 0;
   int free = 0;
-  CpuSet cpus;  ///< of a core: its free CPUs when picking, its owned CPUs when dropping
+  int package = 0;  ///< of a node
+  int near = 0;     ///< of a node: CPUs that are owned in its package
+  CpuSet cpus;      ///< of a core: its free CPUs when picking, its owned CPUs when dropping
   std::vector<Part> parts;
 
   bool IsCore() const { return parts.empty(); }
@@ -38,12 +40,18 @@ Part TreeOf(const Machine& machine, const CpuSet& own, const CpuSet& free, const
     Part& node = PartOf(root.parts, cpu->node);
     Part& l3 = PartOf(node.parts, cpu->l3);
     Part& core = PartOf(l3.parts, cpu->core);
+    node.package = cpu->package;
     for (Part* part : {&root, &node, &l3, &core}) {
       part->own += own.Has(id) ? 1 : 0;
       part->free += free.Has(id) ? 1 : 0;
     }
     if (listed.Has(id)) {
       core.cpus.Add(id);
+    }
+  }
+  for (Part& node : root.parts) {
+    for (const Part& other : root.parts) {
+      node.near += other.package == node.package ? other.own : 0;
     }
   }
   return root;
@@ -54,7 +62,9 @@ auto CostOfPicking(const Part& part, int missing) {
   // A core should be taken whole; a larger part should have all missing CPUs.
   const bool fits = part.IsCore() ? part.free <= missing : part.free >= missing;
   const bool tight = part.IsCore() ? !fits : fits;
-  return std::tuple(part.free == 0, -part.own, !fits, tight ? part.free : -part.free, part.id);
+  // A node of the same package is better than another node only if it leads to no more nodes.
+  return std::tuple(part.free == 0, -part.own, !fits, fits ? -part.near : 0,
+                    tight ? part.free : -part.free, -part.near, part.id);
 }
 
 /// The lower, the better to give up `surplus` CPUs from.
@@ -99,6 +109,9 @@ CpuSet Take(Part& root, int count, Counts counts, Cost cost, End end) {
       for (Part* part : path) {
         --(part->*counts.from);
         ++(part->*counts.to);
+      }
+      for (Part& node : root.parts) {
+        node.near += node.package == path[1]->package ? 1 : 0;
       }
     }
   }

@@ -18,28 +18,16 @@
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/grow.h"
+#include "plugins/cpu/own_cpus.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
 #include "plugins/rules/exclusive_nodes.h"
 #include "topology/cpu_assignment.h"
-#include "topology/hint_generation.h"
 
 namespace qrm::cpu {
 namespace {
 
-using rules::NumaSpan;
 using rules::Tenant;
-
-/// OK when the request fills the nodes that the pod wants to have exclusively.
-Status CheckFilled(const View& view, const ContainerRequest& request, const Tenant& tenant,
-                   const NumaMask& nodes) {
-  const int total = (view.machine.CpusOf(nodes) - view.config.reserved).Count();
-  return rules::CheckFill(request, tenant, nodes,
-                          {.asked = request.quantity(),
-                           .total = static_cast<double>(total),
-                           .least_percent = view.config.exclusive_node_percent,
-                           .what = "CPUs"});
-}
 
 /// `amount`, which is requested, as a number of exclusive CPUs.
 StatusOr<int> WholeCpus(const ContainerRequest& request, double amount) {
@@ -85,74 +73,6 @@ Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request,
   return CheckDefaultPoolStays(view, request, (cpus & PoolCpus(view, kDefaultPool)).Count());
 }
 
-/// Whether each of `nodes` can give its even share of `count`.
-bool CanSplitEvenly(const Room& room, const NumaMask& nodes, int count) {
-  const int share = count / nodes.Count();
-  return std::all_of(nodes.begin(), nodes.end(),
-                     [&](int node) { return room.amounts.free.at(node) >= share; });
-}
-
-/// The masks that could give `count` CPUs of `room`, the best first; none when nothing fits.
-std::vector<TopologyHint> FittingMasks(const View& view, const Room& room,
-                                       const ExclusiveRule& rule, int count) {
-  const HintGenerationOptions options = {.max_nodes = rule.numa == NumaSpan::kOne ? 1 : 0};
-  const HintList generated = GenerateHints(view.machine, count, room.amounts, options);
-  std::vector<TopologyHint> fitting;
-  for (const TopologyHint& hint : generated.hints()) {
-    const bool even = rule.numa != NumaSpan::kEven || CanSplitEvenly(room, hint.nodes, count);
-    if (even && !hint.nodes.Intersects(room.barred)) {
-      fitting.push_back(hint);
-    }
-  }
-  return fitting;
-}
-
-/// The nodes to take CPUs from: `hint` when it fits, else the best mask within it.
-std::optional<NumaMask> ChooseNodes(const std::vector<TopologyHint>& fitting,
-                                    const NumaMask& hint) {
-  for (const TopologyHint& candidate : fitting) {
-    if (hint.Empty() || candidate.nodes == hint) {
-      return candidate.nodes;
-    }
-  }
-  for (const TopologyHint& candidate : fitting) {
-    if (candidate.nodes.IsSubsetOf(hint)) {
-      return candidate.nodes;
-    }
-  }
-  return std::nullopt;
-}
-
-StatusOr<CpuSet> TakeNear(const View& view, const CpuSet& available, int count,
-                          const NumaMask& affinity, const CpuAssignmentOptions& options) {
-  return view.layout != nullptr ? TakeCpusNear(*view.layout, available, count, affinity, options)
-                                : TakeCpusNear(view.machine, available, count, affinity, options);
-}
-
-/// `count` CPUs of `room` by `rule`, within `hint` as far as the rule demands. Absent when the rule
-/// does not allow the nodes.
-std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
-                                         const ExclusiveRule& rule, int count,
-                                         const NumaMask& hint) {
-  const std::vector<TopologyHint> fitting = FittingMasks(view, room, rule, count);
-  const std::optional<NumaMask> nodes = ChooseNodes(fitting, hint);
-  const CpuAssignmentOptions options = {
-      .full_physical_cpus_only = rule.whole_cores,
-      .distribute_across_numa = rule.numa == NumaSpan::kEven,
-      .prefer_align_by_l3 = rule.align_l3,
-  };
-  // The manager may admit with a hint that is too narrow: then take its CPUs, and the nearest
-  // others.
-  const bool beyond_hint = rule.numa == NumaSpan::kFewest && !nodes && !fitting.empty();
-  if (rule.numa == NumaSpan::kAny || beyond_hint) {
-    return TakeNear(view, room.free, count, hint, options);
-  }
-  if (!nodes) {
-    return std::nullopt;
-  }
-  return TakeNear(view, room.free & view.machine.CpusOf(*nodes), count, {}, options);
-}
-
 Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cpus,
              const TopologyHint& hint, const Tenant& tenant) {
   const bool preferred = hint.preferred && view.machine.NodesOf(cpus).IsSubsetOf(hint.nodes);
@@ -162,6 +82,19 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
           .cpus = cpus, .grown = GrownPart(view, cpus), .tenant = tenant, .type = request.type}};
   decision.allocation.grown = ToString(decision.holding->grown);
   return decision;
+}
+
+/// OK when all pools keep what they need beside `cpus`, which become the container's.
+Status CheckPoolsStay(const View& view, const ContainerRequest& request, const ExclusiveRule& rule,
+                      const CpuSet& cpus) {
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, cpus));
+  if (!rule.whole_nodes || FitBeside(view, request.key, cpus)) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: it takes all CPUs of NUMA nodes {}, and pools need some of them; "
+                "remove numa_exclusive, or delete a pod",
+                NameOf(request), ToString(view.machine.NodesOf(cpus)));
 }
 
 /// What the static policy finds for the container.
@@ -302,58 +235,35 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   CpuState then = view.state;  // without the container's exclusive CPUs
   then.exclusive[request.key] = holding;
   holding.beside = FractionOf(view.config, request, pool);
-  QRM_ASSIGN_OR_RETURN(PoolPlace place,
-                       PlaceInPool(WithState(view, then), request, holding.beside, {}));
+  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceInPool(WithState(view, then), request, holding.beside,
+                                                    view.machine.NodesOf(holding.cpus)));
   holding.may_share = view.machine.cpu_set();
-  own.allocation.shares_of = pool;
+  holding.beside.pool = place.pool;
+  own.allocation.shares_of = place.pool;
   ShareBeside(holding, place.cpus, own.allocation);
   own.pools = std::move(place.pools);
   return own;
 }
 
-/// Takes the CPUs that the pod has already first, so that the pod has no more at once than it
-/// needs. Absent if those are not on the container's nodes.
-std::optional<CpuSet> Reused(const View& view, const Room& room, const ExclusiveRule& rule,
-                             const NumaMask& hint) {
-  const CpuSet usable = hint.Empty() ? room.reusable : room.reusable & view.machine.CpusOf(hint);
-  if (usable.Count() >= room.count) {
-    Room enough = room;
-    enough.free = usable;
-    for (auto& [node, free] : enough.amounts.free) {
-      free = (view.machine.FindNode(node)->cpus & usable).Count();
-    }
-    const auto picked = PickCpus(view, enough, rule, room.count, hint);
-    return picked.has_value() && picked->ok() ? std::optional(**picked) : std::nullopt;
-  }
-  const std::optional<CpuSet> grown = GrownInPlace(view.machine, usable, room, rule);
-  if (!grown.has_value()) {
-    return std::nullopt;
-  }
-  const NumaMask nodes = view.machine.NodesOf(*grown);
-  const std::vector<TopologyHint> fitting = FittingMasks(view, room, rule, room.count);
-  const bool is_near = std::any_of(fitting.begin(), fitting.end(), [&](const TopologyHint& mask) {
-    return mask.nodes == nodes && mask.preferred;
-  });
-  return is_near && (hint.Empty() || nodes.IsSubsetOf(hint)) ? grown : std::nullopt;
-}
-
 StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const Room& room,
                         const ExclusiveRule& rule, const NumaMask& hint) {
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
-  if (KeepsItsCpus(view, request, room.free, hint)) {
-    return request.runs_on;
+  if (!rule.whole_nodes) {
+    if (KeepsItsCpus(view, request, room.free, hint)) {
+      return request.runs_on;
+    }
+    if (auto reused = ReusedCpus(view, room, rule, hint); reused.has_value()) {
+      return *std::move(reused);
+    }
   }
-  if (auto reused = Reused(view, room, rule, hint); reused.has_value()) {
-    return *std::move(reused);
-  }
-  const auto picked = PickCpus(view, room, rule, room.count, hint);
+  const auto picked = PickOwnCpus(view, room, rule, hint);
   if (!picked) {
     return NoRoom(view, request, room, hint);
   }
   if (!picked->ok()) {
     return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, **picked));
+  QRM_RETURN_IF_ERROR(CheckPoolsStay(view, request, rule, **picked));
   return *picked;
 }
 
@@ -383,7 +293,8 @@ std::optional<Decision> GrowInPlace(const View& view, const ContainerRequest& re
                                     const OwnRule& own) {
   for (const Room& room : rooms) {
     const std::optional<CpuSet> cpus = GrownInPlace(view.machine, HeldBefore(view), room, own.rule);
-    if (!cpus.has_value() || !CheckDefaultPoolStays(view, request, *cpus).ok()) {
+    if (own.rule.whole_nodes || !cpus.has_value() ||
+        !CheckDefaultPoolStays(view, request, *cpus).ok()) {
       continue;
     }
     StatusOr<Decision> decision = PlaceOn(view, request, {*cpus, hint, room.tenant}, own);
@@ -414,8 +325,11 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
   QRM_ASSIGN_OR_RETURN(
       std::vector<TopologyHint> fitting,
-      rules::OnlyFilled(FittingMasks(view, room, own.rule, room.count), [&](const NumaMask& nodes) {
-        return CheckFilled(view, request, room.tenant, nodes);
+      rules::OnlyFilled(FittingMasks(view, room, own.rule), [&](const NumaMask& nodes) {
+        const Status filled = CheckFilled(view, request, room.tenant, nodes);
+        return filled.ok() && own.rule.whole_nodes
+                   ? CheckPoolsStay(view, request, own.rule, room.free & view.machine.CpusOf(nodes))
+                   : filled;
       }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
@@ -423,7 +337,7 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
   if (!own.plus.empty()) {  // the pool loses as many CPUs on any nodes
     QRM_RETURN_IF_ERROR(PlaceIn(view, request, room, fitting.front(), own).status());
   }
-  if (KeepsItsCpus(view, request, room.free, {})) {
+  if (own.rule.whole_nodes || KeepsItsCpus(view, request, room.free, {})) {
     return rules::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on));
   }
   return fitting;
@@ -462,9 +376,13 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request, cons
   }
   QRM_ASSIGN_OR_RETURN(PoolPlace place,
                        PlaceInPool(view, request, GuestOf(view.config, request, pool), hint.nodes));
-  return Decision{.allocation = ShareCpus(view.machine, place.cpus),
-                  .pool = pool,
-                  .pools = std::move(place.pools)};
+  Decision decision{.allocation = ShareCpus(view.machine, place.cpus),
+                    .pool = place.pool,
+                    .pools = std::move(place.pools)};
+  if (place.pool != pool) {  // the node is not in the request
+    decision.allocation.shares_of = place.pool;
+  }
+  return decision;
 }
 
 /// The configured pool of `placement`; empty for the default pool, which is open to all.

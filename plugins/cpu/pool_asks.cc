@@ -184,6 +184,21 @@ PoolAsks AsksBy(const View& view, const Demands& demands) {
   return asks;
 }
 
+/// What the pool of `candidate` is asked for, of `demands` without it, and by it.
+const PoolDemand& AddCandidate(const View& view, const Candidate& candidate, Demands& demands) {
+  const std::string& pool = candidate.guest.pool;
+  PoolDemand& sum = demands[pool];
+  PodAsk ask = AskOfPod(
+      view.state, candidate.key.pod_uid, pool,
+      [&](const ContainerKey& key, const Guest& /*guest*/) { return key != candidate.key; });
+  Add(ask, -1, sum);
+  ask.Add(candidate.guest);
+  Add(ask, 1, sum);
+  ++sum.containers;
+  sum.near |= candidate.guest.near;
+  return sum;
+}
+
 PoolAsks Advised(const View& view, PoolAsks asks) {
   return view.advised == nullptr ? asks : WithAdvice(std::move(asks), *view.advised);
 }
@@ -199,18 +214,15 @@ AsksAround AsksAroundOf(const View& view, const Candidate& candidate) {
   AsksAround asks{.before = AsksBy(view, demands), .after = {}};
   asks.after = asks.before;
   const std::string& pool = candidate.guest.pool;
-  PoolDemand& sum = demands[pool];
-  PodAsk ask = AskOfPod(
-      view.state, candidate.key.pod_uid, pool,
-      [&](const ContainerKey& key, const Guest& /*guest*/) { return key != candidate.key; });
-  Add(ask, -1, sum);
-  ask.Add(candidate.guest);
-  Add(ask, 1, sum);
-  ++sum.containers;
-  sum.near |= candidate.guest.near;
-  asks.after[pool] = AskOf(view.machine, *FindPool(view.config, pool), sum);
+  asks.after[pool] =
+      AskOf(view.machine, *FindPool(view.config, pool), AddCandidate(view, candidate, demands));
   return {.before = Advised(view, std::move(asks.before)),
           .after = Advised(view, std::move(asks.after))};
+}
+
+int64_t MilliCpusWith(const View& view, const Candidate& candidate) {
+  Demands demands = DemandsOf(view, &candidate.key);
+  return AddCandidate(view, candidate, demands).milli_cpus;
 }
 
 int LeastInUse(const Machine& machine, const PoolConfig& pool) {

@@ -1,6 +1,8 @@
 // What elastic pools ask for, and the CPUs that they can have.
 #pragma once
 
+#include <cstdint>
+
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/cpu/state.h"
@@ -18,6 +20,10 @@ struct AsksAround {
   PoolAsks after;
 };
 AsksAround AsksAroundOf(const View& view, const Candidate& candidate);
+
+/// What the containers of its pod's pool request together with `candidate`. Units: thousandths of a
+/// CPU.
+int64_t MilliCpusWith(const View& view, const Candidate& candidate);
 
 /// The minimum of an elastic pool, or of an instance of it, while it has containers.
 int LeastInUse(const Machine& machine, const PoolConfig& pool);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/place.h"
+#include "plugins/cpu/pool_asks.h"
 
 namespace qrm::cpu {
 namespace {
@@ -22,6 +24,26 @@ bool Empties(const View& view, const PoolMap& after) {
     return pool.second.Empty() && ContainersIn(view.state, pool.first) > 0 &&
            !PoolCpus(view, pool.first).Empty();
   });
+}
+
+/// OK when the pool's `cpus` cover what its containers request, or need not.
+Status CheckOvercommit(const View& view, const ContainerRequest& request,
+                       const Candidate& candidate, const CpuSet& cpus) {
+  constexpr int kMilli = 1000;
+  const PoolConfig& config = *FindPool(view.config, candidate.guest.pool);
+  if (config.size->overcommits) {
+    return OkStatus();
+  }
+  const int64_t has = int64_t{kMilli} * ThreadsInUse(view.machine, config.place, cpus).Count();
+  const int64_t asked = MilliCpusWith(view, candidate);
+  if (asked <= has) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: the containers of pool {} would request {} CPUs, but it can have "
+                "only {}; request fewer, delete a pod, or set overcommit: allow",
+                NameOf(request), candidate.guest.pool, static_cast<double>(asked) / kMilli,
+                has / kMilli);
 }
 
 StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& request,
@@ -46,6 +68,7 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
                   "a pod, or change the pool's place.threads",
                   NameOf(request), pool);
   }
+  QRM_RETURN_IF_ERROR(CheckOvercommit(view, request, candidate, pools->at(pool)));
   return pools;
 }
 
@@ -90,19 +113,99 @@ Rank RankOf(const View& view, const Guest& guest, const NumaNode& node, const Po
   return {pools.at(pool).Count(), near, left.Count()};
 }
 
+Guest OnNode(Guest guest, int node) {
+  guest.pool = InstanceOn(guest.pool, node);
+  return guest;
+}
+
+/// The CPUs of `node` that its instance leaves once it has the container of `guest`. Units:
+/// thousandths of a CPU; negative if it is overcommitted.
+int64_t LeftOn(const View& view, const ContainerRequest& request, const Guest& guest,
+               const NumaNode& node) {
+  constexpr int kMilli = 1000;
+  return int64_t{kMilli} * (ElasticCpus(view) & node.cpus).Count() -
+         MilliCpusWith(view, {request.key, OnNode(guest, node.id), {}});
+}
+
+/// The nodes on which an instance can have the container of `guest`; preferred are those that have
+/// most CPUs left then, if they have its CPUs. Errors: those of PlaceInPool.
+StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
+                             const Guest& guest) {
+  const auto former = view.state.shared.find(request.key);
+  if (former != view.state.shared.end() &&
+      ConfiguredName(former->second.pool) == ConfiguredName(guest.pool)) {
+    if (const auto node = NodeOfInstance(view.config, former->second.pool); node.has_value()) {
+      return HintList({{.nodes = {*node}, .preferred = true}});
+    }
+  }
+  std::vector<TopologyHint> hints;
+  std::vector<int64_t> left;
+  Status refusal = Errorf(StatusCode::kResourceExhausted,
+                          "cannot place {}: pool {} has no CPU on any NUMA node; delete a pod, or "
+                          "change the pool",
+                          NameOf(request), ConfiguredName(guest.pool));
+  for (const NumaNode& node : view.machine.nodes()) {
+    if (!ElasticCpus(view).Intersects(node.cpus)) {
+      continue;
+    }
+    const auto pools = PoolsFor(view, request, OnNode(guest, node.id), {});
+    if (pools.ok()) {
+      hints.push_back({.nodes = {node.id}});
+      left.push_back(LeftOn(view, request, guest, node));
+    } else {
+      refusal = pools.status();
+    }
+  }
+  if (hints.empty()) {
+    return refusal;
+  }
+  for (std::size_t i = 0; i < hints.size(); ++i) {
+    hints[i].preferred = left[i] == *std::max_element(left.begin(), left.end());
+  }
+  return HintList(std::move(hints));
+}
+
+/// The node of `nodes` that `hint` has, else any, the preferred one first.
+int ChooseNode(const HintList& nodes, const NumaMask& hint) {
+  std::optional<int> best;
+  std::tuple<bool, bool> most;
+  for (const TopologyHint& node : nodes.hints()) {
+    const std::tuple rank(node.nodes.Intersects(hint), node.preferred);
+    if (!best.has_value() || rank > most) {
+      best = node.nodes.First();
+      most = rank;
+    }
+  }
+  return *best;
+}
+
+/// `guest`, of the instance on a node within `hint` if its pool has instances by node.
+StatusOr<Guest> Resolved(const View& view, const ContainerRequest& request, const Guest& guest,
+                         const NumaMask& hint) {
+  if (!IsByNode(view.config, guest.pool) || NodeOfInstance(view.config, guest.pool).has_value()) {
+    return guest;
+  }
+  QRM_ASSIGN_OR_RETURN(const HintList nodes, NodeHints(view, request, guest));
+  return OnNode(guest, ChooseNode(nodes, hint));
+}
+
 }  // namespace
 
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
                                 const Guest& guest, const NumaMask& hint) {
-  PoolPlace place;
-  QRM_ASSIGN_OR_RETURN(place.pools, PoolsFor(view, request, guest, hint));
+  QRM_ASSIGN_OR_RETURN(const Guest resolved, Resolved(view, request, guest, hint));
+  PoolPlace place{.pool = resolved.pool, .cpus = {}, .pools = {}};
+  QRM_ASSIGN_OR_RETURN(place.pools, PoolsFor(view, request, resolved, hint));
   place.cpus =
-      UsedCpus(view, place.pools.has_value() ? *place.pools : view.state.pools, guest.pool);
+      UsedCpus(view, place.pools.has_value() ? *place.pools : view.state.pools, resolved.pool);
   return place;
 }
 
 StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request,
                              const Guest& guest) {
+  if (IsByNode(view.config, guest.pool)) {
+    return NodeHints(view, request, guest);
+  }
   QRM_ASSIGN_OR_RETURN(const std::optional<PoolMap> anywhere, PoolsFor(view, request, guest, {}));
   const PoolConfig* const config = FindPool(view.config, guest.pool);
   if (config == nullptr || !config->place.numa_required || !anywhere.has_value()) {

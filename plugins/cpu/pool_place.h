@@ -11,20 +11,22 @@ namespace qrm::cpu {
 
 /// A pool with one more container.
 struct PoolPlace {
+  std::string pool;              ///< or the instance on the chosen node
   CpuSet cpus;                   ///< that the container uses, with borrowed ones
   std::optional<PoolMap> pools;  ///< set when elastic pools change
 };
 
 /// The CPUs of the container of `request` in a pool, from which it asks for `guest`; within the
-/// nodes of `hint` if the pool must choose one. Errors: kResourceExhausted if the pool with the
+/// nodes of `hint` if the pool must choose one. Of instances by NUMA node, it uses the one that it
+/// used before, else the one with most room. Errors: kResourceExhausted if the pool with the
 /// container has no CPU, or no room in its required place. Also if it would leave another pool
 /// without CPUs or below its minimum.
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
                                 const Guest& guest, const NumaMask& hint);
 
 /// The nodes for a container of a pool that must stay on one node: the pool's node, else each node
-/// with room. Nodes where the pool gets most are preferred. No preference with other pools. Errors:
-/// those of PlaceInPool.
+/// with room; so of a pool with instances by NUMA node. Nodes where the pool gets most are
+/// preferred. No preference with other pools. Errors: those of PlaceInPool.
 StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& guest);
 
 }  // namespace qrm::cpu

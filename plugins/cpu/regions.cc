@@ -167,6 +167,11 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
     const PlaceRule rule = RuleOf(view, name, ask);
     CpuSet& region = regions[name];
     region = KindOf(view.machine, rule, shared);
+    if (const auto node = NodeOfInstance(view.config, name);
+        node.has_value() && view.machine.FindNode(*node) != nullptr) {
+      StayOn(view.machine, *node, ask, region, asked);
+      continue;
+    }
     if (!rule.numa_required) {
       continue;
     }

@@ -5,6 +5,7 @@
 
 #include "api/base/errorf.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/pool_asks.h"
 
 namespace qrm::cpu {
 namespace {
@@ -37,6 +38,14 @@ Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& ow
   if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
+  if (own.rule.whole_nodes) {
+    for (const NumaNode& node : view.machine.nodes()) {
+      if (!((node.cpus & supply.all) - view.offline).IsSubsetOf(room.free)) {
+        room.barred.Add(node.id);
+      }
+    }
+    room.free -= view.machine.CpusOf(room.barred);
+  }
   room.reusable &= room.free;
   for (const NumaNode& node : view.machine.nodes()) {
     room.amounts.total[node.id] = (node.cpus & supply.all).Count();
@@ -57,7 +66,8 @@ bool CouldEmpty(const View& view, const Room& room, const ExclusiveRule& rule, c
 void LeaveDefaultPoolOne(const View& view, const ExclusiveRule& rule, Room& room) {
   const CpuSet pool = PoolCpus(view, kDefaultPool) - view.offline;
   const bool sized = view.state.pools.contains(kDefaultPool);  // then it loses no CPUs
-  if (sized || view.config.default_pool != kDefaultPool || !CouldEmpty(view, room, rule, pool)) {
+  if (rule.whole_nodes || sized || view.config.default_pool != kDefaultPool ||
+      !CouldEmpty(view, room, rule, pool)) {
     return;
   }
   CpuSet least;
@@ -91,8 +101,12 @@ void AddRoomOfPools(View view, const ContainerRequest& request, const OwnRule& o
     return;
   }
   CpuSet given_up = ShareableCpus(view) - wanted.supply.free;
-  for (const auto& [pool, cpus] : PoolsAsRequested(view)) {
-    given_up -= cpus;
+  if (own.rule.whole_nodes) {  // pools with room elsewhere move
+    given_up = ElasticCpus(view) - wanted.supply.free;
+  } else {
+    for (const auto& [pool, cpus] : PoolsAsRequested(view)) {
+      given_up -= cpus;
+    }
   }
   if (given_up.Empty() && view.retiring.Empty()) {
     return;
@@ -110,12 +124,12 @@ std::string Describe(const View& view, const Room& room) {
   const rules::TenantsByNode tenants = TenantsOf(view);
   std::vector<std::string> parts;
   for (const auto& [node, free] : room.amounts.free) {
-    if (!room.barred.Has(node)) {
-      parts.push_back(fmt::format("node {}: {:.0f} free", node, free));
-      continue;
-    }
-    parts.push_back(fmt::format("node {}: occupied by {}", node,
-                                rules::NameOfEnemy(tenants.at(node), room.tenant)));
+    const auto here = tenants.find(node);
+    const bool is_occupied = here != tenants.end() && !BarredNodes({*here}, room.tenant).Empty();
+    parts.push_back(is_occupied             ? fmt::format("node {}: occupied by {}", node,
+                                                          rules::NameOfEnemy(here->second, room.tenant))
+                    : room.barred.Has(node) ? fmt::format("node {}: others use a part of it", node)
+                                            : fmt::format("node {}: {:.0f} free", node, free));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }

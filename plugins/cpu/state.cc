@@ -107,7 +107,7 @@ class Rebuilder {
   }
 
   void AddShared(const sdk::Grant& grant) {
-    // Set if the container's target had no room.
+    // Set if the container's target had no room, or its pool has instances by NUMA node.
     const std::string& instead = grant.allocation->shares_of;
     std::string pool = IsPool(instead) ? instead : PoolOf(config_, grant.request);
     if (!pool.empty()) {
@@ -172,7 +172,9 @@ View WithState(View view, const CpuState& state) {
           view.layout,
           std::move(view.retiring),
           nullptr,
-          view.advised};
+          view.advised,
+          nullptr,
+          view.used};
 }
 
 CpuState InitialState(const CpuPluginConfig& config) {

@@ -81,6 +81,8 @@ struct View {
   const PoolSizes* advised = nullptr;  ///< what pools ask for in place of their containers
   /// What the container had until now, without CPUs if it shared; null for a new container.
   const Holding* former = nullptr;
+  /// CPUs that pools need by their use; null: not measured.
+  const PoolSizes* used = nullptr;
 };
 
 /// The exclusive CPUs that the container had until now.

@@ -66,6 +66,7 @@ StatusOr<std::unique_ptr<KernelValues>> KernelValues::Open(KernelFiles& files,
   QRM_ASSIGN_OR_RETURN(std::string boot, files.Read(kBootId));
   std::unique_ptr<KernelValues> knobs(new KernelValues(files, std::move(journal), std::move(boot)));
   QRM_RETURN_IF_ERROR(knobs->LoadJournal());
+  knobs->AdoptForeignValues();
   return knobs;
 }
 
@@ -88,6 +89,24 @@ Status KernelValues::LoadJournal() {
                   "cannot read {}, the journal of the machine's original values: {}; move it "
                   "aside: the values it lists then stay changed until a reboot",
                   journal_, error.what());
+  }
+}
+
+/// What another process wrote while this program was not running is what is restored later. Sets of
+/// CPUs are left out: the kernel changes them, too.
+void KernelValues::AdoptForeignValues() {
+  for (JournalRecord& record : records_) {
+    if (!record.is_settled || record.claims.empty() || HoldsCpus(record.form) ||
+        record.form == ClaimForm::kPartition) {
+      continue;
+    }
+    const StatusOr<std::string> now = files_.Read(record.path);
+    if (now.ok() && !ComesFromAny(record.ours, record.form, *now)) {
+      log::Info("host knob was changed by another process; its value is restored later",
+                {{"file", record.path}, {"value", *now}, {"before", record.original}});
+      record.original = *now;
+      record.ours.front() = *now;
+    }
   }
 }
 

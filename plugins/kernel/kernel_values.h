@@ -38,7 +38,8 @@ struct Refusal {
 
 /// Sets values with a journal. Before a file is written, its original value is durably in the
 /// journal. Each write is read back. After the last owner, the original value is restored, unless
-/// another process changed the file meanwhile. After a kill at any instruction, the next start
+/// another process changed the file meanwhile. A value that another process wrote while this
+/// program was not running becomes the original. After a kill at any instruction, the next start
 /// undoes what was half done. After a reboot it writes nothing.
 ///
 /// Threads: one at a time.
@@ -77,6 +78,7 @@ class KernelValues {
       : files_(files), journal_(std::move(journal)), boot_(std::move(boot)) {}
 
   Status LoadJournal();
+  void AdoptForeignValues();
   Status SaveJournal() const;
 
   /// Path -> why its value could not be set.

@@ -182,10 +182,14 @@ class Resolver {
         {.classes = classes, .text = fmt::format(format, std::forward<Args>(args)...)});
   }
 
-  /// `files`: the file of the minimum, and the file of the maximum.
+  /// `files`: the file of the minimum, and the file of the maximum. A minimum without a maximum
+  /// stays within `bound`, which an administrator may have set; 0: none.
   void AddRange(const Sharers& sharers, FrequencyRange TuningProfile::* range, const Bounds& bounds,
-                const std::pair<std::string, std::string>& files) {
-    const Span span = SpanOf(sharers, range, bounds);
+                const std::pair<std::string, std::string>& files, int64_t bound = 0) {
+    Span span = SpanOf(sharers, range, bounds);
+    if (bound > 0 && !span.most.has_value() && span.least.has_value()) {
+      span.least = std::min(*span.least, bound);
+    }
     if (span.most.has_value()) {
       Add(sharers.names, files.second, ClaimForm::kCeiling, std::to_string(*span.most));
     }
@@ -284,7 +288,8 @@ class Resolver {
     const Sharers sharers = SharersOf(uncore.cpus, plan_);
     if (!sharers.is_foreign) {
       AddRange(sharers, &TuningProfile::uncore, {uncore.least, 0, uncore.most},
-               {uncore.directory + "/min_freq_khz", uncore.directory + "/max_freq_khz"});
+               {uncore.directory + "/min_freq_khz", uncore.directory + "/max_freq_khz"},
+               uncore.bound);
     }
   }
 

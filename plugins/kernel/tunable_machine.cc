@@ -108,7 +108,8 @@ std::vector<Uncore> ReadUncores(const KernelFiles& files, const std::map<Die, Cp
       uncores.push_back({.directory = directory,
                          .cpus = std::move(cpus),
                          .least = NumberOf(files, directory + "/initial_min_freq_khz"),
-                         .most = NumberOf(files, directory + "/initial_max_freq_khz")});
+                         .most = NumberOf(files, directory + "/initial_max_freq_khz"),
+                         .bound = NumberOf(files, directory + "/max_freq_khz")});
     }
   }
   return uncores;

@@ -31,6 +31,7 @@ struct Uncore {
   CpuSet cpus;
   int64_t least = 0;
   int64_t most = 0;
+  int64_t bound = 0;  ///< the maximum in effect; 0 if unknown
 };
 
 struct TunableMachine {

@@ -174,6 +174,9 @@ Status RdtClasses::Take(const RdtConfig& config) {
                              : "");
   }
   QRM_RETURN_IF_ERROR(keeper_.Keep(wanted, info_));
+  if (const std::string raised = RaisedBandwidth(config, info_); !raised.empty()) {
+    log::Warning("classes get more memory bandwidth than configured", {{"reason", raised}});
+  }
   definitions.erase(kRootClass);
   definitions_ = std::move(definitions);
   config_ = config;

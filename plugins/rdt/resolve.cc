@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -410,6 +411,30 @@ StatusOr<std::map<std::string, Schemata>> Resolve(const RdtConfig& config, const
   }
   QRM_RETURN_IF_ERROR(CheckExclusive(config, schemata, info));
   return schemata;
+}
+
+std::string RaisedBandwidth(const RdtConfig& config, const RdtInfo& info) {
+  std::set<std::string> raised;
+  if (!info.mb.has_value() || info.mb->in_mbps) {
+    return "";
+  }
+  for (const auto& [name, partition] : config.partitions) {
+    for (const auto& [class_name, asked] : partition.classes) {
+      for (const int id : info.mb->ids) {
+        const auto base = BandwidthOf(partition.allocations, name, id, *info.mb);
+        const auto value = BandwidthOf(asked, class_name, id, *info.mb);
+        if (base.ok() && value.ok() && *value * *base / 100 < info.mb->least_percent) {
+          raised.insert(class_name);
+        }
+      }
+    }
+  }
+  return raised.empty()
+             ? ""
+             : fmt::format(
+                   "mbAllocation of {} is less than the {}% that this machine "
+                   "gives at least: they get {}%",
+                   fmt::join(raised, ", "), info.mb->least_percent, info.mb->least_percent);
 }
 
 Schemata AsShown(Schemata written, const RdtInfo& info) {

@@ -20,6 +20,10 @@ namespace qrm::rdt {
 /// division by zero.
 StatusOr<std::map<std::string, Schemata>> Resolve(const RdtConfig& config, const RdtInfo& info);
 
+/// The classes whose percentages of memory bandwidth are below what the machine can give, and how
+/// much they get instead: one sentence; empty if there are none.
+std::string RaisedBandwidth(const RdtConfig& config, const RdtInfo& info);
+
 /// Whether the root group has some of the ways of class `name` in `schemata`. Without kRootClass,
 /// the root group has all ways.
 bool SharesWithRoot(const std::map<std::string, Schemata>& schemata, const std::string& name,

@@ -47,6 +47,58 @@ StatusOr<StringMap> ParseEnhancement(const StringMap& annotations, const char* k
   return values;
 }
 
+/// A key of Katalyst's annotations. Source: katalyst-api, consts/pod.go.
+struct QosKey {
+  std::string_view name;
+  bool is_flag = false;            ///< it is "true" or "false"
+  std::vector<QosLevel> levels{};  ///< at which it has an effect here
+};
+
+const std::vector<QosKey>& QosKeys() {
+  using enum QosLevel;
+  static const std::vector<QosKey> keys = {
+      {.name = "cpuset_pool", .levels = {kShared, kReclaimed, kSystem}},
+      {.name = "full_pcpus_pairing", .is_flag = true, .levels = {kDedicated}},
+      {.name = "distribute_evenly_across_numa", .is_flag = true, .levels = {kDedicated}},
+      {.name = "numa_binding", .is_flag = true, .levels = {kDedicated}},
+      {.name = "numa_exclusive", .is_flag = true, .levels = {kDedicated}},
+      {.name = "align_by_socket"},
+      {.name = "cpu_burst_percent"},
+      {.name = "cpu_burst_policy"},
+      {.name = "numa_ids"},
+      {.name = "numa_number"},
+      {.name = "numa_share"},
+      {.name = "oom_priority"},
+      {.name = "rss_overuse_threshold"},
+      {.name = "suppression_tolerance_rate"},
+  };
+  return keys;
+}
+
+const QosKey* FindKey(const std::string& name) {
+  const auto found = std::find_if(QosKeys().begin(), QosKeys().end(),
+                                  [&](const QosKey& key) { return key.name == name; });
+  return found == QosKeys().end() ? nullptr : &*found;
+}
+
+/// Appends `name` with `value`, of a pod of `level`, if it has no effect.
+void AddIfIgnored(const StringMap& annotations, QosLevel level, const std::string& name,
+                  const std::string& value, std::vector<IgnoredQosKey>& ignored) {
+  const QosKey* const key = FindKey(name);
+  if (key == nullptr || key->levels.empty()) {
+    if (value != "false" && !value.empty()) {
+      ignored.push_back({key == nullptr ? "other" : key->name, Quoted(name)});
+    }
+  } else if (key->is_flag && value != "true" && value != "false") {
+    ignored.push_back({key->name, name + "=" + Quoted(value)});
+  } else if (value != "false" &&
+             std::find(key->levels.begin(), key->levels.end(), level) == key->levels.end()) {
+    ignored.push_back({key->name, level == QosLevel::kNone
+                                      ? name + " without qos_level"
+                                      : name + " at " + annotations.at(kQosLevelKey)});
+  }
+}
+
 bool IsTrue(const StringMap& values, const char* key) {
   const auto found = values.find(key);
   return found != values.end() && found->second == "true";
@@ -72,6 +124,28 @@ StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   request.numa_binding = IsTrue(memory, "numa_binding");
   request.numa_exclusive = IsTrue(memory, "numa_exclusive");
   return request;
+}
+
+std::vector<IgnoredQosKey> IgnoredQosKeys(const StringMap& annotations) {
+  std::vector<IgnoredQosKey> ignored;
+  const StatusOr<QosRequest> request = ParseQosAnnotations(annotations);
+  if (!request.ok()) {
+    return ignored;
+  }
+  for (const char* const annotation : {kQosCpuKey, kQosMemoryKey}) {
+    const StringMap values = ParseEnhancement(annotations, annotation).value_or(StringMap());
+    for (const auto& [name, value] : values) {
+      AddIfIgnored(annotations, request->level, name, value, ignored);
+    }
+  }
+  for (const char* const name :
+       {"numa_ids", "numa_number"}) {  // they have annotations of their own
+    if (const auto found = annotations.find(std::string(kDomain) + name);
+        found != annotations.end()) {
+      AddIfIgnored(annotations, request->level, name, found->second, ignored);
+    }
+  }
+  return ignored;
 }
 
 }  // namespace qrm::rules

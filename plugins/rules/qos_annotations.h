@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/base/status.h"
 #include "api/resource.h"
@@ -30,5 +32,15 @@ struct QosRequest {
 /// Reads a request's annotations, and ignores keys that do not affect placement. Errors:
 /// kInvalidArgument with the annotation, its value and the allowed values.
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations);
+
+/// A key of a pod's QoS annotations that has no effect.
+struct IgnoredQosKey {
+  std::string_view label;  ///< of counters: Katalyst's key, or "other" for a key of no meaning
+  std::string text;        ///< the key and why: "numa_binding at shared_cores"
+};
+
+/// The keys of readable annotations that the pod's level does not have, whose value is not allowed,
+/// or that qrm does not know. A key that is "false" asks for nothing.
+std::vector<IgnoredQosKey> IgnoredQosKeys(const StringMap& annotations);
 
 }  // namespace qrm::rules

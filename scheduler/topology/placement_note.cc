@@ -13,6 +13,7 @@
 #include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
 #include "api/base/rejected.h"
+#include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
@@ -106,13 +107,26 @@ StatusOr<placement::PodPlacement> FromNotes(const placement::NodeModel& model, c
   return placement;
 }
 
+/// Whether `cpus` are no more than the request of `request` gets by numa_exclusive.
+bool IsWithinNodes(const placement::NodeModel& model, const ContainerRequest& request,
+                   double cpus) {
+  const auto placement = cpu::Classify(model.cpu, request);
+  const auto percent = static_cast<double>(model.cpu.exclusive_node_percent);
+  return placement.ok() && placement->exclusive && placement->exclusive->whole_nodes &&
+         cpus <= model.machine.cpu_set().Count() && cpus * percent <= request.quantity() * 100;
+}
+
 /// Whether it has no more than it requests: a note may be forged where no admission policy rejects
 /// forged ones.
-bool IsWithinRequest(const ContainerRequest& request, const ResourceAllocation& allocation) {
+bool IsWithinRequest(const placement::NodeModel& model, const ContainerRequest& request,
+                     const ResourceAllocation& allocation) {
   double amount = 0;
   if (request.resource == cpu::kResource && allocation.exclusive) {
     const StatusOr<CpuSet> cpus = CpuSet::Parse(allocation.value);
     amount = cpus.ok() ? cpus->Count() : std::numeric_limits<double>::infinity();
+    if (IsWithinNodes(model, request, amount)) {
+      return true;
+    }
   }
   for (const auto& [node, bytes] : allocation.amount_by_node) {
     amount += static_cast<double>(bytes);
@@ -133,10 +147,11 @@ bool IsWithinRequest(const Pod& pod, const std::string& init, const MemoryBytes&
          });
 }
 
-bool IsWithinRequests(const Pod& pod, const placement::PodPlacement& placement) {
+bool IsWithinRequests(const placement::NodeModel& model, const Pod& pod,
+                      const placement::PodPlacement& placement) {
   for (const auto& [resource, grants] : placement.grants) {
     for (const auto& [key, grant] : grants) {
-      if (!IsWithinRequest(grant.request, *grant.allocation)) {
+      if (!IsWithinRequest(model, grant.request, *grant.allocation)) {
         return false;
       }
     }
@@ -159,7 +174,7 @@ StatusOr<placement::PodPlacement> ParsePlacement(const placement::NodeModel& mod
   }
   try {
     QRM_ASSIGN_OR_RETURN(placement::PodPlacement placement, FromNotes(model, pod, *notes));
-    if (!IsWithinRequests(pod, placement)) {
+    if (!IsWithinRequests(model, pod, placement)) {
       return refuse("gives more than the pod requests");
     }
     return placement;

@@ -91,6 +91,13 @@ TEST(TakeDistributedTest, SplitsEvenlyOverManyNodes) {
   EXPECT_EQ(machine.NodesOf(*cpus).Count(), 32);
 }
 
+TEST(TakeCpusNearTest, ReportsAllRequestedAndAllFreeCpus) {
+  const Machine machine = Regular(2, 4, 1);
+  const auto taken = TakeCpusNear(machine, machine.cpu_set() - CpuSet{0}, 8, {1});
+  EXPECT_EQ(MessageOf(taken.status()),
+            "cannot take 8 CPUs: only 7 are free; ask for fewer or free some");
+}
+
 TEST(StaticCpuPolicyTest, HintsContainTheNodesOfReusableCpus) {
   const Machine machine = Regular(2, 4, 2);
   const StaticCpuPolicy policy(CpuLayout::LikeKubelet(machine), {}, {0});

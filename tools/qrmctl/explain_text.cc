@@ -203,6 +203,8 @@ void PrintDecision(const Document& decision, std::ostream& out) {
   }
   PrintLines("Placed together with", PartOf(decision, "together_with"), out);
   PrintByName("Asked", PartOf(decision, "requests"), out, RequestText);
+  PrintLines("No effect of annotation keys", PartOf(decision, "annotation_keys_without_effect"),
+             out);
   PrintLines("No plugin for", PartOf(decision, "requests_without_plugin"), out);
   PrintLines("Plugin away for", PartOf(decision, "requests_awaiting_plugin"), out);
   PrintLines("Too late for, since the container was made without it",

@@ -50,6 +50,22 @@ PoolSizes AdviceDesk::InForce() {
   return book_.InForce(clock_.Steady());
 }
 
+PoolSizes AdviceDesk::Used() const {
+  MutexLock lock(mutex_);
+  return used_;
+}
+
+void AdviceDesk::NoteUse(PoolSizes used) {
+  {
+    MutexLock lock(mutex_);
+    if (used == used_) {
+      return;
+    }
+    used_ = std::move(used);
+  }
+  on_advice_();
+}
+
 std::shared_ptr<const NodeSight> AdviceDesk::Sight() const {
   MutexLock lock(mutex_);
   return sight_;

@@ -57,6 +57,8 @@ class AdviceDesk {
   void Show(NodeSight sight);
   /// CPUs by pool that are advised now.
   PoolSizes InForce();
+  /// CPUs by pool that its containers need by their use, as NoteUse was called last.
+  PoolSizes Used() const;
 
   // Calls of the server.
 
@@ -71,6 +73,9 @@ class AdviceDesk {
   /// Errors: those of AdviceBook::Take; kUnavailable before the first Show.
   StatusOr<Answer> Advise(const AdviceCall& call);
 
+  /// Notes what containers use. Calls `on_advice` if that changed.
+  void NoteUse(PoolSizes used);
+
   /// Calls `listener` after each Show of a changed node, until Forget. It must not block, or call
   /// Listen or Forget of the desk.
   uint64_t Listen(std::function<void()> listener);
@@ -83,6 +88,7 @@ class AdviceDesk {
   const std::function<void()> on_advice_;
   mutable Mutex mutex_;
   AdviceBook book_ QRM_GUARDED_BY(mutex_);
+  PoolSizes used_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<const NodeSight> sight_ QRM_GUARDED_BY(mutex_);
   uint64_t generation_ QRM_GUARDED_BY(mutex_);
   Mutex listeners_mutex_;

@@ -103,14 +103,17 @@ std::chrono::milliseconds UseAdvisor::Look() {
                   .lease = kLeaseInLooks * rule_.every,
                   .entries = {}};
   bool is_below = false;
+  PoolSizes used;
   for (const auto& [pool, use] : UseByPool(rule_, *node, *uses)) {
     const auto size = node->advised.sizes.find(pool);
     const int cpus = size == node->advised.sizes.end() ? 0 : size->second;
+    used[pool] = CpusFor(rule_, use);
     const auto ask = node->advised.asks.find(pool);
     const int requested = ask == node->advised.asks.end() ? 0 : ask->second.firm;
     is_below = is_below || (cpus < requested && ask->second.below_firm);
     call.entries.push_back({pool, WishByUse(rule_, use, cpus, requested), "use and pressure"});
   }
+  desk_.NoteUse(std::move(used));
   if (const Status taken = desk_.Advise(call).status(); !taken.ok()) {
     log::Warning("the built-in advisor does not size pools", {{"error", MessageOf(taken)}});
   }

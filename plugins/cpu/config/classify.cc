@@ -66,7 +66,9 @@ Placement Follow(const CpuPluginConfig& config, const Rule& rule, const Containe
 }
 
 ExclusiveRule DedicatedRule(const QosRequest& qos) {
-  ExclusiveRule rule = {.numa = NumaSpan::kFewest, .whole_cores = qos.full_pcpus_pairing};
+  ExclusiveRule rule = {.numa = NumaSpan::kFewest,
+                        .whole_cores = qos.full_pcpus_pairing,
+                        .whole_nodes = qos.numa_exclusive};
   if (qos.distribute_evenly_across_numa) {
     rule.numa = NumaSpan::kEven;
   } else if (qos.numa_binding && !qos.numa_exclusive) {

@@ -227,6 +227,20 @@ StatusOr<std::optional<StaticConfig>> ParseStatic(const Section& section) {
   return std::optional(config);
 }
 
+/// OK when the CPUs that pools use are measured if a pool keeps them.
+Status CheckUsed(const Section& section, const CpuPluginConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const auto pools, section.Children("pools"));
+  for (const auto& [name, child] : pools) {
+    const PoolConfig& pool = config.pools.at(name);
+    if (pool.lend.keeps_used && !(config.advisor.use.has_value() && pool.size.has_value())) {
+      QRM_ASSIGN_OR_RETURN(const Section lend, child.Child("lend"));
+      return lend.Error("keep", "is 'used', but nothing measures what the pool uses",
+                        "set advisor.use and the pool's size, or write a number");
+    }
+  }
+  return OkStatus();
+}
+
 /// OK when a list of reserved CPUs and a number of them agree.
 Status CheckReservedCount(const Section& section, const CpuPluginConfig& config) {
   const int count = config.static_mode ? config.static_mode->reserved_count : 0;
@@ -345,6 +359,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(CheckClasses(section, config));
   QRM_ASSIGN_OR_RETURN(config.advisor, ParseAdvisor(section, PoolsByAdvice(config)));
   QRM_RETURN_IF_ERROR(CheckAdvised(section, config));
+  QRM_RETURN_IF_ERROR(CheckUsed(section, config));
   QRM_ASSIGN_OR_RETURN(config.devices, ParseDevices(section));
   return config;
 }

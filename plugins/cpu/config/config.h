@@ -35,6 +35,7 @@ struct ExclusiveRule {
   rules::NumaSpan numa = rules::NumaSpan::kOne;
   IsolatedWish isolated = IsolatedWish::kNever;
   bool whole_cores = false;  ///< all threads of each core, or none
+  bool whole_nodes = false;  ///< all CPUs of its NUMA nodes, however few it requests
   bool align_l3 = false;     ///< within one L3 cache where possible
   rules::ShareRule share;
   std::string cpu_class;  ///< how its CPUs are tuned; empty: not tuned

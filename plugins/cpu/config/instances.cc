@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/base/number.h"
 
 namespace qrm::cpu {
 namespace {
@@ -26,6 +27,8 @@ StatusOr<std::string> GroupOf(const InstanceRule& rule, const std::string& pool,
                          request.key.container);
     case InstanceRule::By::kNamespace:
       return request.pod_namespace;
+    case InstanceRule::By::kNode:
+      return "any";
     case InstanceRule::By::kLabel:
       break;
   }
@@ -55,6 +58,21 @@ const PoolConfig* FindPool(const CpuPluginConfig& config, std::string_view pool)
 bool IsElastic(const CpuPluginConfig& config, std::string_view pool) {
   const PoolConfig* const found = FindPool(config, pool);
   return found != nullptr && found->size.has_value();
+}
+
+bool IsByNode(const CpuPluginConfig& config, std::string_view pool) {
+  const PoolConfig* const found = FindPool(config, pool);
+  return found != nullptr && found->instances.has_value() &&
+         found->instances->by == InstanceRule::By::kNode;
+}
+
+std::string InstanceOn(std::string_view pool, int node) {
+  return fmt::format("{}{}{}", ConfiguredName(pool), kSeparator, node);
+}
+
+std::optional<int> NodeOfInstance(const CpuPluginConfig& config, std::string_view pool) {
+  return IsByNode(config, pool) ? ParseNumber<int>(pool.substr(pool.find(kSeparator) + 1))
+                                : std::nullopt;
 }
 
 StatusOr<std::string> PoolFor(const CpuPluginConfig& config, const std::string& pool,

@@ -1,6 +1,7 @@
 // Instances of pools: each is a copy of the pool for one group of containers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ const PoolConfig* FindPool(const CpuPluginConfig& config, std::string_view pool)
 
 /// Whether the size of `pool`, a pool or an instance, follows its containers.
 bool IsElastic(const CpuPluginConfig& config, std::string_view pool);
+
+/// Whether `pool` is an instance for the containers of a NUMA node; PoolFor leaves the node open.
+bool IsByNode(const CpuPluginConfig& config, std::string_view pool);
+/// The instance of the pool of `pool` on `node`, and the node of such an instance, if it has one.
+std::string InstanceOn(std::string_view pool, int node);
+std::optional<int> NodeOfInstance(const CpuPluginConfig& config, std::string_view pool);
 
 /// The pool or instance that a container of `pool` uses; the instance may not exist yet. Errors:
 /// kInvalidArgument when the pod lacks the label that selects an instance.

@@ -77,6 +77,7 @@ StatusOr<InstanceRule> ParseBy(const Section& section) {
       {"pod", InstanceRule::By::kPod},
       {"container", InstanceRule::By::kContainer},
       {"namespace", InstanceRule::By::kNamespace},
+      {"numa-node", InstanceRule::By::kNode},
   };
   for (const auto& [word, value] : words) {
     if (by == word) {
@@ -84,7 +85,7 @@ StatusOr<InstanceRule> ParseBy(const Section& section) {
     }
   }
   return section.Error("by", fmt::format("is '{}', which does not group containers", by),
-                       "write pod, container, namespace or label:KEY");
+                       "write pod, container, namespace, numa-node or label:KEY");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ StatusOr<std::chrono::seconds> ReadShrinkAfter(const Section& section) {
 }
 
 StatusOr<ElasticSize> ReadFixedSize(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed", "overcommit"}));
   ElasticSize size;
   QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "fixed", 0));
   if (size.min == 0) {
@@ -55,8 +55,8 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
   if (section.Has("fixed")) {
     return ReadFixedSize(section);
   }
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step", "below-requests"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed", "min", "max", "per", "ratio", "round",
+                                         "shrink-after", "step", "below-requests", "overcommit"}));
   ElasticSize size;
   QRM_ASSIGN_OR_RETURN(const std::size_t per,
                        section.Choice("per", 0, {"request", "limit", "advice"}));
@@ -85,6 +85,9 @@ Status ReadElasticKeys(const Section& section, PoolConfig& pool) {
   if (section.Has("size")) {
     QRM_ASSIGN_OR_RETURN(const Section size, section.Child("size"));
     QRM_ASSIGN_OR_RETURN(pool.size, ReadSize(size));
+    QRM_ASSIGN_OR_RETURN(const std::size_t overcommit,
+                         size.Choice("overcommit", 0, {"allow", "refuse"}));
+    pool.size->overcommits = overcommit == 0;
   }
   for (const auto& [key, value] :
        {std::pair("priority", &pool.priority), std::pair("weight", &pool.weight)}) {
@@ -132,7 +135,7 @@ StatusOr<IdleSpan> ReadBorrow(const Section& pool) {
   return static_cast<IdleSpan>(span);
 }
 
-/// `lend: {to: [other], keep: 4}`; CheckSharing checks that the pools exist.
+/// `lend: {to: [other], keep: 4}`, or `keep: used`; CheckSharing checks that the pools exist.
 StatusOr<LendRule> ReadLend(const Section& pool) {
   LendRule lend;
   if (!pool.Has("lend")) {
@@ -144,7 +147,11 @@ StatusOr<LendRule> ReadLend(const Section& pool) {
   if (lend.to.empty()) {
     return section.Error("to", "names no pool", "name the pools that may use these CPUs");
   }
-  QRM_ASSIGN_OR_RETURN(lend.keep, ReadCount(section, "keep", 0));
+  QRM_ASSIGN_OR_RETURN(const std::string keep, section.Text("keep", "0"));
+  lend.keeps_used = keep == "used";
+  if (!lend.keeps_used) {
+    QRM_ASSIGN_OR_RETURN(lend.keep, ReadCount(section, "keep", 0));
+  }
   return lend;
 }
 

@@ -28,6 +28,7 @@ struct ElasticSize {
   std::chrono::seconds shrink_after{30};  ///< how long it must need less before it gives up CPUs
   int step = 0;                           ///< the most CPUs that it gives up at a time; 0: all
   bool below_requests = false;            ///< advice may leave it less than its containers request
+  bool overcommits = true;                ///< its containers may request more than it can have
 
   bool operator==(const ElasticSize&) const = default;
 };
@@ -44,6 +45,7 @@ enum class IdleSpan {
 struct LendRule {
   std::vector<std::string> to;  ///< pools
   int keep = 0;                 ///< CPUs that are not lent
+  bool keeps_used = false;      ///< nor are those that its containers use
 
   bool operator==(const LendRule&) const = default;
 };
@@ -90,7 +92,13 @@ struct PlaceRule {
 /// Which containers of a pool share CPUs: each group has an instance of the pool, with its size and
 /// place. An instance is created for its first container, and removed some time after its last.
 struct InstanceRule {
-  enum class By { kPod, kContainer, kNamespace, kLabel };
+  enum class By {
+    kPod,
+    kContainer,
+    kNamespace,
+    kLabel,
+    kNode,  ///< the NUMA node on which a container is placed
+  };
   enum class Fill {
     kPacked,    ///< a new instance goes to the first NUMA node with room for it
     kBalanced,  ///< it goes to the node with most room

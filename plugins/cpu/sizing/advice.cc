@@ -54,7 +54,7 @@ AdviceResult ResultOf(const AdvisedNode& node, const Advice& advice, int had) {
 
 std::vector<AdviceResult> ClipAdvice(const AdvisorConfig& config, const AdvisedNode& node,
                                      const AdviceCall& call, const PoolSizes& in_force) {
-  const bool stale = call.generation < node.generation;
+  const bool stale = call.generation != node.generation;
   const PoolSizes sizes = SizePools(WithAdvice(node.asks, in_force), node.capacity);
   std::vector<AdviceResult> results;
   results.reserve(call.entries.size());
@@ -157,7 +157,7 @@ StatusOr<std::vector<AdviceResult>> AdviceBook::Take(const AdviceCall& call,
                                                      const AdvisedNode& node, SteadyPoint now) {
   PoolSizes in_force = InForce(now);
   QRM_RETURN_IF_ERROR(CheckCall(call, now));
-  if (call.generation < node.generation) {
+  if (call.generation != node.generation) {
     return ClipAdvice(config_, node, call, in_force);
   }
   const auto most = call.rank == AdvisorRank::kConnected ? config_.lease : call.lease;

@@ -65,7 +65,7 @@ enum class AdviceClip : uint8_t {
   kStep,      ///< it is changing in steps
   kCapacity,  ///< there are not enough CPUs beside those of other pools
   kUnknown,   ///< there is no such pool, or it may not be advised
-  kStale,     ///< the node changed since the advisor looked; the whole call is ignored
+  kStale,     ///< the advisor saw another generation of the node; the whole call is ignored
   kRequests,  ///< it has at least what its containers request
 };
 

@@ -17,6 +17,9 @@ struct Use {
 /// What pods used, by UID.
 using UseByPod = std::map<std::string, Use>;
 
+/// The CPUs on which containers that use `use` are as busy as `rule` says; all if threads wait.
+int CpusFor(const UseRule& rule, const Use& use);
+
 /// CPUs for a pool of `size` CPUs whose containers use `use` and request `requested`. They are to
 /// be as busy as `rule` says; if threads still wait, the pool gets more than it has. A pool that
 /// needs more than it has gets at least what is requested.

@@ -38,6 +38,22 @@ class SkippedContainersTest : public AdmitterTest {
   }
 };
 
+TEST_F(SkippedContainersTest, AnnotationKeysWithoutEffectAreInTheDecisionAndAWarning) {
+  placement::ContainerDemand demand = Demand();
+  demand.pod.annotations.Edit()[kQosLevel] = "shared_cores";
+  demand.pod.annotations.Edit()["katalyst.kubewharf.io/memory_enhancement"] =
+      R"({"numa_binding": "true", "numa_bindign": "true"})";
+  ASSERT_TRUE(Admit(demand).ok());
+  EXPECT_THAT(LastTrace()["annotation_keys_without_effect"],
+              ElementsAre("numa_bindign", "numa_binding at shared_cores"));
+  ASSERT_EQ(events_.back().warnings.size(), 1U);
+  EXPECT_EQ(events_.back().warnings[0].reason, "AnnotationIgnored");
+  EXPECT_EQ(events_.back().warnings[0].message,
+            "these keys of the pod's QoS annotations have no effect: numa_bindign, numa_binding at "
+            "shared_cores; remove or correct them");
+  EXPECT_THAT(events_.back().ignored_keys, ElementsAre("other", "numa_binding"));
+}
+
 TEST_F(SkippedContainersTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
   EXPECT_THAT(MessageFor(Demand(), {.skipped_namespaces = {"default"}}),
               StartsWith("namespace default is in skip-namespaces"));

@@ -240,6 +240,7 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
   node_.SetStatus(status);
   metrics_.admission.Record(
       {.result = AdmissionEvent::Result::kRejected, .resource = "nic", .reason = "no_room"});
+  metrics_.admission.Record({.ignored_keys = {"numa_binding", "other"}});
   Start();
   const Answer answer = Get("/metrics");
   EXPECT_EQ(answer.code, 200);
@@ -247,9 +248,10 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
        {"qrm_build_info{version=\"1.2.3\"} 1", "qrm_ready 1", "qrm_pods 1", "qrm_containers 1",
         "qrm_plugin_live{resource=\"cpu\"} 1", "qrm_plugin_live{resource=\"nic\"} 0",
         "qrm_reconcile_updates_total 4", "qrm_admissions_total{result=\"rejected\"} 1",
-        "qrm_admissions_total{result=\"admitted\"} 0",
+        "qrm_admissions_total{result=\"admitted\"} 1",
+        "qrm_ignored_annotation_keys_total{key=\"numa_binding\"} 1",
         "qrm_admission_rejections_total{reason=\"no_room\",resource=\"nic\"} 1",
-        "qrm_admission_duration_seconds_count 1",
+        "qrm_admission_duration_seconds_count 2",
         "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));
   }
@@ -279,6 +281,7 @@ TEST_F(HttpServerTest, EachMetricIsDocumented) {
   const std::string documented{std::istreambuf_iterator<char>(page), {}};
   ASSERT_FALSE(documented.empty());
   metrics_.admission.Record({.result = AdmissionEvent::Result::kRejected, .resource = "cpu"});
+  metrics_.admission.Record({.ignored_keys = {"other"}});
   metrics_.plugins.Record("cpu", "Allocate", std::chrono::milliseconds(1), true);
   metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "cpu"}});
   NodeStatus status;

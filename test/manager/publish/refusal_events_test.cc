@@ -50,7 +50,7 @@ TEST_F(RefusalEventsTest, AnotherWarningHasItsOwnReason) {
                                      .pod_name = "web",
                                      .pod_uid = "u",
                                      .message = "2 is a count",
-                                     .event = "ComputeDriverWarning"},
+                                     .reason = "ComputeDriverWarning"},
                                     now_);
   ASSERT_TRUE(request.has_value());
   EXPECT_EQ(json::parse(request.value_or(cluster::ApiRequest()).body)["reason"],

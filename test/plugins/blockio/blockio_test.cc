@@ -19,6 +19,7 @@ using test::TempDir;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 StatusOr<std::map<std::string, ClassConfig>> Parse(const std::string& text) {
@@ -133,8 +134,8 @@ TEST_F(BlockioTest, V2HasAllRatesOfADeviceInOneLine) {
                                   {{"8:0", "rbps=5 wbps=max riops=max wiops=max"},
                                    {"8:16", "rbps=max wbps=max riops=max wiops=7"}}},
                                  {"io.weight", {{"default", "10000"}, {"8:0", "1"}}},
-                                 {"io.bfq.weight", {{"8:16", "300"}}}}));
-  EXPECT_THAT(UnifiedOf(*table), ElementsAre(Pair("io.bfq.weight", "8:16 300")))
+                                 {"io.bfq.weight", {{"default", "1000"}, {"8:16", "300"}}}}));
+  EXPECT_THAT(UnifiedOf(*table), IsEmpty())
       << "runc 1.1 writes all lines of a file at once, which the kernel rejects";
 }
 
@@ -169,6 +170,16 @@ TEST_F(BlockioTest, OneFileLimitsTheDisksOfEachModelByTheirLinks) {
   ASSERT_TRUE(both.ok()) << both.status();
   EXPECT_EQ(*both,
             (CgroupTable{{"blkio.throttle.write_bps_device", {{"259:3", "9"}, {"259:4", "5"}}}}));
+}
+
+TEST_F(BlockioTest, AWeightOfAllDisksIsRejectedWhereNoneHasWeights) {
+  EXPECT_TRUE(Table("{Weight: 500}", CgroupVersion::kV1).ok()) << "sdb has bfq";
+  devices_["/dev/sdb"].has_bfq = false;
+  EXPECT_EQ(*Table("{Weight: 500}", CgroupVersion::kV2),
+            (CgroupTable{{"io.weight", {{"default", "4950"}}}}))
+      << "sda has iocost";
+  EXPECT_THAT(MessageOf(Table("{Weight: 500}", CgroupVersion::kV1).status()),
+              HasSubstr("no disk has weights"));
 }
 
 constexpr char kTwoClasses[] = R"(

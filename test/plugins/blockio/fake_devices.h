@@ -37,6 +37,15 @@ class FakeDevices final : public blockio::Devices {
                : found->second;
   }
 
+  [[nodiscard]] blockio::Weighing WeighingOfDisks() const override {
+    blockio::Weighing weighing;
+    for (const auto& [path, device] : devices_) {
+      weighing.by_bfq = weighing.by_bfq || device.has_bfq;
+      weighing.by_io_cost = weighing.by_io_cost || device.has_io_cost;
+    }
+    return weighing;
+  }
+
  private:
   const ByPath& devices_;
 };

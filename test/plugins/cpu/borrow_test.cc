@@ -70,6 +70,30 @@ TEST(BorrowTest, LeavesCpusThatAreOffline) {
   EXPECT_EQ(BorrowedByA(kText, {2}), "3");
 }
 
+TEST(BorrowTest, LenderKeepsTheCpusThatItsContainersUse) {
+  const CpuPluginConfig config = Config(R"(
+pools:
+  a: {cpus: 0}
+  b: {size: {fixed: 4}, lend: {to: a, keep: used}}
+  default: {size: {fixed: 1}}
+advisor: {use: true, pools: [b]}
+)");
+  const Machine machine = FourNodes();
+  CpuState state = InitialState(config);
+  state.pools["b"] = *CpuSet::Parse("4-7");
+  View view{machine, config, state};
+  const auto lent = [&](const PoolSizes& used) {
+    view.used = &used;
+    return ToString(Borrow(view, state.pools)["a"]);
+  };
+  EXPECT_EQ(lent({}), "4-7") << "it has no containers";
+  state.shared[{"pod", "main"}] = {.pool = "b", .milli_cpus = 4000};
+  EXPECT_EQ(lent({}), "") << "they are not measured yet";
+  EXPECT_EQ(lent({{"b", 1}}), "5-7");
+  EXPECT_EQ(lent({{"b", 3}}), "7");
+  EXPECT_EQ(lent({{"b", 9}}), "");
+}
+
 TEST(BorrowTest, LenderKeepsSomeCpusAndLendsTheOthersInTheOrderOfGivingUp) {
   constexpr const char* kText =
       "pools: {{a: {{cpus: 0}}, b: {{cpus: 3-6, lend: {{to: a, keep: {}}}}}}}";

@@ -294,6 +294,25 @@ TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
   EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("is not a JSON object"));
 }
 
+TEST(CpuPluginTest, KatalystsMeaningsOfLevelsHaveKeys) {
+  Drive drive(Make(R"(
+reserved-cpus: 0-1
+default-pool: share
+rules: [{select: {qos-level: system_cores}, leave-alone: true}]
+pools:
+  share: {size: {min: 4, max: 8, overcommit: refuse}}
+  default: {size: {min: 2}}
+)"));
+  EXPECT_EQ(drive.Admit(Request("plain", "", "cpu", 6))->value, "4-9");
+  ContainerRequest shared = Request("shared", "", "cpu", 3);
+  shared.annotations = {{"katalyst.kubewharf.io/qos_level", "shared_cores"}};
+  EXPECT_THAT(MessageOf(drive.Admit(shared).status()),
+              HasSubstr("would request 9 CPUs, but it can have only 8"));
+  ContainerRequest system = Request("system", "", "cpu", 3);
+  system.annotations = {{"katalyst.kubewharf.io/qos_level", "system_cores"}};
+  EXPECT_EQ(drive.Admit(system)->value, "") << "all CPUs";
+}
+
 TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
   Drive drive(Make("reserved-cpus: 0-1"));
   ContainerRequest request = Request("pod", "", "cpu", 18);

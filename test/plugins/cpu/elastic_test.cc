@@ -53,6 +53,24 @@ TEST_F(ElasticTest, FollowsRequestsUpToTheMaximumAndByPriority) {
   EXPECT_EQ(Size(drive, "default"), 2);
 }
 
+TEST_F(ElasticTest, WithoutOvercommitAPoolRejectsRequestsBeyondItsCpus) {
+  Drive drive = Start(R"(
+rules: [{select: {role: online}, pool: online}]
+pools:
+  online:  {size: {min: 4, max: 10, overcommit: refuse}}
+  default: {size: {min: 2}}
+)");
+  Admit(drive, "first", "online", 6.5);
+  EXPECT_EQ(MessageOf(drive.Admit(Request("second", "online", "cpu", 4)).status()),
+            "cannot place container c0 of pod default/second: the containers of pool online would "
+            "request 10.5 CPUs, but it can have only 10; request fewer, delete a pod, or set "
+            "overcommit: allow");
+  Admit(drive, "third", "online", 3.5);
+  EXPECT_FALSE(drive.Admit(Request("first", "online", "cpu", 7)).ok()) << "nor to grow";
+  drive.RemovePod("third");
+  Admit(drive, "first", "online", 7);
+}
+
 TEST_F(ElasticTest, CountsTheLargerOfAPodsInitContainersAndTheOthers) {
   Drive drive = Start(kOnlineOffline);
   const auto admit = [&](const std::string& container, ContainerType type, double cpus) {

@@ -89,6 +89,18 @@ const DropCase kDrops[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, DropTest, testing::ValuesIn(kDrops),
                          [](const auto& param_info) { return param_info.param.name; });
 
+TEST(PickTest, GrowsIntoTheOtherNodeOfItsPackage) {
+  MachineParts parts;
+  for (int cpu = 0; cpu < 16; ++cpu) {
+    parts.cpus.push_back(
+        {.id = cpu, .core = cpu, .l3 = cpu - cpu % 4, .node = cpu / 4, .package = cpu / 8});
+  }
+  parts.nodes = {{.id = 0}, {.id = 1}, {.id = 2, .package = 1}, {.id = 3, .package = 1}};
+  const CpuSet own = *CpuSet::Parse("8-11");
+  EXPECT_EQ(ToString(PickCpus(Machine(std::move(parts)), own, *CpuSet::Parse("0-7,12-15"), 3)),
+            "12-14");
+}
+
 TEST(PickTest, GivesBackItsCpus) {
   const Machine machine = TwoNodes();
   std::mt19937 random(1);

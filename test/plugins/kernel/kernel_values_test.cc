@@ -223,6 +223,18 @@ TEST_F(KernelValuesTest, AValueThatAnotherProcessSetSinceIsNotChanged) {
   EXPECT_EQ(Value(kMin), "1500");
 }
 
+TEST_F(KernelValuesTest, AValueThatAnotherProcessSetWhileNoneRanIsRestored) {
+  ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Quiet("2-3")})));
+  files_.values[kMin] = "1000";
+  files_.values[kIrq] = "4-5";  // also the kernel moves interrupts
+  Open();
+  ASSERT_TRUE(IsOk(knobs_->KeepOnly({"a"})));
+  EXPECT_EQ(Value(kMin), "1200");
+  Open();  // the journal has it
+  ASSERT_TRUE(IsOk(knobs_->Release("a")));
+  EXPECT_EQ(Value(kMin) + " " + Value(kIrq), "1000 0-7");
+}
+
 TEST_F(KernelValuesTest, ADeviceThatIsGoneNeedsNoRestoring) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200")})));
   files_.values.erase(kMin);

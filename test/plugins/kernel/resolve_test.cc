@@ -136,6 +136,17 @@ TEST(ResolveTest, AnUncoreRunsAsFastAsAnyOfItsDieWants) {
   EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())), ElementsAre(Pair("die/max_freq_khz", "800000")));
 }
 
+TEST(ResolveTest, AnUncoresMinimumStaysBelowTheMaximumOfAnAdministrator) {
+  TunableMachine machine = FourCpus();
+  machine.uncores.front().bound = 2000000;
+  TuningPlan plan = Plan({{"fast", "0-3"}});
+  plan.classes.at("fast") = {.uncore = {.least = {Meaning::kMost}}};
+  EXPECT_THAT(ValuesOf(Resolve(plan, machine)), ElementsAre(Pair("die/min_freq_khz", "2000000")));
+  plan.classes.at("fast").uncore.most = {Meaning::kMost};
+  EXPECT_THAT(ValuesOf(Resolve(plan, machine)), ElementsAre(Pair("die/max_freq_khz", "2400000"),
+                                                            Pair("die/min_freq_khz", "2400000")));
+}
+
 TEST(ResolveTest, ACpuThatIsToWakeUpAtOnceNeverSleeps) {
   TuningPlan plan = Plan({{"fast", "2"}, {"slow", "3"}});
   plan.classes.at("fast") = {.wake_up_us = 0};

@@ -59,6 +59,13 @@ class ValuesModelTest : public testing::Test {
     auto opened = KernelValues::Open(files_, journal_);
     ASSERT_TRUE(IsOk(opened.status()));
     values_ = *std::move(opened);
+    for (const JournalRecord& record : values_->records()) {
+      const auto other = others_.find(record.path);
+      if (other != others_.end() && record.original == other->second) {
+        first_[record.path] = other->second;  // restored from now on
+        others_.erase(other);
+      }
+    }
     Look();
   }
 

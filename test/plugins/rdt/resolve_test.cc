@@ -146,6 +146,19 @@ TEST(ResolveTest, BandwidthIsAPartOfThePartitions) {
   EXPECT_EQ(LinesOf(text, info, "d"), "MB:0=2000;1=7\n");
 }
 
+TEST(ResolveTest, ClassesBelowTheLeastBandwidthAreNamed) {
+  RdtInfo info;
+  info.mb = BandwidthInfo{.least_percent = 10, .granularity = 10, .ids = {0}};
+  const std::string text =
+      "partitions: {p: {mbAllocation: [50%], classes: {a: {mbAllocation: [20%]}, b: {mbAllocation: "
+      "[5%]}, c: {mbAllocation: [19%]}}}}";
+  EXPECT_EQ(RaisedBandwidth(Config(text), info),
+            "mbAllocation of b, c is less than the 10% that this machine gives at least: they get "
+            "10%");
+  info.mb->least_percent = 1;
+  EXPECT_EQ(RaisedBandwidth(Config(text), info), "");
+}
+
 TEST(ResolveTest, KernelShowsBandwidthRoundedUp) {
   RdtInfo info;
   info.mb = BandwidthInfo{.least_percent = 10, .granularity = 10, .ids = {0}};

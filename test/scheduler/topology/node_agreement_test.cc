@@ -94,6 +94,18 @@ const char* const kConfigs[] = {
                         pools: {online: {roles: [db], size: {min: 2, max: 8}, priority: 1, borrow: {idle: numa},
                                          lend: {to: [offline], keep: 1}},
                                 offline: {size: {min: 1}, borrow: {idle: all}}, default: {size: {min: 1}}}}}})",
+    // A pool that is not overcommitted, beside exclusive CPUs by annotation.
+    R"({machine: "synthetic:package:2 numa:2(memory=8GiB) core:4 pu:1", topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", default-pool: share,
+                        pools: {share: {size: {min: 1, max: 6, overcommit: refuse}, priority: 1},
+                                reclaim: {size: {min: 1}}, default: {size: {min: 1}}}},
+                  memory: {static: true}}})",
+    // A pool for each NUMA node.
+    R"({machine: "synthetic:package:2 numa:2(memory=8GiB) core:4 pu:1", topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", static: true, rules: [{select: {role: db}, pool: shared}],
+                        pools: {shared: {size: {}, instances: {by: numa-node}, borrow: {idle: numa}},
+                                default: {size: {min: 1}}}},
+                  memory: {static: true}}})",
     // Memory of kinds.
     R"({machine: "synthetic:package:2 numa:2(memory=4GiB) core:4 pu:1", topology-policy: best-effort,
         memory-kinds: {1: hbm, 3: hbm},
@@ -134,8 +146,9 @@ class Agreement {
     if (Pick(4) == 0 && !where_.empty()) {
       End();
     }
-    Pod pod = MakePod();
+    Pod made = MakePod();
     const std::string node = "n" + std::to_string(Pick(static_cast<int>(cores_.size())));
+    Pod pod = For(node, std::move(made));
     const std::string refusal = RefusalOf(*cache_->Publish(), handles_, pod, node);
     StatusOr<StringMap> foretold = cores_.at(node)->Foretell(pod);
     const Status admitted = cores_.at(node)->Admit(pod);
@@ -163,8 +176,9 @@ class Agreement {
 
   /// Offers each node one more pod, which is removed again.
   void CheckEverywhere() {
-    const Pod pod = MakePod();
+    const Pod made = MakePod();
     for (const auto& [node, core] : cores_) {
+      const Pod pod = For(node, made);
       const std::string refusal = RefusalOf(*cache_->Publish(), handles_, pod, node);
       const Status admitted = core->Admit(pod);
       core->Remove(pod.uid);
@@ -219,6 +233,21 @@ class Agreement {
     }
     return container;
   }
+  bool HasElasticPools(const std::string& node) const {
+    const auto& pools = models_.at(node)->cpu.pools;
+    return std::any_of(pools.begin(), pools.end(),
+                       [](const auto& pool) { return pool.second.size.has_value(); });
+  }
+
+  /// `pod` without numa_exclusive where pools follow their containers: only the node knows which
+  /// NUMA nodes are free of others then.
+  Pod For(const std::string& node, Pod pod) const {
+    if (HasElasticPools(node)) {
+      pod.annotations.erase("katalyst.kubewharf.io/memory_enhancement");
+    }
+    return pod;
+  }
+
   Pod MakePod() {
     const std::string uid = "u" + std::to_string(++made_);
     Pod pod{.uid = uid,
@@ -230,6 +259,11 @@ class Agreement {
     }
     if (Pick(8) == 0) {
       pod.annotations["example.com/skip"] = "true";
+    }
+    if (Pick(8) == 0) {
+      pod.annotations["katalyst.kubewharf.io/qos_level"] = "dedicated_cores";
+      pod.annotations["katalyst.kubewharf.io/memory_enhancement"] =
+          Pick(2) == 0 ? R"({"numa_exclusive": "true"})" : R"({"numa_binding": "true"})";
     }
     if (Pick(8) == 0) {
       pod.controller_kind = "DaemonSet";
@@ -253,9 +287,7 @@ class Agreement {
 
   /// Where pools follow their containers, only their node knows which CPUs a pool has.
   void CheckSameCpus(const Pod& pod, const std::string& node, const StringMap& decision) const {
-    const auto& pools = models_.at(node)->cpu.pools;
-    if (std::any_of(pools.begin(), pools.end(),
-                    [](const auto& pool) { return pool.second.size.has_value(); })) {
+    if (HasElasticPools(node)) {
       return;
     }
     Pod decided = pod;

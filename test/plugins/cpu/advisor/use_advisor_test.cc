@@ -115,6 +115,7 @@ TEST_F(UseAdvisorTest, AdvisesByTheUseSinceTheLastLook) {
   clock_.Advance(seconds(10));
   advisor.Look();
   EXPECT_THAT(desk.InForce(), ElementsAre(Pair("web", 8)));
+  EXPECT_THAT(desk.Used(), ElementsAre(Pair("web", 8)));
 }
 
 TEST_F(UseAdvisorTest, LooksEachSecondUntilAPoolThatNeedsItHasItsRequests) {

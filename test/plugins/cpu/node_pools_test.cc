@@ -1,0 +1,101 @@
+// Pools with an instance for each NUMA node: containers spread over the nodes, and stay there.
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/plugins/cpu/made_plugin.h"
+#include "test/plugins/plugin_driver.h"
+
+namespace qrm::cpu::node_pools_test {
+namespace {
+
+using test::Drive;
+using test::Request;
+using testing::HasSubstr;
+
+constexpr char kByNode[] = R"(
+reserved-cpus: "0"
+rules: [{select: {role: shared}, pool: shared}, {select: {role: mixed}, grant: mixed}]
+pools:
+  shared: {size: {}, instances: {by: numa-node}, borrow: {idle: numa}}
+  default: {size: {}}
+grants: {mixed: {plus: shared, share-numa-with: ["*"]}}
+)";
+
+/// The machine n4c16 of nri-plugins' tests: four NUMA nodes of four CPUs, two in each package.
+Machine FourNodes() {
+  MachineParts parts;
+  for (int cpu = 0; cpu < 16; ++cpu) {
+    parts.cpus.push_back({.id = cpu,
+                          .core = cpu - cpu % 2,
+                          .l3 = cpu - cpu % 8,
+                          .node = cpu / 4,
+                          .package = cpu / 8});
+  }
+  for (int node = 0; node < 4; ++node) {
+    parts.nodes.push_back({.id = node, .package = node / 2});
+  }
+  return Machine(std::move(parts));
+}
+
+std::string Admit(Drive& drive, const std::string& pod, const std::string& role, double cpus) {
+  const auto admitted = drive.Admit(Request(pod, role, "cpu", cpus));
+  return admitted.ok() ? admitted->value : MessageOf(admitted.status());
+}
+
+// As test07-mixed-allocations of nri-plugins at 107e4ee5, up to its first mixed container.
+TEST(NodePoolsTest, ContainersSpreadOverNodesAndUseAllIdleCpusThere) {
+  Drive drive(Make(kByNode, FourNodes()));
+  EXPECT_EQ(Admit(drive, "a", "shared", 0.5), "4-7");
+  EXPECT_EQ(Admit(drive, "b", "shared", 0.5), "8-11");
+  EXPECT_EQ(Admit(drive, "c", "shared", 2.4), "12-15");
+  EXPECT_EQ(Admit(drive, "d", "shared", 2.4), "4-7") << "node 0 has three CPUs";
+}
+
+TEST(NodePoolsTest, TheSharedCpusOfAMixedContainerAreOfItsNode) {
+  Drive drive(Make(kByNode, FourNodes()));
+  ASSERT_EQ(Admit(drive, "a", "shared", 0.5), "4-7");
+  EXPECT_EQ(Admit(drive, "b", "mixed", 1.5), "1");
+  EXPECT_EQ(drive.Of("b").shares, "2-3");
+  EXPECT_EQ(Admit(drive, "c", "mixed", 3.5), "5-7") << "node 1 keeps one for its pool";
+  EXPECT_EQ(drive.Of("c").shares, "4");
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("a"), "4");
+  drive.RemovePod("c");
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("a"), "4-7");
+}
+
+TEST(NodePoolsTest, AContainerStaysOnItsNodeThroughResizesAndRestarts) {
+  Drive drive(Make(kByNode, FourNodes()));
+  ASSERT_EQ(Admit(drive, "a", "shared", 0.5), "4-7");
+  ASSERT_EQ(Admit(drive, "b", "shared", 3.5), "8-11");
+  EXPECT_EQ(Admit(drive, "a", "shared", 3), "4-7");
+  const TopologyHint any = {.nodes = NumaMask::Parse("0-3").value(), .preferred = true};
+  EXPECT_EQ(drive.plugin().Allocate(Request("b", "shared", "cpu", 4), any)->value, "8-11");
+  Drive restarted(Make(kByNode, FourNodes()), drive);
+  restarted.Reconcile();
+  EXPECT_EQ(restarted.Value("a") + " " + restarted.Value("b"), "4-7 8-11");
+  EXPECT_EQ(Admit(restarted, "c", "shared", 1), "12-15");
+}
+
+TEST(NodePoolsTest, WithoutOvercommitAContainerThatFitsNoNodeIsRejected) {
+  Drive drive(Make(R"(
+reserved-cpus: "0"
+rules: [{select: {role: shared}, pool: shared}]
+pools:
+  shared: {size: {overcommit: refuse}, instances: {by: numa-node}, borrow: {idle: numa}}
+  default: {size: {}}
+)",
+                   FourNodes()));
+  for (const char* const pod : {"a", "b", "c"}) {
+    ASSERT_TRUE(drive.Admit(Request(pod, "shared", "cpu", 3.5)).ok());
+  }
+  EXPECT_THAT(Admit(drive, "d", "shared", 3.5), HasSubstr("would request"));
+  EXPECT_EQ(Admit(drive, "e", "shared", 3), "1-3");
+}
+
+}  // namespace
+}  // namespace qrm::cpu::node_pools_test
