@@ -101,7 +101,7 @@ def losses(summary, titles, defaults):
                     change = 100 * (one["median"] / max(other["median"], 1e-9) - 1)
                     worse.append(f"{METRICS[metric][0].split(',')[0]} of ({way}) {titles[way]} by {abs(change):.0f} %")
         sentences.append(f"Worse than ({default}) {titles[default]}: " + ("; ".join(worse) or "nothing") + ".")
-    return " ".join(sentences)
+    return " ".join(sentences) or "Kubernetes' defaults were not played, so that nothing is compared with them."
 
 
 def table(summary, titles):

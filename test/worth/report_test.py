@@ -68,6 +68,7 @@ class ReportTest(unittest.TestCase):
         plays = [play("a", 10, 1000, None), play("b", 60, 9000, 100), play("g", 9, 900, 100)]
         of = report.summarise(plays, ["a", "b", "g"])
         self.assertEqual(report.losses(of, TITLES, ("b", "be")), "Worse than (b) defaults: nothing.")
+        self.assertIn("were not played", report.losses(of, TITLES, ("be",)))
 
     def test_the_table_has_a_row_for_each_way_with_its_ratios(self):
         rows = report.table(summary()[1], TITLES).splitlines()
