@@ -63,7 +63,8 @@ def overlap(one, other):
 
 
 def summarise(plays, ways):
-    """way -> metric -> median and range over its rounds. Windows are bad beside the p99 of ways[0]."""
+    """way -> metric -> median and range over its rounds. Windows are bad beside the p99 of ways[0]; of these, the share of all
+    windows is in place of the median."""
     plays = [play for play in plays if play["way"] in ways]
     reference = median([play["p99"] for play in plays if play["way"] == ways[0]])
     summary = {}
@@ -72,6 +73,8 @@ def summarise(plays, ways):
         for play in own:
             play["bad"] = 100 * sum(p99 > BAD * reference for p99 in play["windows"]) / len(play["windows"])
         summary[way] = {metric: spread([play[metric] for play in own]) for metric in METRICS if own[0][metric] is not None}
+        of_windows = [p99 > BAD * reference for play in own for p99 in play["windows"]]
+        summary[way]["bad"]["median"] = 100 * sum(of_windows) / len(of_windows)
         every = [latency for play in own for latency in play["answers"]]
         if len(every) >= 100_000:
             summary[way]["p99.9"] = percentile(every, 0.999)
