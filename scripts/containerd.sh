@@ -4,7 +4,7 @@
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
 #   scripts/containerd.sh check                                 print what this machine lacks, exit 77
 #   scripts/containerd.sh run    [OPTION...] --probe FILE -- COMMAND [ARG...]
-#   options: [--cache DIR] [--keep-alive] [--image ARCHIVE] [--dir DIR] [--systemd] [--programs DIR]
+#   options: [--cache DIR] [--keep-alive] [--image ARCHIVE]... [--dir DIR] [--systemd] [--programs DIR]
 #
 # `run` starts containerd in its own process and mount namespaces, so that the end of the first
 # process there is the end of every shim, container and mount, whatever happened in between. The
@@ -12,7 +12,7 @@
 #   QRM_WORK_DIR  QRM_CRI_SOCKET  QRM_NRI_SOCKET  QRM_IMAGE  QRM_CGROUP_PARENT
 # With --keep-alive, the command may end containerd, whose process id is in $QRM_WORK_DIR/containerd.pid:
 # it is started again. Without it, the end of containerd is an error. With --image, containers can
-# also be made of the image in that archive. With --dir, containerd's files are in DIR and stay there, so that the
+# also be made of the images in these archives. With --dir, containerd's files are in DIR and stay there, so that the
 # next run with it finds containers as a restart of the machine leaves them. With --systemd, containerd has the systemd
 # cgroup driver and, as systemd must know its processes, no namespaces of its own: for machines that are thrown away.
 # With --programs, containerd, its shim and ctr are those in DIR.
@@ -195,8 +195,9 @@ inside() {
   keep_containerd "$dir" "$packages" &
   keeper_pid=$!
   wait_until_ready "$dir" "$ctr"
-  local archive ended
-  for archive in "$dir/image.tar" ${QRM_IMAGE_ARCHIVE:+"$QRM_IMAGE_ARCHIVE"}; do
+  local archive archives ended
+  mapfile -t archives <<<"$dir/image.tar${QRM_IMAGE_ARCHIVES:-}"
+  for archive in "${archives[@]}"; do
     "$ctr" --address "$dir/cri.sock" --namespace k8s.io images import --local \
       --snapshotter native "$archive" >/dev/null || fail "cannot import the image $archive: see above"
   done
@@ -306,7 +307,7 @@ main() {
       --systemd) export QRM_SYSTEMD=true && shift ;;
       --keep-alive) export QRM_KEEP_ALIVE=1 && shift ;;
       --programs) QRM_PROGRAMS=$(realpath "${2:?}") && export QRM_PROGRAMS && shift 2 ;;
-      --image) QRM_IMAGE_ARCHIVE=$(realpath "${2:?}") && export QRM_IMAGE_ARCHIVE && shift 2 ;;
+      --image) QRM_IMAGE_ARCHIVES+=$'\n'$(realpath "${2:?}") && export QRM_IMAGE_ARCHIVES && shift 2 ;;
       --) shift && break ;;
       *) usage ;;
     esac

@@ -3,6 +3,7 @@
 
 #include "plugins/cpu/borrow.h"
 #include "plugins/cpu/config/instances.h"
+#include "plugins/kernel/knob.h"
 
 namespace qrm::cpu {
 namespace {
@@ -47,7 +48,11 @@ StringMap ClassDefaultsOf(const CpuPluginConfig& config, const Placement& place)
                             : pool != nullptr ? pool->cpu_class
                                               : none;
   const auto found = config.classes.find(name);
-  return found == config.classes.end() ? StringMap() : found->second.qos;
+  StringMap defaults = found == config.classes.end() ? StringMap() : found->second.qos;
+  if (pool != nullptr && pool->idle_weight) {
+    defaults.try_emplace(kernel::kSchedulingType, kernel::kIdleClass);
+  }
+  return defaults;
 }
 
 }  // namespace qrm::cpu

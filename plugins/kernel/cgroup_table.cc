@@ -2,6 +2,7 @@
 // write.
 #include "plugins/kernel/cgroup_table.h"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -182,6 +183,16 @@ StatusOr<std::string> FindDrift(const KernelFiles& cgroup, const std::vector<Cgr
   return found == wanted ? ""
                          : fmt::format("its cgroup has {}, but the class has {}", ToString(found),
                                        ToString(wanted));
+}
+
+std::string PodCgroup(const std::string& path, const std::string& uid) {
+  const std::string parent = path.substr(0, path.rfind('/'));
+  const std::string_view name = std::string_view(parent).substr(parent.rfind('/') + 1);
+  std::string for_systemd = uid;
+  std::replace(for_systemd.begin(), for_systemd.end(), '-', '_');
+  const bool is_pods = name.find("pod" + uid) != std::string_view::npos ||
+                       name.find("pod" + for_systemd) != std::string_view::npos;
+  return is_pods ? parent : std::string();
 }
 
 std::string ToString(const CgroupTable& table) {

@@ -57,6 +57,10 @@ StatusOr<std::string> FindDrift(const KernelFiles& cgroup, const std::vector<Cgr
 /// kNotFound remains only if the cgroup is gone.
 Status WithRemedy(const KernelFiles& cgroup, const Status& error);
 
+/// The parent of the cgroup at `path` if it is the cgroup of the pod `uid`; else empty. systemd's
+/// names contain the UID without dashes.
+std::string PodCgroup(const std::string& path, const std::string& uid);
+
 /// "FILE KEY VALUE; FILE KEY VALUE"; "nothing set" for an empty table.
 std::string ToString(const CgroupTable& table);
 

@@ -88,6 +88,8 @@ class FileClasses : public sdk::ClassProvider {
       : type_(std::move(type)), path_(std::move(path)) {}
 
   virtual StatusOr<Classes> Parse(const config::Section& file) const = 0;
+  /// The classes if no file is named; none: a file is required.
+  virtual Classes WithoutFile() const { return {}; }
   /// The meaning of each class now; the class "" is that of containers without one.
   virtual Meanings ResolveAll(const Classes& classes) = 0;
 
@@ -111,6 +113,10 @@ class FileClasses : public sdk::ClassProvider {
 
  private:
   Status ReadAgain(const std::set<std::string>& in_use) {
+    if (path_.empty() && !WithoutFile().empty()) {
+      classes_ = WithoutFile();
+      return OkStatus();
+    }
     if (path_.empty()) {
       return Status(StatusCode::kInvalidArgument,
                     "config-file is not set; name the file that defines the classes");

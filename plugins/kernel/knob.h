@@ -52,6 +52,9 @@ struct Knob {
   /// Files whose value the kernel drops while this one is not neutral: they are restored
   /// afterwards.
   std::vector<std::string> spoils;
+  /// The kernel compares it between siblings: beside other pods, the value of the pod's cgroup
+  /// counts. The pod has it while all of its containers have it.
+  bool is_of_pods = false;
 };
 
 /// One type of classes.
@@ -61,7 +64,12 @@ struct KnobType {
   sdk::ClassLevel level = sdk::ClassLevel::kContainer;
   std::string controller;  ///< the controller of its files, the same in v1 and v2
   std::vector<Knob> knobs;
+  std::map<std::string, std::map<std::string, std::string>> built_in;  ///< classes without a file
 };
+
+/// The type with cpu.idle, and its built-in class of idle weight.
+inline constexpr char kSchedulingType[] = "cpu-scheduling";
+inline constexpr char kIdleClass[] = "idle";
 
 /// memory, memory-protection, cpu-scheduling and oom. A new type is one more entry.
 const std::vector<KnobType>& KnobTypes();

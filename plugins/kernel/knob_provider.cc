@@ -1,6 +1,7 @@
 // Sets each class's values on containers, and gives back what the kernel drops meanwhile.
 #include "plugins/kernel/knob_provider.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -77,9 +78,9 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
   [[nodiscard]] StatusOr<std::string> ReadBack(const ClassTarget& target,
                                                const std::string& class_name) override {
     QRM_ASSIGN_OR_RETURN(const KnobSetting wanted, Find(class_name));
-    if (!files_.empty()) {
+    for (const Level& level : LevelsOf(target, wanted)) {
       QRM_ASSIGN_OR_RETURN(std::string drift,
-                           FindDrift(SystemFiles(FilesOf(target)), files_, wanted.files));
+                           FindDrift(SystemFiles(level.path), *level.files, level.wanted));
       if (!drift.empty()) {
         return drift;
       }
@@ -87,12 +88,29 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     return FindOtherValues(ThreadsOf(target), wanted.threads);
   }
 
-  void Release(const ClassTarget& target) override { spoiled_.erase(target.runtime_id); }
+  void Release(const ClassTarget& target) override {
+    const std::string own = FilesOf(target);
+    const std::string pod = PodCgroup(own, target.key.pod_uid);
+    spoiled_.erase(own);
+    if (auto found = pods_.find(pod);
+        found != pods_.end() && found->second.erase(own) > 0 && found->second.empty()) {
+      pods_.erase(found);
+      spoiled_.erase(pod);
+    }
+  }
 
  private:
+  /// A cgroup with the files that are set there.
+  struct Level {
+    std::string path;
+    const std::vector<CgroupFile>* files;
+    CgroupTable wanted;
+  };
+
   [[nodiscard]] StatusOr<Classes> Parse(const config::Section& file) const override {
     return ParseKnobClasses(file, type_);
   }
+  [[nodiscard]] Classes WithoutFile() const override { return type_.built_in; }
 
   /// When a class no longer sets a value, its containers get the neutral value.
   Meanings ResolveAll(const Classes& classes) override {
@@ -102,9 +120,13 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
       }
     }
     files_.clear();
+    pod_files_.clear();
     for (const Knob& knob : type_.knobs) {
       if (owned_.contains(knob.name) && knob.place != KnobPlace::kThreads && IsOf(knob, machine_)) {
         files_.push_back(FileOf(knob));
+        if (knob.is_of_pods) {
+          pod_files_.push_back(files_.back());
+        }
       }
     }
     std::set<std::string> names;
@@ -174,37 +196,58 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     return machine_.threads_root + CgroupPath(target.cgroups_path);
   }
 
+  /// The container's cgroup and, for what counts beside other pods, its pod's.
+  std::vector<Level> LevelsOf(const ClassTarget& target, const KnobSetting& wanted) {
+    if (files_.empty()) {
+      return {};
+    }
+    std::vector<Level> levels = {{FilesOf(target), &files_, wanted.files}};
+    const std::string pod = PodCgroup(levels.front().path, target.key.pod_uid);
+    if (!pod.empty() && !pod_files_.empty()) {
+      auto& containers = pods_[pod];
+      CgroupTable& own = containers[levels.front().path];
+      own.clear();
+      for (const CgroupFile& file : pod_files_) {
+        if (const auto lines = wanted.files.find(file.name); lines != wanted.files.end()) {
+          own.insert(*lines);
+        }
+      }
+      const bool is_of_all = std::all_of(containers.begin(), containers.end(),
+                                         [&own](const auto& each) { return each.second == own; });
+      levels.push_back({pod, &pod_files_, is_of_all ? own : CgroupTable()});
+    }
+    return levels;
+  }
+
   Status Give(const ClassTarget& target, const KnobSetting& wanted) {
-    if (!files_.empty()) {
-      SystemFiles directory(FilesOf(target));
-      KeepSpoiled(target, wanted, directory);
-      QRM_RETURN_IF_ERROR(WriteTable(directory, files_, wanted.files));
-      RestoreSpoiled(target, wanted, directory);
+    for (const Level& level : LevelsOf(target, wanted)) {
+      SystemFiles directory(level.path);
+      KeepSpoiled(level, directory);
+      QRM_RETURN_IF_ERROR(WriteTable(directory, *level.files, level.wanted));
+      RestoreSpoiled(level, directory);
     }
     return SetAllThreads(ThreadsOf(target), wanted.threads);
   }
 
   /// Records the values that the kernel will drop.
-  void KeepSpoiled(const ClassTarget& target, const KnobSetting& wanted,
-                   const KernelFiles& directory) {
-    const auto found = ReadTable(directory, files_);
+  void KeepSpoiled(const Level& level, const KernelFiles& directory) {
+    const auto found = ReadTable(directory, *level.files);
     for (const Knob& knob : type_.knobs) {
-      if (!found.ok() || found->contains(knob.name) || !wanted.files.contains(knob.name)) {
+      if (!found.ok() || found->contains(knob.name) || !level.wanted.contains(knob.name)) {
         continue;
       }
       for (const std::string& file : knob.spoils) {
         if (auto value = directory.Read(file); value.ok()) {
-          spoiled_[target.runtime_id][file] = *std::move(value);
+          spoiled_[level.path][file] = *std::move(value);
         }
       }
     }
   }
 
-  void RestoreSpoiled(const ClassTarget& target, const KnobSetting& wanted,
-                      KernelFiles& directory) {
+  void RestoreSpoiled(const Level& level, KernelFiles& directory) {
     for (const Knob& knob : type_.knobs) {
-      const auto kept = spoiled_.find(target.runtime_id);
-      if (kept == spoiled_.end() || wanted.files.contains(knob.name)) {
+      const auto kept = spoiled_.find(level.path);
+      if (kept == spoiled_.end() || level.wanted.contains(knob.name)) {
         continue;
       }
       for (const std::string& file : knob.spoils) {
@@ -218,10 +261,13 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
 
   const KnobType& type_;
   const KnobMachine machine_;
-  // This and the next two: only on the provider's thread.
+  // This and the next four: only on the provider's thread.
   std::set<std::string> owned_;  // the knobs that a class sets or has set
   std::vector<CgroupFile> files_;
-  std::map<std::string, StringMap> spoiled_;  // runtime id -> file -> its value before
+  std::vector<CgroupFile> pod_files_;  // those of `files_` that pods have as well
+  // A pod's cgroup -> those of its containers -> what they want of `pod_files_`.
+  std::map<std::string, std::map<std::string, CgroupTable>> pods_;
+  std::map<std::string, StringMap> spoiled_;  // cgroup -> file -> its value before
 };
 
 }  // namespace

@@ -56,7 +56,8 @@ KnobType MemoryProtection() {
 KnobType CpuScheduling() {
   Knob idle = NumberKnob("cpu.idle", KnobPlace::kFile, 1, "0");
   idle.spoils = {"cpu.shares", "cpu.weight"};
-  return {.name = "cpu-scheduling",
+  idle.is_of_pods = true;
+  return {.name = kSchedulingType,
           .controller = "cpu",
           .knobs = {idle,
                     PercentKnob("cpu.uclamp.min", "0.00"),
@@ -73,7 +74,8 @@ KnobType CpuScheduling() {
                      .place = KnobPlace::kThreads,
                      .form = ValueForm::kPolicy,
                      .neutral = "other",
-                     .attribute = ThreadAttribute::kPolicy}}};
+                     .attribute = ThreadAttribute::kPolicy}},
+          .built_in = {{kIdleClass, {{"cpu.idle", "1"}}}}};
 }
 
 // Immutable: kubelet computed the former values of a container's processes, and they cannot be

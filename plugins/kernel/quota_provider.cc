@@ -1,7 +1,6 @@
 // Keeps the bandwidth of containers and their pods by their classes, in cgroup v1 and v2.
 #include "plugins/kernel/quota_provider.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -112,18 +111,6 @@ Status SetBandwidth(KernelFiles& cgroup, bool is_v1, const QuotaClass& wanted) {
                                  : cgroup.Write(QuotaFile(is_v1), is_v1 ? "-1" : "max");
 }
 
-/// The parent of the cgroup at `path` if it is the pod's cgroup; else empty. systemd's names
-/// contain the UID without dashes.
-std::string PodOf(const std::string& path, const std::string& uid) {
-  const std::string parent = path.substr(0, path.rfind('/'));
-  const std::string_view name = std::string_view(parent).substr(parent.rfind('/') + 1);
-  std::string for_systemd = uid;
-  std::replace(for_systemd.begin(), for_systemd.end(), '-', '_');
-  const bool is_pods = name.find("pod" + uid) != std::string_view::npos ||
-                       name.find("pod" + for_systemd) != std::string_view::npos;
-  return is_pods ? parent : std::string();
-}
-
 class QuotaClasses final : public FileClasses<QuotaClass, QuotaClass> {
  public:
   QuotaClasses(const std::string& config_file, KnobMachine machine)
@@ -184,7 +171,7 @@ class QuotaClasses final : public FileClasses<QuotaClass, QuotaClass> {
   /// The pod's cgroup first: it limits its containers.
   [[nodiscard]] std::vector<std::string> CgroupsOf(const ClassTarget& target) const {
     const std::string own = machine_.files_root + CgroupPath(target.cgroups_path);
-    const std::string pod = PodOf(own, target.key.pod_uid);
+    const std::string pod = PodCgroup(own, target.key.pod_uid);
     return pod.empty() ? std::vector{own} : std::vector{pod, own};
   }
 

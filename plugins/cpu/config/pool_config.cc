@@ -217,7 +217,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
                           "choose another name");
     }
     QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow",
-                                         "lend", "place", "instances", "class"}));
+                                         "lend", "place", "instances", "class", "idle-weight"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
@@ -227,6 +227,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child));
     QRM_RETURN_IF_ERROR(CheckNear(child, pool));
     QRM_ASSIGN_OR_RETURN(pool.cpu_class, child.Text("class", ""));
+    QRM_ASSIGN_OR_RETURN(pool.idle_weight, child.Flag("idle-weight", false));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {

@@ -124,6 +124,7 @@ struct PoolConfig {
   PlaceRule place;                        ///< of an elastic pool
   std::optional<InstanceRule> instances;  ///< of an elastic pool; set: it only has their CPUs
   std::string cpu_class;                  ///< how its CPUs are tuned; empty: not tuned
+  bool idle_weight = false;               ///< its containers run only where no other wants to
 };
 
 /// The names of the pools that are not configured: the CPUs that are left, and the reserved CPUs.

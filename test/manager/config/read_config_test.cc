@@ -65,6 +65,16 @@ TEST_F(ReadConfigTest, ReadsEveryKindOfKey) {
   EXPECT_EQ(config->pod_keys.role_label, "example.com/role");
 }
 
+TEST_F(ReadConfigTest, OffersTheClassThatAPoolOfIdleWeightNeeds) {
+  const auto config = Read("plugins: {cpu: {pools: {batch: {cpus: 1-2, idle-weight: true}}}}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->classes.enabled);
+  EXPECT_TRUE(config->classes.types.contains("cpu-scheduling"));
+  const auto without = Read("plugins: {cpu: {pools: {batch: {cpus: 1-2}}}}\n");
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_FALSE(without->classes.enabled);
+}
+
 TEST_F(ReadConfigTest, HasItsDefaultsWithoutAFile) {
   const auto config = ReadConfig("", {});
   ASSERT_TRUE(config.ok());

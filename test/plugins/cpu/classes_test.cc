@@ -205,6 +205,18 @@ TEST_F(ClassesTest, NameTheQosClassesOfTheirContainers) {
               testing::ElementsAre(testing::Pair("cpu-scheduling", "batch")));
 }
 
+TEST_F(ClassesTest, APoolNamesTheClassOfIdleWeightByOneKey) {
+  std::string config = kClasses;
+  const std::string pool = "default: {";
+  config.insert(config.find(pool) + pool.size(), "idle-weight: true, ");
+  Drive drive = Begin(config);
+  ASSERT_TRUE(drive.Admit(Trading("own", 2)).ok());
+  ASSERT_TRUE(drive.Admit(Request("shares", "", "cpu", 1)).ok());
+  EXPECT_THAT(drive.Of("own").class_defaults, IsEmpty());
+  EXPECT_THAT(drive.Of("shares").class_defaults,
+              testing::ElementsAre(testing::Pair("cpu-scheduling", "idle")));
+}
+
 TEST(ClassesPlanTest, IsAboutCpusThatAreOnline) {
   const CpuPluginConfig config =
       Config("{reserved-cpus: 0-2, reserved-class: a, classes: {a: {governor: powersave}}}");

@@ -168,6 +168,53 @@ TEST_F(KnobProviderTest, WhatTheKernelForgetsMeanwhileIsGivenBack) {
   EXPECT_EQ(Get("cpu.weight"), "79");
 }
 
+TEST_F(KnobProviderTest, APodIsIdleWhileAllOfItsContainersAre) {
+  const std::filesystem::path pod = dir_ / "cgroups/podu-1";
+  const auto put = [&pod](const std::string& file, const std::string& value) {
+    std::filesystem::create_directories((pod / file).parent_path());
+    std::ofstream(pod / file) << value << '\n';
+  };
+  const auto get = [&pod](const std::string& file) {
+    std::ifstream opened(pod / file);
+    std::string value;
+    std::getline(opened, value);
+    return value;
+  };
+  for (const std::string directory : {"", "a/", "b/"}) {
+    put(directory + "cpu.idle", "0");
+    put(directory + "cpu.shares", "512");
+    put(directory + "cgroup.threads", "");
+  }
+  const auto provider = Make("cpu-scheduling", "  low: {cpu.idle: 1}\n");
+  const sdk::ClassTarget a = {{"u-1", "a"}, "id-a", "/podu-1/a"};
+  const sdk::ClassTarget b = {{"u-1", "b"}, "id-b", "/podu-1/b"};
+  ASSERT_TRUE(IsOk(provider->Apply(a, "", "low")));
+  EXPECT_EQ(get("cpu.idle"), "1");
+  EXPECT_EQ(*provider->ReadBack(a, "low"), "");
+  put("cpu.shares", "1024");  // as the kernel does
+
+  EXPECT_THAT(*provider->ReadBack(b, ""), HasSubstr("cpu.idle 1"));
+  ASSERT_TRUE(IsOk(provider->Apply(b, "", "")));
+  EXPECT_EQ(get("cpu.idle") + get("a/cpu.idle"), "01");
+  EXPECT_EQ(get("cpu.shares"), "512");
+  EXPECT_EQ(*provider->ReadBack(a, "low"), "");
+
+  provider->Release(b);
+  ASSERT_TRUE(IsOk(provider->Apply(a, "low", "low")));
+  EXPECT_EQ(get("cpu.idle"), "1");
+}
+
+TEST_F(KnobProviderTest, TheClassOfIdleWeightNeedsNoFile) {
+  const KnobMachine machine = {dir_ / "cgroups", false, dir_ / "cgroups"};
+  const auto provider = MakeKnobProvider(TypeOf(kSchedulingType), "", machine);
+  ASSERT_TRUE(IsOk(provider.status()));
+  ASSERT_TRUE(IsOk((*provider)->Refresh({kIdleClass})));
+  ASSERT_TRUE(IsOk((*provider)->Apply(target_, "", kIdleClass)));
+  EXPECT_EQ(Get("cpu.idle"), "1");
+  EXPECT_THAT(MessageOf(MakeKnobProvider(TypeOf("memory"), "", machine).status()),
+              HasSubstr("config-file is not set"));
+}
+
 TEST_F(KnobProviderTest, ReportsHowManyThreadsHaveAnotherValue) {
   const auto provider = Make("oom", "  first: {oom_score_adj: 500}\n");
   EXPECT_FALSE(provider->List().is_mutable);

@@ -126,6 +126,7 @@ struct Play {
   std::string runtime;
   std::string cgroup_parent;
   std::string image;
+  std::string uid;
   bool wait = false;
 };
 
@@ -208,6 +209,7 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
       .Option("--image", play.image, "the image of all containers, instead of the file's", "IMAGE")
       .Option("--cgroup-parent", play.cgroup_parent,
               "parent of the pod's cgroup, instead of the runtime's default", "PATH")
+      .Option("--uid", play.uid, "the pod's UID, instead of a random one", "UID")
       .Flag("--wait", play.wait, "keep the pod running until interrupted");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -224,7 +226,7 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
   if (const Status playable = CheckPlayable(play.image, *file); !playable.ok()) {
     return line.Misuse(MessageOf(playable), err);
   }
-  file->pod->mutable_metadata()->set_uid(NewUid());
+  file->pod->mutable_metadata()->set_uid(play.uid.empty() ? NewUid() : play.uid);
   const Status played = PlayPod(play, *file, out, err);
   return played.ok() ? kDone : line.Fail(played, err);
 }
