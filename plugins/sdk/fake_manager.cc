@@ -333,15 +333,15 @@ StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
   return Allocate(request);
 }
 
-StatusOr<ComputeGrant> FakeManager::Admit(const ComputeRequest& request) {
+StatusOr<ComputeGrant> FakeManager::ComputeAdmit(const ComputeRequest& request) {
   return impl_->Ask<calls::ComputeAdmit>(request.resource, request);
 }
 
-Status FakeManager::Add(const ComputeInstance& instance) {
+Status FakeManager::ComputeAdd(const ComputeInstance& instance) {
   return impl_->Ask<calls::ComputeAdd>(instance.resource, instance).status();
 }
 
-Status FakeManager::Remove(const ComputeRemoval& removal) {
+Status FakeManager::ComputeRemove(const ComputeRemoval& removal) {
   return impl_->Ask<calls::ComputeRemove>(removal.resource, removal).status();
 }
 

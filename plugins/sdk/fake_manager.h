@@ -58,9 +58,9 @@ class FakeManager {
 
   // The calls to a compute driver, whose resource DriverResource names. Errors: the driver's;
   // kNotFound without it.
-  StatusOr<ComputeGrant> Admit(const ComputeRequest& request);
-  Status Add(const ComputeInstance& instance);
-  Status Remove(const ComputeRemoval& removal);
+  StatusOr<ComputeGrant> ComputeAdmit(const ComputeRequest& request);
+  Status ComputeAdd(const ComputeInstance& instance);
+  Status ComputeRemove(const ComputeRemoval& removal);
 
   // The single calls. Errors: the plugin's; kNotFound without a plugin of that resource.
   StatusOr<HintList> Hints(const ContainerRequest& request);

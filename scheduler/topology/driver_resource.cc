@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+/// Of an annotation: more drivers than a node has.
+constexpr JsonBounds kBounds{.depth = 2, .values = 1000};
 constexpr char kPodDriver[] = "cci.qrm.io/driver";
 constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
 
@@ -64,7 +66,7 @@ class DriversHandle final : public Handle {
         text = node->annotations.at(kNodeDrivers);
       }
       if (text != std::exchange(texts_[name], text)) {
-        StatusOr<json> states = ParseJson(text);
+        StatusOr<json> states = ParseJson(text, kBounds);
         const bool is_read = states.ok() && states->is_object();
         cache.SetExtendedResource(
             name, is_read ? std::make_shared<DriverResource>(*std::move(states)) : nullptr);

@@ -28,10 +28,15 @@ using ::testing::StartsWith;
 class ComputeDriverTest : public testing::Test, protected DriverNode {};
 
 TEST_F(ComputeDriverTest, AContainerGetsWhatItsDriverGivesAndOthersKeepOff) {
+  cci::v1alpha1::AddResourceRequest added;
+  on_add = [&](const auto& request) { added = request; };
   StartDriver(GiveLast);
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
   EXPECT_EQ(Cpus("web"), "2-3");
+  EXPECT_EQ(added.pod() + " " + added.pod_uid() + " " + added.pod_namespace() + " " +
+                added.container() + " " + added.cpuset(),
+            "web uid-web default container0 2-3");
   EXPECT_EQ(runtime.RunOptions("web")["envs"]["GIVEN"], "2-3");
   EXPECT_TRUE(
       Await([&] { return runtime.Updated("plain", "container0").cpuset_cpus() == "1,4-7"; }));
@@ -110,6 +115,24 @@ TEST_F(ComputeDriverTest, APodFallsBackOnlyWhereTheOperatorSaysSo) {
   EXPECT_EQ(Cpus("web"), "1-7");
   EXPECT_THAT(*node().Qrmctl({"explain", "soft/web"}),
               AllOf(HasSubstr("fallback"), HasSubstr("spare is not registered")));
+}
+
+TEST_F(ComputeDriverTest, AFallbackStaysUntilThePodIsRecreated) {
+  PodSpec pod = DriverPod("web", 1, "");
+  pod.pod_namespace = "soft";
+  ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
+  DriverScript script;
+  script.name = "spare";
+  script.admit = GiveLast;
+  const ScriptedDriver spare(dir() / "node/plugins/spare.sock", std::move(script));
+  ASSERT_TRUE(Await([&] { return IsLive("cci.qrm.io/spare"); })) << Plugins();
+  ASSERT_TRUE(IsOk(node().Reconcile()));
+  EXPECT_EQ(Cpus("web"), "1-7");
+  EXPECT_THAT(spare.calls(), Not(Contains(StartsWith("admit"))));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("web")));
+  pod.uid = "uid-again";
+  ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
+  EXPECT_EQ(Cpus("web"), "3");
 }
 
 TEST_F(ComputeDriverTest, ANamespaceMayNotAskForADriverUnlessItIsAllowed) {
@@ -199,50 +222,88 @@ TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndReportsWhatI
 }
 
 // A tree in place of the machine's /proc and /sys.
-TEST_F(ComputeDriverTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMeanwhile) {
-  const std::string root = dir() / "machine";
-  const auto file = [&](const std::string& path) { return root + "/" + path; };
-  const auto write = [&](const std::string& path, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(file(path)).parent_path());
-    std::ofstream(file(path)) << text;
-  };
-  const auto read = [&](const std::string& path) {
-    std::ifstream stream(file(path));
+class MachineTest : public ComputeDriverTest {
+ protected:
+  MachineTest() {
+    Write("proc/sys/kernel/random/boot_id", "today");
+    Write("sys/devices/system/cpu/online", "0-7");
+    Write(kDefault, "ff");
+    Write(kLatency, "0");
+    Write(kIrq, "0-7");
+  }
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root_ + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  std::string Read(const std::string& path) const {
+    std::ifstream stream(root_ + "/" + path);
     return std::string(std::istreambuf_iterator<char>(stream), {});
-  };
-  const std::string latency = "sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us";
-  const std::string irq = "proc/irq/7/smp_affinity_list";
-  write("proc/sys/kernel/random/boot_id", "today");
-  write("sys/devices/system/cpu/online", "0-7");
-  write("proc/irq/default_smp_affinity", "ff");
-  write(latency, "0");
-  write(irq, "0-7");
-  const auto start = [&] {
-    auto process =
-        Process::Start({bin() + "/qrm-cci-driver", "--plugins-registry-dir", dir() / "node/plugins",
-                        "--state-dir", dir() / "state", "--control-socket", "", "--host-root", root,
-                        "--machine", "synthetic:package:2 [numa] core:4 pu:1"},
-                       dir() / "driver.log");
+  }
+  std::string Values() const { return Read(kLatency) + " " + Read(kIrq) + " " + Read(kDefault); }
+  std::vector<std::string> Program() const {
+    return {bin() + "/qrm-cci-driver",
+            "--state-dir",
+            dir() / "state",
+            "--host-root",
+            root_,
+            "--machine",
+            "synthetic:package:2 [numa] core:4 pu:1"};
+  }
+  std::unique_ptr<Process> StartProgram() {
+    std::vector<std::string> program = Program();
+    program.insert(program.end(),
+                   {"--plugins-registry-dir", dir() / "node/plugins", "--control-socket", ""});
+    auto process = Process::Start(program, dir() / "driver.log");
     EXPECT_TRUE(IsOk(process.status()));
     EXPECT_TRUE(Await([&] { return IsLive("cci.qrm.io/attributes"); })) << Plugins();
     return *std::move(process);
-  };
-  auto process = start();
-  PodSpec pod = DriverPod("quiet", 1, "attributes");
-  pod.annotations["cci.qrm.io/spec"] = "{cores: 'cpu:2', attributes: 'exclusive, no-irq, no-idle'}";
-  ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
-  EXPECT_EQ(read(latency) + " " + read(irq) + " " + read("proc/irq/default_smp_affinity"),
-            "n/a 0-1,3-7 fb");
+  }
+  void RunQuietPod() {
+    PodSpec pod = DriverPod("quiet", 1, "attributes");
+    pod.annotations["cci.qrm.io/spec"] =
+        "{cores: 'cpu:2', attributes: 'exclusive, no-irq, no-idle'}";
+    ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
+    EXPECT_EQ(Values(), "n/a 0-1,3-7 fb");
+  }
+  void Kill(Process& process) {
+    process.Kill();
+    ASSERT_TRUE(Await([&] { return !IsLive("cci.qrm.io/attributes"); }));
+  }
 
-  process->Kill();
-  ASSERT_TRUE(Await([&] { return !IsLive("cci.qrm.io/attributes"); }));
+  static constexpr char kDefault[] = "proc/irq/default_smp_affinity";
+  static constexpr char kLatency[] = "sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us";
+  static constexpr char kIrq[] = "proc/irq/7/smp_affinity_list";
+  static constexpr char kBefore[] = "0 0-7 ff";
+  const std::string root_ = dir() / "machine";
+};
+
+TEST_F(MachineTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMeanwhile) {
+  auto process = StartProgram();
+  RunQuietPod();
+  Kill(*process);
   ASSERT_TRUE(IsOk(runtime.RemovePod("quiet")));
-  EXPECT_EQ(read(latency), "n/a") << "no process restores it";
-  process = start();
-  EXPECT_TRUE(Await([&] {
-    return read(latency) + read(irq) + read("proc/irq/default_smp_affinity") == "00-7ff";
-  })) << read(latency)
-      << read(irq);
+  EXPECT_THAT(Values(), StartsWith("n/a ")) << "no process restores it";
+  process = StartProgram();
+  EXPECT_TRUE(Await([&] { return Values() == kBefore; })) << Values();
+}
+
+TEST_F(MachineTest, ADriverIsRolledBackByUndoAndForget) {
+  auto process = StartProgram();
+  RunQuietPod();
+  Kill(*process);
+  std::vector<std::string> undo = Program();
+  undo.emplace_back("--undo");
+  ASSERT_TRUE(IsOk(RunCommand(undo).status()));
+  EXPECT_EQ(Values(), kBefore);
+  ASSERT_TRUE(IsOk(runtime.RemovePod("quiet")));
+  ASSERT_TRUE(IsOk(node().Reconcile()));
+  EXPECT_THAT(State(), HasSubstr("uid-quiet")) << "the driver has not taken the removal";
+  ASSERT_TRUE(
+      IsOk(node().Qrmctl({"plugins", "forget", "cci.qrm.io/attributes", "--yes"}).status()));
+  EXPECT_TRUE(Await([&] { return State().find("uid-quiet") == std::string::npos; }));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(Cpus("plain"), "1-7");
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ class DriverNode {
       on_call("admit");
       return admit(request, response);
     };
-    script.add = [this](const auto&, auto&) {
+    script.add = [this](const auto& request, auto&) {
+      on_add(request);
       on_call("add");
       return OkStatus();
     };
@@ -144,6 +145,7 @@ class DriverNode {
   std::atomic<bool> takes_removals = true;
   /// Runs in each call of the driver, by its name; set before StartDriver.
   std::function<void(std::string_view)> on_call = [](std::string_view) {};
+  std::function<void(const cci::v1alpha1::AddResourceRequest&)> on_add = [](const auto&) {};
   std::unique_ptr<ScriptedDriver> driver;
 
  private:

@@ -33,7 +33,7 @@ Status SchedulerProcess::Start() {
       process_,
       Process::Start({program_, "serve", "--kubeconfig=" + cluster_.WriteKubeconfig(directory_),
                       "--address=127.0.0.1:0", "--monitor-address=127.0.0.1:0",
-                      "--resources=numa,classes", "--lease-name=",
+                      "--resources=numa,classes,compute-drivers", "--lease-name=",
                       // A busy machine takes longer to list everything again.
                       "--stale-after=60s"},
                      directory_ + "/log"));

@@ -109,6 +109,19 @@ Status AttackNodeConfig(const SchedulerUnderAttack& scheduler) {
   return OkStatus();
 }
 
+Status AttackNodeDrivers(const SchedulerUnderAttack& scheduler) {
+  for (int i = 0; i < kHostileNodes; ++i) {
+    json drivers = json::object();
+    for (int number = 0; number < 10'000; ++number) {
+      drivers["driver" + std::to_string(number)] = i;
+    }
+    PutNode(scheduler, i,
+            {{"qrm.io/compute-drivers",
+              i % 2 == 0 ? drivers.dump() : Repeated("{\"a\":", kMostAnnotationBytes)}});
+  }
+  return OkStatus();
+}
+
 Status AttackNodeClasses(const SchedulerUnderAttack& scheduler) {
   for (int i = 0; i < kHostileNodes; ++i) {
     std::string classes;
@@ -179,6 +192,7 @@ const std::map<std::string, SchedulerAttack>& SchedulerAttacks() {
       {"pod-objects", AttackPodObjects},
       {"node-config", AttackNodeConfig},
       {"node-classes", AttackNodeClasses},
+      {"node-drivers", AttackNodeDrivers},
       {"placement", AttackPlacements},
       {"serve-configuration", AttackConfiguration},
   };

@@ -470,6 +470,9 @@ func TestComputeDriverHasItsFileAndTheNodesDirectories(t *testing.T) {
 	if security := pod.Containers[0].SecurityContext; !*security.Privileged || !pod.HostPID || !*security.ReadOnlyRootFilesystem {
 		t.Errorf("it may %v", security)
 	}
+	if *pod.AutomountServiceAccountToken {
+		t.Error("it can write to the API server")
+	}
 	if mounts["/sys/fs/cgroup"] == "" {
 		t.Error("it sees no cgroup of the node's containers")
 	}

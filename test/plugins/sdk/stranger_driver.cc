@@ -50,12 +50,12 @@ void RunIn(const std::string& directory, const char* program) {
   auto manager = qrm::sdk::FakeManager::Start(directory);
   Expect(manager.ok(), "the manager starts");
   const auto admit = [&](const std::string& pod, const qrm::CpuSet& available) {
-    return (*manager)->Admit({.resource = kDriver,
-                              .key = {pod, "main"},
-                              .pod_namespace = "default",
-                              .pod_name = pod,
-                              .available = available,
-                              .milli_cpus = 2000});
+    return (*manager)->ComputeAdmit({.resource = kDriver,
+                                     .key = {pod, "main"},
+                                     .pod_namespace = "default",
+                                     .pod_name = pod,
+                                     .available = available,
+                                     .milli_cpus = 2000});
   };
   {
     const DriverProcess driver(program, (*manager)->plugins_dir(), directory + "/state");
@@ -64,7 +64,9 @@ void RunIn(const std::string& directory, const char* program) {
     Expect(grant.ok(), "it admits: " + qrm::MessageOf(grant.status()));
     Expect(ToString(grant->Cpus()) == "1-2", "it gives CPUs " + ToString(grant->Cpus()));
     Expect(grant->envs.contains("MINE"), "its own flag names the variable");
-    Expect((*manager)->Add({.resource = kDriver, .key = {"a", "main"}, .container_id = "c"}).ok(),
+    Expect((*manager)
+               ->ComputeAdd({.resource = kDriver, .key = {"a", "main"}, .container_id = "c"})
+               .ok(),
            "it takes a start");
   }
   const DriverProcess driver(program, (*manager)->plugins_dir(), directory + "/state");
@@ -72,7 +74,8 @@ void RunIn(const std::string& directory, const char* program) {
   const auto again = admit("a", qrm::CpuSet::Range(3, 7));
   Expect(again.ok() && ToString(again->Cpus()) == "1-2", "it kept its grant through kill -9");
   Expect(!admit("b", {3}).ok(), "it rejects what it cannot give");
-  Expect((*manager)->Remove({.resource = kDriver, .key = {"a", ""}}).ok(), "it takes a removal");
+  Expect((*manager)->ComputeRemove({.resource = kDriver, .key = {"a", ""}}).ok(),
+         "it takes a removal");
   const auto next = admit("a", qrm::CpuSet::Range(3, 7));
   Expect(next.ok() && ToString(next->Cpus()) == "3-4", "what was removed is decided again");
 }

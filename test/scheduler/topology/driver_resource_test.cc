@@ -64,6 +64,18 @@ TEST_F(DriverResourceTest, ADriverThatStopsTakesNoMorePods) {
   EXPECT_EQ(Refusal(Asking({{"cci.qrm.io/driver", "fast"}})), "");
 }
 
+TEST_F(DriverResourceTest, WhatANodeCannotMeanIsAsNoDriver) {
+  std::string many;
+  for (int i = 0; i < 2000; ++i) {
+    many += (i == 0 ? "{\"fast\":\"ready\"" : ",\"d" + std::to_string(i) + "\":\"ready\"");
+  }
+  for (const std::string& text : {many + "}", std::string("[\"fast\"]"), std::string("{")}) {
+    cache_->SetNode({.name = "n1", .annotations = {{kNodeDrivers, text}}});
+    EXPECT_NE(Refusal(Asking({{"cci.qrm.io/driver", "fast"}})), "");
+    EXPECT_EQ(Refusal(Asking({})), "");
+  }
+}
+
 TEST_F(DriverResourceTest, ANodeThatPublishesNoDriversTakesPodsWithoutOneOnly) {
   EXPECT_EQ(Refusal(Asking({}), "n2"), "");
   EXPECT_EQ(Refusal(Asking({{"cci.qrm.io/driver", ""}}), "n2"), "");
