@@ -27,10 +27,10 @@ void ForeignWrites::Note(const ForeignWrite& write, Time now) {
   }
   if (news) {
     log::Warning("drift corrected", {{"pod", write.key.pod_uid},
-                                            {"container", write.key.container},
-                                            {"property", write.property},
-                                            {"theirs", write.theirs},
-                                            {"ours", write.ours}});
+                                     {"container", write.key.container},
+                                     {"property", write.property},
+                                     {"theirs", write.theirs},
+                                     {"ours", write.ours}});
     on_news_(write);
   }
 }
