@@ -20,10 +20,10 @@ namespace qrm::manager {
 /// A container (or pod) and the class that it should have; an empty name: none.
 struct WantedClass {
   sdk::ClassTarget target;
-  std::string name{};
-  std::string lost{};   ///< the class on record, which does not exist any more: it is removed
-  std::string asked{};  ///< the class of its annotation, of which nothing is on record yet
-  std::string by{};     ///< that annotation
+  std::string name;
+  std::string lost;   ///< the class on record, which does not exist any more: it is removed
+  std::string asked;  ///< the class of its annotation, of which nothing is on record yet
+  std::string by;     ///< that annotation
 
   bool operator==(const WantedClass&) const = default;
 };

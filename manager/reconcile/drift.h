@@ -35,7 +35,7 @@ class DriftCheck {
     CpusetSource read;
     const LiveContainers& live;
     ForeignWrites& writes;
-    LimitSource read_limits{};
+    LimitSource read_limits;
   };
   /// The parts outlive the check.
   explicit DriftCheck(Parts parts, std::size_t per_run = 64);

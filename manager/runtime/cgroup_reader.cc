@@ -144,7 +144,7 @@ StringMap CgroupReader::LimitsThatDiffer(const std::string& cgroups_path,
     const auto property = properties.find(file.property);
     const auto wanted =
         property == properties.end() ? std::nullopt : ParseNumber<int64_t>(property->second);
-    if (wanted.value_or(0) == 0) {  // CRI: not set
+    if (!wanted.has_value() || *wanted == 0) {  // CRI: not set
       continue;
     }
     const auto hierarchy = FindCgroupHierarchy(cgroup_root_, file.controller, file.controller);

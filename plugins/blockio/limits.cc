@@ -151,7 +151,7 @@ CgroupTable TableOfV2(const ResolvedDevices& resolved) {
             device.has_bfq ? *parameters.weight : IoWeight(*parameters.weight));
     }
   }
-  if (resolved.weighing.by_io_cost) {
+  if (resolved.weighing.by_io_cost && resolved.weight.has_value()) {
     SetIf(table, kIoWeight, kDefaultKey, IoWeight(*resolved.weight));
   }
   if (resolved.weighing.by_bfq) {

@@ -31,7 +31,7 @@ Status CheckOvercommit(const View& view, const ContainerRequest& request,
                        const Candidate& candidate, const CpuSet& cpus) {
   constexpr int kMilli = 1000;
   const PoolConfig& config = *FindPool(view.config, candidate.guest.pool);
-  if (config.size->overcommits) {
+  if (!config.size.has_value() || config.size->overcommits) {
     return OkStatus();
   }
   const int64_t has = int64_t{kMilli} * ThreadsInUse(view.machine, config.place, cpus).Count();
@@ -167,16 +167,12 @@ StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
 
 /// The node of `nodes` that `hint` has, else any, the preferred one first.
 int ChooseNode(const HintList& nodes, const NumaMask& hint) {
-  std::optional<int> best;
-  std::tuple<bool, bool> most;
-  for (const TopologyHint& node : nodes.hints()) {
-    const std::tuple rank(node.nodes.Intersects(hint), node.preferred);
-    if (!best.has_value() || rank > most) {
-      best = node.nodes.First();
-      most = rank;
-    }
-  }
-  return *best;
+  const auto rank = [&](const TopologyHint& node) {
+    return std::tuple(node.nodes.Intersects(hint), node.preferred);
+  };
+  return std::max_element(nodes.hints().begin(), nodes.hints().end(),
+                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); })
+      ->nodes.First();
 }
 
 /// `guest`, of the instance on a node within `hint` if its pool has instances by node.

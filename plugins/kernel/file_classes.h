@@ -42,8 +42,8 @@ template <typename Setting>
 struct Meaning {
   Setting setting;
   std::string definition;
-  std::string problem;            ///< why it is not possible here; empty: none
-  std::set<std::string> files{};  ///< as of ClassInfo
+  std::string problem;          ///< why it is not possible here; empty: none
+  std::set<std::string> files;  ///< as of ClassInfo
 };
 
 /// Such a type; a subclass reads the file's section, resolves each class, and sets the result.

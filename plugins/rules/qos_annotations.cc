@@ -50,8 +50,8 @@ StatusOr<StringMap> ParseEnhancement(const StringMap& annotations, const char* k
 /// A key of Katalyst's annotations. Source: katalyst-api, consts/pod.go.
 struct QosKey {
   std::string_view name;
-  bool is_flag = false;            ///< it is "true" or "false"
-  std::vector<QosLevel> levels{};  ///< at which it has an effect here
+  bool is_flag = false;          ///< it is "true" or "false"
+  std::vector<QosLevel> levels;  ///< at which it has an effect here
 };
 
 const std::vector<QosKey>& QosKeys() {

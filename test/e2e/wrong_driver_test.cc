@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Each, WrongAnswerTest, testing::ValuesIn(kWrongAnswers)
 /// A driver that waits in a call until the test lets it go on.
 class BlockingDriverTest : public testing::Test, protected DriverNode {
  protected:
-  ~BlockingDriverTest() override { Unblock(); }
+  void TearDown() override { Unblock(); }
   void Block(const std::string& call) {
     on_call = [this, call](std::string_view name) {
       if (name == call && !has_blocked_.exchange(true)) {

@@ -265,7 +265,7 @@ TEST_F(BlockioTest, ReportsWhatACgroupHasInstead) {
   WriteConfig(kTwoClasses);
   const auto provider = Make(CgroupVersion::kV1);
   std::filesystem::create_directories(dir_ / "pod1/c1");
-  std::ofstream(dir_ / "pod1/c1/cgroup.procs");  // a cgroup is never empty
+  const std::ofstream procs(dir_ / "pod1/c1/cgroup.procs");  // a cgroup is never empty
   const sdk::ClassTarget target{.runtime_id = "c1", .cgroups_path = "/pod1/c1"};
   EXPECT_EQ(provider->ReadBack(target, "").value_or("?"), "");
   EXPECT_THAT(provider->ReadBack(target, "disks").value_or("?"),
