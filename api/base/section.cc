@@ -304,6 +304,12 @@ StatusOr<std::vector<std::pair<std::string, Section>>> Section::Children(
   QRM_ASSIGN_OR_RETURN(const Section parent, Child(key));
   std::vector<std::pair<std::string, Section>> children;
   for (const std::string& name : parent.Keys()) {
+    if (Escaped(name) != name) {  // messages name it
+      return Error(
+          key,
+          fmt::format("has the name '{}' with characters that no terminal shows", Quoted(name)),
+          "choose another name");
+    }
     QRM_ASSIGN_OR_RETURN(Section child, parent.Child(name));
     children.emplace_back(name, std::move(child));
   }

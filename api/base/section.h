@@ -67,7 +67,7 @@ class Section {
   /// The mapping under `key`; an empty one when missing.
   StatusOr<Section> Child(std::string_view key) const;
   /// The mappings under each key of the mapping `key`, in the order of the file. A null value is an
-  /// empty mapping.
+  /// empty mapping. Errors: also kInvalidArgument for a key that a terminal cannot show.
   StatusOr<std::vector<std::pair<std::string, Section>>> Children(std::string_view key) const;
   /// The mappings of the sequence `key`.
   StatusOr<std::vector<Section>> Items(std::string_view key) const;

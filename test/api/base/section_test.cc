@@ -49,6 +49,14 @@ TEST(SectionTest, GivesFallbacksForMissingKeys) {
   EXPECT_TRUE(section.Items("items")->empty());
 }
 
+TEST(SectionTest, RejectsNamesThatATerminalCannotShow) {
+  const Section section = Read("pools: {\xff\xff: {}}");
+  EXPECT_EQ(
+      MessageOf(section.Children("pools").status()),
+      "cpu.yaml:1: pools has the name '\\xff\\xff' with characters that no terminal shows; choose "
+      "another name");
+}
+
 TEST(SectionTest, RejectsUnknownKeyWithLocationAndKnownOnes) {
   const Status status = Read("a: 1\npoools: 2\n").AllowKeys({"a", "pools"});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
