@@ -18,5 +18,5 @@ scripts/image.sh "$work/image.tar" "$build"
 go -C test/interop/chart test -c -o "$work/chart.test" .
 # The test finds the chart from its folder.
 cd test/interop/chart
-"$OLDPWD/scripts/containerd.sh" run --cache "$OLDPWD/build/cache" --probe "$build/bin/qrm-probe" --image "$work/image.tar" -- \
-  "$work/chart.test" -test.run 'TestPodOnNode|TestImage' -test.v
+QRM_IMAGE_ARCHIVE=$work/image.tar "$OLDPWD/scripts/containerd.sh" run --cache "$OLDPWD/build/cache" --probe "$build/bin/qrm-probe" \
+  --image "$work/image.tar" -- "$work/chart.test" -test.run 'TestPodOnNode|TestImage' -test.v
