@@ -93,7 +93,8 @@ TEST_F(StatusTest, SubsystemsShowSinceWhenTheyAreDegraded) {
   ASSERT_TRUE(IsOk(node_->StartPlugin("cpu", "cpu", dir_ / "cpu.yaml")));
   EXPECT_EQ(Line("plugins").about(), "2 live");
   EXPECT_EQ(Line("plugins").state(), "ok");
-  const double before = Line("plugins").seconds_in_state();
+  ASSERT_TRUE(Await([this] { return Line("runtime").state() == "ok"; }));
+  const double before = Line("runtime").seconds_in_state();
   node_->KillPlugin("cpu");
   ASSERT_TRUE(Await([this] { return Line("plugins").state() == "degraded"; }));
   const v1::Subsystem line = Line("plugins");
