@@ -51,10 +51,10 @@ TEST(SectionTest, GivesFallbacksForMissingKeys) {
 
 TEST(SectionTest, RejectsNamesThatATerminalCannotShow) {
   const Section section = Read("pools: {\xff\xff: {}}");
-  EXPECT_EQ(
-      MessageOf(section.Children("pools").status()),
-      "cpu.yaml:1: pools has the name '\\xff\\xff' with characters that no terminal shows; choose "
-      "another name");
+  EXPECT_EQ(MessageOf(section.Children("pools").status()),
+            "cannot read cpu.yaml:1: pools has the name '\\xff\\xff' with characters that no "
+            "terminal shows; choose "
+            "another name");
 }
 
 TEST(SectionTest, RejectsUnknownKeyWithLocationAndKnownOnes) {
