@@ -453,7 +453,8 @@ CpuSet Books::DueCpus(const v1::Allocation& cpus, const Look& look) const {
   return is_current ? CpusOf(cpus.value()) : CpusOf(cpus.value()) - owned_on_record_;
 }
 
-// No shared container runs on exclusive CPUs, and no CPU is lost to both, nor to a pool.
+// No shared container runs on exclusive CPUs, and no CPU is lost to both, nor to a pool. Containers
+// that got no CPUs when the plugin returned may use those of pools.
 Status Books::CheckSharers(const Look& look) const {
   const auto records = ByKey(look.records);
   for (const Box& box : look.boxes) {
@@ -464,7 +465,9 @@ Status Books::CheckSharers(const Look& look) const {
     const auto pod = pods_.find(box.key.pod_uid);
     const bool is_pooled = pod != pods_.end() && pod->second.plan.is_pooled();
     const CpuSet left = is_pooled ? pool_on_record_ : online_ - owned_on_record_ - pool_on_record_;
-    if (const CpuSet cpus = RunsOn(box); cpus != left) {
+    const bool has_cpus = FindProperty(*records.at(box.key), std::string(kCpusetCpus)) != nullptr;
+    const CpuSet cpus = RunsOn(box);
+    if (has_cpus ? cpus != left : cpus.Intersects(owned_on_record_)) {
       return Broken("{} shares CPUs {} where {} have no owner", NameOf(box.key), ToString(cpus),
                     ToString(left));
     }
