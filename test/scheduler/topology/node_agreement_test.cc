@@ -327,7 +327,7 @@ std::vector<AgreedNode> DescribedNodes(int count) {
 
 // QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
 TEST(NodeAgreementTest, TheFilterAndADryRunDecideAsTheNode) {
-  const int pods = qrm::test::RoundsBy("QRM_AGREEMENT_PODS", 400);
+  const int pods = qrm::test::RoundsBy("QRM_AGREEMENT_PODS", 250);
   Agreement agreement(1,
                       DescribedNodes(std::max(static_cast<int>(std::size(kConfigs)), pods / 50)));
   for (int i = 0; i < pods; ++i) {
