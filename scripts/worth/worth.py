@@ -101,7 +101,6 @@ def read_arguments(words):
     add("--port", type=int, default=PORT, help="where your service listens, on 127.0.0.1")
     add("--request", help="what is sent to it, with \\r and \\n; its answers must all have the same length")
     add("--prepare", help="what is sent once before")
-    add("--kubelet", action="store_true", help="not available yet: way (c) is played by qrmd's static mode, not by a kubelet")
     add("--out", default="build/worth", help="directory of the report (default: build/worth)")
     add("--build", default="build/release", help="use the programs built there, and build none")
     add("--needs", action="store_true", help=argparse.SUPPRESS)
@@ -110,8 +109,6 @@ def read_arguments(words):
     unknown = [way for way in options.ways if way not in WAYS]
     if unknown:
         parser.error(f"there is no way {unknown[0]}; choose from {', '.join(WAYS)}")
-    if options.kubelet:
-        parser.error("--kubelet is not available yet; leave it out: way (c) is then qrmd's static mode")
     if min(options.rounds, options.seconds, options.load or 1) < 1:
         parser.error("--rounds, --seconds and --load must be at least 1")
     if (options.image or options.pod) and not options.request:

@@ -190,7 +190,7 @@ class Agreement {
   void CheckRebuildIsEqual() {
     HandleRegistry handles;
     handles.Register(kNuma, MakeNumaHandle);
-    const auto anew = *ClusterCache::Make(handles);
+    const auto rebuilt = *ClusterCache::Make(handles);
     std::vector<Node> nodes;
     nodes.reserve(cores_.size());
     for (const auto& [name, core] : cores_) {
@@ -201,10 +201,10 @@ class Agreement {
     for (const auto& [uid, pod] : pods_) {
       pods.push_back(pod);
     }
-    anew->ReplaceNodes(std::move(nodes),
-                       "1");  // nodes first: their configurations name the annotations
-    anew->ReplacePods({.pods = std::move(pods), .version = "1"});
-    EXPECT_EQ(anew->Dump(), cache_->Dump());
+    rebuilt->ReplaceNodes(std::move(nodes),
+                          "1");  // nodes first: their configurations name the annotations
+    rebuilt->ReplacePods({.pods = std::move(pods), .version = "1"});
+    EXPECT_EQ(rebuilt->Dump(), cache_->Dump());
   }
 
   int placed = 0;
