@@ -350,7 +350,11 @@ Status Planner::CollectHints(Draft& draft) const {
   const NumaMask near = machine_.NodesOf(draft.demand.cpus);
   if (!near.Empty() && near != machine_.node_mask() &&
       !NeedsPlugin(kCpuResource, options_, plugins_)) {
-    explanation.hints[kGivenCpus] = HintList({{.nodes = near, .preferred = true}});
+    std::vector<TopologyHint> each;  // one node is near enough for what follows
+    for (const int node : near) {
+      each.push_back({.nodes = {node}, .preferred = true});
+    }
+    explanation.hints[kGivenCpus] = HintList(std::move(each));
   }
   return failed;
 }
