@@ -68,9 +68,10 @@ std::map<std::string, std::string> KubeletPolicy::Conflicts() {
     if (manager.policy == manager.word) {
       conflicts[manager.resource] = fmt::format(
           "cannot pin containers: kubelet's {} manager does, with policy {} ({}); set {} in "
-          "kubelet's configuration, remove the state file and restart kubelet; or stop the plugin "
-          "of {}",
-          manager.what, manager.policy, manager.file, manager.remedy, manager.resource);
+          "kubelet's configuration, remove the state file and restart kubelet; or run qrmd without "
+          "the plugin of {} (builtin-plugins, then qrmctl plugins forget {})",
+          manager.what, manager.policy, manager.file, manager.remedy, manager.resource,
+          manager.resource);
     }
   }
   return conflicts;
