@@ -39,6 +39,9 @@ DeferredUpdates::DeferredUpdates(Parts parts, const DeferralOptions& options)
 std::vector<PlannedUpdate> DeferredUpdates::TakeFrom(std::vector<PlannedUpdate> updates,
                                                      const NodeState& state,
                                                      const CpuSet& offline) {
+  if (growing_.empty()) {
+    growing_since_ = steady_clock::now();
+  }
   growing_.clear();
   if (parts_.read && !updates.empty()) {
     const CpuSet out = OwnedCpus(state) | offline;
@@ -59,6 +62,10 @@ bool DeferredUpdates::Defer(const PlannedUpdate& update, const NodeState& state,
   if (deferred.has_value() && (due.Empty() || deferred->cpus == due)) {
     return true;  // it has them, or others own all of them until it gets new CPUs
   }
+  if (deferred.has_value() && !deferred->cpus.Empty() && deferred->cpus.IsSubsetOf(due)) {
+    growing_.push_back({key, id, due});
+    return true;
+  }
   const std::optional<LiveContainer> container = parts_.live.Find(key);
   if (due.Empty() || !container.has_value() || container->cgroups_path.empty()) {
     return false;
@@ -73,23 +80,37 @@ bool DeferredUpdates::Defer(const PlannedUpdate& update, const NodeState& state,
     return false;
   }
   if (now != due) {
-    growing_.push_back({key, id, *has, due});
+    growing_.push_back({key, id, due});
   }
   return true;
+}
+
+bool DeferredUpdates::IsQuiet(std::chrono::milliseconds wanted) const {
+  const auto quiet = parts_.live.QuietFor(steady_clock::now());
+  return quiet > steady_clock::duration::zero() && quiet >= wanted;
+}
+
+bool DeferredUpdates::MayGrow() const {
+  return !growing_.empty() && (IsQuiet(options_.quiet_for_growth) ||
+                               steady_clock::now() - growing_since_ >= options_.growth_at_latest);
 }
 
 // An admission may have given some of these CPUs to an owner since TakeFrom.
 std::vector<std::string> DeferredUpdates::Grow(const NodeState& state, const CpuSet& offline) {
   std::vector<std::string> problems;
-  const CpuSet out = growing_.empty() ? CpuSet() : OwnedCpus(state) | offline;
-  for (const auto& [key, id, at, cpus] : std::exchange(growing_, {})) {
+  if (!MayGrow()) {
+    return problems;
+  }
+  const CpuSet out = OwnedCpus(state) | offline;
+  for (const auto& [key, id, cpus] : std::exchange(growing_, {})) {
     const CpuSet due = cpus - out;
     const std::optional<LiveContainer> container = parts_.live.Find(key);
     if (due.Empty() || !container.has_value() || container->id != id) {
       continue;
     }
     parts_.live.Defer(key, id, due);
-    if (const Status written = WriteCpus(at, due); !written.ok()) {
+    const StatusOr<CgroupCpuset> at = parts_.read(container->cgroups_path);
+    if (const Status written = at.ok() ? WriteCpus(*at, due) : at.status(); !written.ok()) {
       parts_.live.DeferOther(key, id);
       problems.push_back(fmt::format("container {} of pod {}: cannot set CPUs {}: {}",
                                      key.container, key.pod_uid, ToString(due),
@@ -185,8 +206,7 @@ std::optional<PlannedUpdate> DeferredUpdates::Next(const NodeState& state, const
   if (now < not_before_) {
     return std::nullopt;
   }
-  const auto quiet = parts_.live.QuietFor(now);
-  const bool is_quiet = quiet > steady_clock::duration::zero() && quiet >= options_.quiet;
+  const bool is_quiet = IsQuiet(options_.quiet);
   std::optional<PlannedUpdate> next;
   auto longest = steady_clock::time_point::max();
   for (const ContainerKey& key : parts_.live.DeferredKeys()) {

@@ -37,11 +37,15 @@ class DeferredUpdates {
   /// Returns the `updates` that must be sent to the runtime now, and defers the others. Deferred
   /// containers give CPUs up here, and gain CPUs in Grow, after the runtime has answered the sent
   /// updates. A container whose cgroup does not accept its CPUs is not deferred. Cost: two small
-  /// files for each container whose CPUs changed.
+  /// files for each container that gives CPUs up.
   std::vector<PlannedUpdate> TakeFrom(std::vector<PlannedUpdate> updates,
                                       const checkpoint::NodeState& state, const CpuSet& offline);
-  /// Gives deferred containers the CPUs that they gain. Returns one sentence for each container
-  /// whose cgroup does not accept them: the runtime gets its update instead.
+  /// Whether deferred containers gain CPUs now: while a pod is created, started or removed they
+  /// wait for a moment.
+  bool MayGrow() const;
+  /// If MayGrow, gives deferred containers the CPUs that they gain. Returns one sentence for each
+  /// container whose cgroup does not accept them: the runtime gets its update instead. Cost: two
+  /// small files for each such container.
   std::vector<std::string> Grow(const checkpoint::NodeState& state, const CpuSet& offline);
 
   /// Forgets deferred containers whose CPUs the runtime knows, and returns how many are left.
@@ -63,13 +67,15 @@ class DeferredUpdates {
   struct Growth {
     ContainerKey key;
     std::string id;
-    CgroupCpuset at;
     CpuSet cpus;
   };
+  /// Whether the runtime has been idle for `wanted`.
+  bool IsQuiet(std::chrono::milliseconds wanted) const;
 
   const Parts parts_;
   const DeferralOptions options_;
   std::vector<Growth> growing_;
+  std::chrono::steady_clock::time_point growing_since_;
   std::chrono::steady_clock::time_point corrected_at_;
   std::chrono::steady_clock::time_point not_before_;
 };

@@ -9,8 +9,13 @@
 
 namespace qrm::manager {
 
-/// When the runtime gets the updates that containers already have in the kernel.
+/// When containers without exclusive CPUs gain CPUs, and when the runtime gets the updates that
+/// they already have in the kernel.
 struct DeferralOptions {
+  /// They gain CPUs once the runtime is idle for so long: a pod that follows another one then costs
+  /// no writes between its steps, and often gets the CPUs that have just become free.
+  std::chrono::milliseconds quiet_for_growth{300};
+  std::chrono::milliseconds growth_at_latest{2000};  ///< gained then even if the runtime is busy
   /// Sent once the runtime is idle for so long: longer than between two steps of a pod's life.
   std::chrono::milliseconds quiet{1000};
   std::chrono::milliseconds at_latest{10000};  ///< sent then even if the runtime is busy

@@ -477,8 +477,10 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   if (const Status saved = parts.state.Remember(notes.change); !saved.ok()) {
     problems.push_back(MessageOf(Annotate(saved, "cannot save the containers' current values")));
   }
-  const std::vector<std::string> ungrown = deferred.Grow(*state, offline);
-  problems.insert(problems.end(), ungrown.begin(), ungrown.end());
+  if (!parts.stands_aside()) {
+    const std::vector<std::string> ungrown = deferred.Grow(*state, offline);
+    problems.insert(problems.end(), ungrown.begin(), ungrown.end());
+  }
   const std::size_t untold = deferred.Settle(*parts.state.Load(), offline);
   history.Note({.whole = std::exchange(is_whole, false),
                 .taken = notes.taken,
@@ -514,12 +516,19 @@ void Reconciler::Impl::LookAtDeferred() {
   const auto state = parts.state.Load();
   const CpuSet offline_now = parts.machine.OfflineNow();
   std::optional<PlannedUpdate> update;
+  bool grows = false;
   if (!parts.stands_aside()) {
     deferred.Correct(*state, offline_now);
     update = deferred.Next(*state, offline_now);
+    grows = deferred.MayGrow();
   }
   if (deferred.Settle(*state, offline_now) > 0) {
-    PostToIo([this, update = std::move(update)] { Tell(update); });
+    PostToIo([this, grows, update = std::move(update)] {
+      if (grows) {
+        WantChanges();
+      }
+      Tell(update);
+    });
   }
 }
 

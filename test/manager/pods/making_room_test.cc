@@ -105,7 +105,9 @@ class MakingRoomTest : public test::PodEventsFixture {
 class MakingRoomAtOnceTest : public MakingRoomTest {
  protected:
   MakingRoomAtOnceTest()
-      : MakingRoomTest({.quiet = milliseconds(0),
+      : MakingRoomTest({.quiet_for_growth = milliseconds(0),
+                        .growth_at_latest = hours(1),
+                        .quiet = milliseconds(0),
                         .at_latest = hours(1),
                         .gap = milliseconds(0),
                         .look = milliseconds(0)}) {}
@@ -126,12 +128,28 @@ TEST_F(MakingRoomAtOnceTest, TheRuntimeIsSentNothingWhileItCreatesStartsOrRemove
   Give("2-4");
   reconciler_.TriggerChanges();
   Reconcile();
-  EXPECT_EQ(Kernel(), "2-4");
-  EXPECT_THAT(Told(), ElementsAre("id2 2-3")) << "it removes the owner";
+  EXPECT_EQ(Kernel(), "2-3") << "it removes the owner";
+  EXPECT_THAT(Told(), ElementsAre("id2 2-3"));
   events_.OnPodStopped(Pod("own"));
   Reconcile();
   EXPECT_THAT(Told(), ElementsAre("id2 2-3", "id2 2-4"));
   EXPECT_EQ(reconciler_.GetStatus().deferred, 0u);
+}
+
+TEST_F(MakingRoomAtOnceTest, CpusThatTheNextOwnerGetsAreNotGivenToOthersInBetween) {
+  MakeOwner();
+  StartOwner();
+  events_.OnContainerStarted(Pod("own"), Owner());
+  events_.OnPodStarted(Pod("next"));
+  RemoveOwner();
+  EXPECT_EQ(Recorded(), "0-3");
+  EXPECT_EQ(Kernel(), "2-3") << "the runtime makes the next pod's sandbox";
+  Give("2-3");
+  ASSERT_TRUE(Create(Pod("next"), Container("next", "id4")).ok());
+  events_.OnContainerStarted(Pod("next"), Container("next", "id4"));
+  Reconcile();
+  EXPECT_EQ(Kernel(), "2-3");
+  EXPECT_THAT(live_.DeferredKeys(), IsEmpty());
 }
 
 TEST_F(MakingRoomAtOnceTest, OthersLeaveTheCpusThatAnOwnerGetsByGrowing) {
@@ -200,7 +218,9 @@ TEST_F(MakingRoomAtOnceTest, AnOwnerIsCreatedAfterTheRuntimesPendingWrite) {
 class MakingRoomLaterTest : public MakingRoomTest {
  protected:
   MakingRoomLaterTest()
-      : MakingRoomTest({.quiet = hours(1),
+      : MakingRoomTest({.quiet_for_growth = milliseconds(0),
+                        .growth_at_latest = hours(1),
+                        .quiet = hours(1),
                         .at_latest = hours(1),
                         .gap = milliseconds(0),
                         .look = milliseconds(0)}) {}
@@ -246,11 +266,22 @@ TEST_F(MakingRoomLaterTest, ARestartedManagerKnowsItsPendingUpdates) {
 class MakingRoomAtLatestTest : public MakingRoomTest {
  protected:
   MakingRoomAtLatestTest()
-      : MakingRoomTest({.quiet = hours(1),
+      : MakingRoomTest({.quiet_for_growth = hours(1),
+                        .growth_at_latest = milliseconds(0),
+                        .quiet = hours(1),
                         .at_latest = milliseconds(0),
                         .gap = milliseconds(0),
                         .look = milliseconds(0)}) {}
 };
+
+TEST_F(MakingRoomAtLatestTest, OthersGainCpusAllTheSameBesideARuntimeThatIsBusyForTooLong) {
+  MakeOwner();
+  StartOwner();
+  events_.OnContainerStarted(Pod("own"), Owner());
+  events_.OnPodStarted(Pod("next"));
+  RemoveOwner();
+  EXPECT_EQ(Kernel(), "0-3");
+}
 
 TEST_F(MakingRoomAtLatestTest, ARuntimeThatIsBusyForTooLongGetsTheUpdateAllTheSame) {
   MakeOwner();
