@@ -16,7 +16,7 @@ packages=(
 case ${1:-} in
   "") ;;
   --checks) packages+=(shellcheck clang-format-19 clang-19 libclang-rt-19-dev python3-venv) ;;
-  --operator) packages+=(prometheus mmdebstrap dpkg-dev tmux fish zsh chromium) ;;
+  --operator) packages+=(prometheus curl mmdebstrap dpkg-dev tmux fish zsh chromium) ;;
   --vm) packages+=(qemu-system-x86 e2fsprogs cpio kmod xz-utils fakeroot procps) ;;
   *)
     echo "cannot install for \"$1\"; use --checks, --operator, --vm or nothing" >&2

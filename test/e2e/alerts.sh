@@ -38,6 +38,12 @@ scrape() {
   sed '1,/^\r*$/d' <&4 | tr -d '\r'
   exec 4>&-
 }
+# Calls method $1 of the pod-resources socket with an empty request.
+ask() {
+  printf '\0\0\0\0\0' | curl --silent --output /dev/null --http2-prior-knowledge --unix-socket "$work/pod-resources.sock" \
+    --header 'content-type: application/grpc' --header 'te: trailers' --data-binary @- \
+    "http://localhost/v1.PodResourcesLister/$1"
+}
 # Until each of the arguments matches a line of the metrics, which are in $work/served then.
 until_served() {
   local line
@@ -159,10 +165,15 @@ admission-deadline: 1s
 plugin-call-deadline: 1s"
 mount -t tmpfs -o size=2m,mode=755 tmpfs "$work/state"
 mkdir "$work/node"
+head -c 2048 /dev/urandom >"$work/state/checkpoint.db" # what runs is not known before the runtime has listed it
 start_qrmd
 until_served 'qrm_ready 0' 'qrm_cri_reachable 0'
 keep QrmNotReady 2
 keep QrmRuntimeUnreachable 2
+for _ in $(seq 25); do
+  ask List
+  keep QrmPodResourcesFailing 2
+done
 play_runtime "$work/node"
 until_served 'qrm_cri_reachable 1' 'qrm_runtime_mode\{mode="observer"\} 1'
 keep QrmObserverMode 2
@@ -171,6 +182,8 @@ ln -s "$work/node/nri.sock" "$work/nri.sock"
 until_served 'qrm_runtime_mode\{mode="nri"\} 1' 'qrm_ready 1'
 keep QrmObserverMode 3
 keep QrmNotReady 3
+ask List
+keep QrmPodResourcesFailing 3
 
 # Metrics of the pod-resources API have kubelet's names, so that rules for kubelet apply to them; promtool objects to
 # some.
@@ -245,8 +258,22 @@ for i in $(seq 12); do
   keep QrmAdmissionSlow 2
   keep QrmUndecided 2
 done
+for errors in 1 2 3; do
+  for _ in $(seq 100); do
+    ask GetAllocatableResources # asks plugins again where their answers are old
+    if scrape | grep -q "^qrm_allocatable_errors_total{resource=\"NIC\"} $errors$"; then break; fi
+    sleep 0.2
+  done
+  for _ in $(seq 8); do keep QrmPluginReportsFailing 2; done
+done
 kill -CONT "$nic"
 until_served 'qrm_reconcile_failing 0'
+for _ in $(seq 50); do # until its answer is old again
+  ask GetAllocatableResources
+  if scrape | grep -q '^qrm_pod_resources_answer_age_seconds{source="NIC"} 0$'; then break; fi
+  sleep 0.2
+done
+keep QrmPluginReportsFailing 3
 for alert in QrmAdmissionSlow QrmUndecided QrmReconcileFailing; do keep $alert 3; done
 run again 500 "$with_nic" # it shall no longer be suspect for being late
 until_served 'qrm_plugin_suspect\{resource="NIC"\} 0'
@@ -357,7 +384,7 @@ wait "$stuck" || fail "the node that stands still: $(cat "$top/stuck.log")"
 
 # The series of the alert $1 that the rules ask for, a value a minute: five minutes before, then 70 of one act or one for
 # each that was kept, then 140 after.
-asked=$(grep -ohE '\b(qrm|process)_[a-z_]+' "$rules" | sort -u | paste -sd'|')
+asked=$(grep -ohE '\b(qrm|process|pod_resources)_[a-z_]+' "$rules" | sort -u | paste -sd'|')
 series() {
   local act kept
   for act in 1 2 3; do
@@ -432,7 +459,7 @@ scenes >"$top/scenes.yaml"
 promtool test rules "$top/scenes.yaml"
 
 # A metric that a rule or the dashboard asks for exists.
-for metric in $(grep -ohE '\b(qrm|process)_[a-z_]+' "$rules" charts/qrm/files/dashboard.json | sed 's/_bucket$//' | sort -u); do
+for metric in $(grep -ohE '\b(qrm|process|pod_resources)_[a-z_]+' "$rules" charts/qrm/files/dashboard.json | sed 's/_bucket$//' | sort -u); do
   grep -q "$metric" docs/metrics.md || fail "there is no metric $metric"
 done
 echo "all ${#alerts[@]} alerts fire and end"
