@@ -16,12 +16,12 @@
 #include "checkpoint/shared_parts.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/kept_draft.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/placement/requests.h"
 #include "topology/machine.h"
 
@@ -402,7 +402,7 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
       const bool is_bad = &draft == &failed && failed.bad_answer && resource == failed.Blamed();
       const bool is_in_vain =
           std::find(draft.too_late.begin(), draft.too_late.end(), resource) != draft.too_late.end();
-      const bool has_former = draft.known != nullptr && Holds(*draft.known, resource);
+      const bool has_former = draft.known != nullptr && placement::Holds(*draft.known, resource);
       if (call.moment == Moment::kAtCreation || has_former || is_bad || is_in_vain) {
         allocated[draft.demand.container].push_back(resource);
       }

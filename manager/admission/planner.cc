@@ -272,7 +272,7 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   if (plugin->options.with_topology_alignment) {
     draft.aligned.insert(resource);
   }
-  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount, options_));
+  draft.requests.push_back(MakeRequest(draft.demand, resource, {name, amount}, options_));
   draft.requests.back().for_whole_pod = draft.is_whole_pod;
   if (draft.explanation.after_the_fact) {
     draft.requests.back().runs_on = draft.demand.cpus;
@@ -531,7 +531,10 @@ Status Planner::Validate(Draft& draft) const {
       continue;  // checked when it was allocated; the reconciler checks later changes
     }
     draft.failed_resource = resource;
-    Status good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
+    Status good = CheckProperty(allocation);
+    if (good.ok()) {
+      good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
+    }
     if (good.ok()) {
       good = CheckBoundMemory(draft.key, draft.demand.type, allocation, machine_, *draft.state);
     }

@@ -167,10 +167,4 @@ std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
   return resources;
 }
 
-ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
-                             const std::string& requested, double amount,
-                             const placement::AdmissionOptions& options) {
-  return placement::MakeRequest(demand, plugin.resource, {requested, amount}, options);
-}
-
 }  // namespace qrm::manager

@@ -66,9 +66,4 @@ std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
                                           const checkpoint::ContainerRecord& record,
                                           const placement::AdmissionOptions& options);
 
-/// The request to `plugin`, as placement::MakeRequest.
-ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
-                             const std::string& requested, double amount,
-                             const placement::AdmissionOptions& options);
-
 }  // namespace qrm::manager

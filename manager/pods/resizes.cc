@@ -10,11 +10,11 @@
 
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/demand/resized_demand.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/recorded_grants.h"
 
 namespace qrm::manager {
 
@@ -179,7 +179,7 @@ std::optional<placement::ContainerDemand> Resizes::DemandNow(const NodeState& st
                                                              const LiveContainer& live) {
   const ContainerRecord& record = *state.Find(key);
   placement::ContainerDemand recorded =
-      RecordedDemand(state.FindPod(key.pod_uid)->meta, key.container, record);
+      placement::RecordedDemand(state.FindPod(key.pod_uid)->meta, key.container, record);
   recorded.runtime_id = live.id;
   if (WasLeftAlone(recorded)) {
     return std::nullopt;
