@@ -7,9 +7,9 @@
 
 #include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
-#include "manager/admission/admission_event.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
+#include "manager/admission/explanation.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/admission/teach_plugin.h"

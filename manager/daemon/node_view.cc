@@ -34,7 +34,7 @@
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"

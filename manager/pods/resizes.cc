@@ -10,7 +10,7 @@
 
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
-#include "manager/demand/resized_demand.h"
+#include "manager/demand/demand_source.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
@@ -154,7 +154,7 @@ bool Resizes::Look(const ContainerKey& key) {
     Forget(key);
     return false;
   }
-  const Planner::Difference difference = parts_.admitter.Compare(*record, *demand);
+  const Difference difference = parts_.admitter.Compare(*record, *demand);
   if (difference.asks) {
     if (IsHeldBack(key, *demand)) {
       return false;
