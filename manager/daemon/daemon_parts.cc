@@ -24,6 +24,7 @@
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/pod_placer.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/node_patch.h"
 #include "manager/publish/publisher.h"
@@ -148,9 +149,9 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .on_answer =
                [this](const std::string& plugin) {
                  releaser->Replay(plugin);
-                 follower->OnReconciled();
+                 follower->placer().OnReconciled();
                },
-           .on_whole_run = [this] { follower->CompareAllRequests(); },
+           .on_whole_run = [this] { follower->placer().CompareAllRequests(); },
            .stands_aside = [this] { return StandsAside(); },
            .admission = config.admission},
           config.reconcile)),
@@ -259,7 +260,7 @@ StateListeners DaemonParts::ListenersOfState() {
           .on_disk_returned =
               [this] {
                 NoteEvent({.type = "disk", .message = "the disk accepts changes again"});
-                follower->OnDiskReturned();
+                follower->placer().OnDiskReturned();
               },
           .on_recalled =
               [this](const checkpoint::NodeState& known) {
@@ -350,7 +351,7 @@ void DaemonParts::OnPluginRegistered(const std::string& resource) {
   // Containers do not wait until a slow plugin has released all removed ones. They are tried again
   // after that, because there is more room then.
   follower->OnPluginRegistered(resource);
-  releaser->Replay(resource, [this] { follower->RetryUnplaced(); });
+  releaser->Replay(resource, [this] { follower->placer().RetryUnplaced(); });
   if (!sdk::IsDriverResource(resource)) {
     reconciler->Trigger(resource);  // despite its options: it may have lost its allocations
   }
