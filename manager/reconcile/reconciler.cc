@@ -68,10 +68,10 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void ArmTimer();
   void AwaitRuntime();
   void StartIfIdle();
+  void WantChanges();
   void StartRun();
   void StartWhole();
   void StartChanges();
-  std::set<std::string> Unasked(const Scope& scope) const;
   void EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale);
   void SendUpdates(std::vector<PlannedUpdate> updates);
   void EndRun(std::size_t untold);
@@ -191,8 +191,7 @@ void Reconciler::TriggerChanges(const std::optional<ContainerKey>& started) {
     if (started.has_value()) {
       impl->changes.started.insert(*started);
     }
-    impl->changes.wanted = true;
-    impl->StartIfIdle();
+    impl->WantChanges();
   });
 }
 
@@ -203,8 +202,7 @@ void Reconciler::TriggerChangesSoon() {
     }
     impl->After(kSoon, impl->soon, [impl] {
       if (impl->wanted_soon) {
-        impl->changes.wanted = true;
-        impl->StartIfIdle();
+        impl->WantChanges();
       }
     });
   });
@@ -251,6 +249,11 @@ void Reconciler::Impl::StartIfIdle() {
   }
 }
 
+void Reconciler::Impl::WantChanges() {
+  changes.wanted = true;
+  StartIfIdle();
+}
+
 void Reconciler::Impl::StartRun() {
   running = true;
   next.nobody() ? StartChanges() : StartWhole();
@@ -275,7 +278,12 @@ void Reconciler::Impl::StartWhole() {
     wanted_soon = false;
     questions.AskAnew();
   }
-  Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
+  const auto is_unasked = [&scope](const PluginInfo& plugin) {
+    return !scope.all && plugin.options.need_reconcile &&
+           !scope.resources.contains(plugin.resource);
+  };
+  const std::vector<std::string> unasked = parts.plugins.Live(is_unasked);
+  Inquiry inquiry{parts.state.Load(), {unasked.begin(), unasked.end()}, scope.all};
   const auto is_meant = [&scope](const PluginInfo& plugin) {
     return (scope.all && plugin.options.need_reconcile) ||
            scope.resources.contains(plugin.resource);
@@ -287,19 +295,6 @@ void Reconciler::Impl::StartWhole() {
         self->PostToState([impl = self.get(), inquiry = std::move(inquiry),
                            answers = std::move(answers)] { impl->Apply(inquiry, answers); });
       });
-}
-
-std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
-  std::set<std::string> unasked;
-  if (!scope.all) {
-    for (const PluginInfo& plugin : parts.plugins.List()) {
-      if (plugin.live && plugin.options.need_reconcile &&
-          !scope.resources.contains(plugin.resource)) {
-        unasked.insert(plugin.resource);
-      }
-    }
-  }
-  return unasked;
 }
 
 void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers) {
