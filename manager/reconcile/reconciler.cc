@@ -415,17 +415,14 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   for (const auto& [update, taken] : results) {
     parts.live.EndTelling(update.key, update.container_id, taken.ok());
-    if (!taken.ok()) {
+    if (taken.ok()) {
+      moved.Note(update);
+    } else {
       deferred.NoteRefusal();
     }
   }
   const auto state = parts.state.Load();
   UpdateNotes notes = NoteResults(results, *state, parts.drift, parts.live, offline);
-  for (const auto& [update, taken] : results) {
-    if (taken.ok()) {
-      moved.Note(update);
-    }
-  }
   problems.insert(problems.end(), notes.problems.begin(), notes.problems.end());
   if (!notes.updated.empty()) {
     history.NoteUpdated(notes.updated, *state);
