@@ -24,7 +24,7 @@
 #include "bench/target.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/reconciler.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/live_containers.h"
 #include "test/support/await.h"
 #include "test/support/fake_runtime.h"

@@ -8,6 +8,7 @@
 #   headers        what each header brings in stays below a bound, in lines after the preprocessor
 #   shell          ShellCheck finds nothing in the scripts
 #   unused         every function of the product is used by a program
+#   walk           one creation and one reconcile pass through few functions and files; a build of its own
 #   rules          a test fails for each rule of pools, owners and memory that is taken away
 #   alone          each source compiles by itself, in clang, with its analysis of what each mutex guards; 2 to 4 s a source
 #   tidy           clang-tidy by .clang-tidy; 5 to 10 s a file, and a second for one that passed before as it is
@@ -96,6 +97,17 @@ check_packages() {
   ctest --preset release -R '^e2e_(alerts|page|terminal)$'
 }
 
+# By what a qrmd records that was compiled to, while a simulated runtime plays with it.
+check_walk() {
+  scripts/build.sh release test_walk
+  cmake -S . -B build/walk -G Ninja -DCMAKE_BUILD_TYPE=Debug -DQRM_TESTS=OFF -DQRM_BENCH=OFF -DCMAKE_CXX_FLAGS_DEBUG= \
+    -DCMAKE_CXX_FLAGS="-O0 -g1 -finstrument-functions -finstrument-functions-exclude-file-list=/usr/,generated/" >/dev/null
+  cmake --build build/walk --target qrmd
+  rm -rf build/walk/turns
+  build/release/bin/test_walk build/walk/bin/qrmd build/walk/turns
+  scripts/walk.py build/walk/bin/qrmd build/walk/turns
+}
+
 # What starts the machine itself first: it runs here, where the tests inside are skipped.
 check_vm() {
   scripts/deps.sh --vm
@@ -107,7 +119,7 @@ check_vm() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering words shell headers unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
+  set -- format layering words shell headers unused walk rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
 fi
 for check in "$@"; do
   echo "== $check"
@@ -118,6 +130,7 @@ for check in "$@"; do
     shell) check_shell ;;
     headers) scripts/headers.sh ;;
     unused) scripts/unused.sh ;;
+    walk) check_walk ;;
     rules) test/plugins/rules_taken_away.sh ;;
     alone) check_alone ;;
     tidy) check_tidy ;;

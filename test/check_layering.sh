@@ -45,6 +45,19 @@ forbid "plugins/cpu/sizing plugins/cpu/advisor" '#include "plugins/cpu/[a-z_]*\.
 forbid "topology checkpoint" '#include <(grpc|grpcpp)/' "topology/ and checkpoint/ compile gRPC"
 forbid "topology" '(std::thread|std::jthread|std::async)' "topology/ starts a thread"
 
+# The longest chain of rooms of manager/ that include each other, from the top: each room's is one more than the longest
+# of those below it.
+declare -A depth
+for room in "${rooms[@]}"; do
+  longest=0
+  for below in $(grep -rhoE '#include "manager/[a-z]+/' --include='*.h' --include='*.cc' "manager/$room" 2>/dev/null |
+    sed 's|.*manager/||; s|/$||' | sort -u); do
+    [ "${depth[$below]:-0}" -le "$longest" ] || longest=${depth[$below]}
+  done
+  depth[$room]=$((longest + 1))
+  [ "${depth[$room]}" -le 9 ] || { echo "manager/$room ends a chain of ${depth[$room]} rooms: 9 are the most"; failed=1; }
+done
+
 for room in manager/*/ scheduler/*/; do
   case " ${rooms[*]} ${scheduler_rooms[*]} " in
     *" $(basename "$room") "*) ;;

@@ -14,14 +14,14 @@
 #include "checkpoint/decision_log.h"
 #include "checkpoint/decision_trace.h"
 #include "checkpoint/shared_parts.h"
+#include "manager/admission/draft.h"
 #include "manager/admission/explanation.h"
-#include "manager/admission/kept_draft.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/placement/requests.h"
 #include "topology/machine.h"
 
@@ -30,24 +30,8 @@ namespace qrm::manager {
 using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
-using checkpoint::PodRecord;
 
 namespace {
-
-/// The NUMA nodes of the pod's containers except `container`.
-NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
-  NumaMask nodes;
-  for (const auto& [name, record] : pod.containers) {
-    for (const auto& [resource, allocation] : record->allocations) {
-      if (name != container && allocation->hints.has_value()) {
-        for (const TopologyHint& hint : *allocation->hints) {
-          nodes |= hint.nodes;
-        }
-      }
-    }
-  }
-  return nodes;
-}
 
 AdmissionEvent::PodMessage MessageTo(const checkpoint::PodMeta& pod, std::string message,
                                      const char* reason) {
@@ -145,10 +129,15 @@ StatusOr<RunOptions> Admitter::Decide(Call& call) {
   if (placed.ok()) {
     return Answer(call, call.asked_draft());
   }
-  const bool has_place = call.asked_draft().known != nullptr && call.known.ok();
-  return has_place && call.moment == Moment::kAtCreation
-             ? KeepPlace(call, placed)
-             : Reject(call, call.failed_draft(), placed);
+  if (call.asked_draft().known == nullptr || !call.known.ok() ||
+      call.moment != Moment::kAtCreation) {
+    return Reject(call, call.failed_draft(), placed);
+  }
+  // The recorded allocations are still reserved for this container. The rest of its requests is
+  // retried while it runs.
+  log::Warning("container recreated with its former allocations",
+               {{"error", MessageOf(RollBack(call, call.failed_draft(), placed))}});
+  return Repeat(call, call.asked_draft());
 }
 
 Status Admitter::Place(Call& call) {
@@ -196,21 +185,20 @@ StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
 
 // A skipped container must start even if the plugins fail. Classes need no plugin.
 StatusOr<RunOptions> Admitter::LeaveAlone(Call& call) {
-  const std::string& reason = call.reason;
   Draft& asked = call.asked_draft();
-  asked.explanation.message = reason + ": it only stays off reserved and exclusive resources";
+  asked.explanation.message = call.reason + ": it only stays off reserved and exclusive resources";
   if (const Status placed = Place(call); !placed.ok()) {
     if (call.without_class && asked.known == nullptr) {
       return Reject(call, asked, placed);
     }
     const Status why = RollBack(call, call.failed_draft(), placed);
     asked.explanation.message = fmt::format(
-        "{}, but no plugin keeps it off exclusive resources: {}", reason, MessageOf(why));
+        "{}, but no plugin keeps it off exclusive resources: {}", call.reason, MessageOf(why));
     return GivesOnlyClasses(call, asked) ? Answer(call, asked)
                                          : Skip(call, asked, asked.explanation.message);
   }
   return !asked.GetsSomething() && asked.known == nullptr
-             ? Skip(call, asked, reason)
+             ? Skip(call, asked, call.reason)
              : Answer(call, asked).value_or(RunOptions());
 }
 
@@ -272,7 +260,7 @@ Status Admitter::AlignPod(Call& call) const {
   if (options_.scope != TopologyScope::kPod) {
     return OkStatus();
   }
-  if (const PodRecord* pod = call.before->FindPod(call.asked.pod.uid); pod != nullptr) {
+  if (const checkpoint::PodRecord* pod = call.before->FindPod(call.asked.pod.uid); pod != nullptr) {
     for (Draft& draft : call.drafts) {
       draft.pod_nodes = NodesOfOthers(*pod, draft.demand.container);
     }
@@ -318,14 +306,6 @@ Status Admitter::Commit(Call& call) {
   }
   call.commit = parts_.clock.Steady() - begin;
   return OkStatus();
-}
-
-// The recorded allocations are still reserved for this container. The rest of its requests is
-// retried while it runs.
-StatusOr<RunOptions> Admitter::KeepPlace(Call& call, const Status& cause) {
-  const Status why = RollBack(call, call.failed_draft(), cause);
-  log::Warning("container recreated with its former allocations", {{"error", MessageOf(why)}});
-  return Repeat(call, call.asked_draft());
 }
 
 StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
@@ -402,7 +382,7 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
       const bool is_bad = &draft == &failed && failed.bad_answer && resource == failed.Blamed();
       const bool is_in_vain =
           std::find(draft.too_late.begin(), draft.too_late.end(), resource) != draft.too_late.end();
-      const bool has_former = draft.known != nullptr && Holds(*draft.known, resource);
+      const bool has_former = draft.known != nullptr && placement::Holds(*draft.known, resource);
       if (call.moment == Moment::kAtCreation || has_former || is_bad || is_in_vain) {
         allocated[draft.demand.container].push_back(resource);
       }

@@ -10,10 +10,11 @@
 #include "api/base/clock.h"
 #include "api/base/repeated_lines.h"
 #include "api/base/status.h"
-#include "manager/admission/admission_event.h"
 #include "manager/admission/class_step.h"
 #include "manager/admission/draft.h"
+#include "manager/admission/explanation.h"
 #include "manager/admission/planner.h"
+#include "manager/admission/request_rules.h"
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
 #include "plugins/placement/admission_options.h"
@@ -83,10 +84,10 @@ class Admitter {
   StatusOr<RunOptions> Admit(const placement::ContainerDemand& demand, Moment moment,
                              Deadline deadline);
 
-  /// As Planner::Compare.
-  [[nodiscard]] Planner::Difference Compare(const checkpoint::ContainerRecord& record,
-                                            const placement::ContainerDemand& demand) const {
-    return planner_.Compare(record, demand);
+  /// As Compare of request_rules.h.
+  [[nodiscard]] Difference Compare(const checkpoint::ContainerRecord& record,
+                                   const placement::ContainerDemand& demand) const {
+    return manager::Compare(record, demand, options_, parts_.plugins);
   }
   /// As Lacks of request_rules.h: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
@@ -112,7 +113,6 @@ class Admitter {
 
   StatusOr<RunOptions> Answer(Call& call, Draft& asked);
   StatusOr<RunOptions> Repeat(Call& call, Draft& draft);
-  StatusOr<RunOptions> KeepPlace(Call& call, const Status& cause);
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   void KeepOffOwned(const ContainerKey& key, RunOptions& options) const;

@@ -87,6 +87,9 @@ struct Whole {
   std::unique_ptr<Draft> draft;
 };
 
+/// The NUMA nodes of the containers of `pod` except `container`.
+NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container);
+
 /// Names in each draft's explanation the containers of the other drafts.
 void NameTogether(std::vector<Draft>& drafts);
 
@@ -108,5 +111,19 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed);
 /// itself, of a container placed with it, or of all of them together.
 Status Rejection(const Status& cause, const placement::ContainerDemand& asked, const Draft& failed,
                  const Whole& whole);
+
+/// The requests that the allocations are for: the former amount where it could not change.
+std::map<std::string, double> ServedRequests(const Draft& draft);
+
+/// Removes from its allocations what the running container of `draft` was created without and can
+/// no longer get, so that other containers can have it. A compute driver's allocation stays: its
+/// CPUs can be applied now, and its variables to the next instance, as the explanation says.
+void LeaveOutWhatCameTooLate(Draft& draft);
+
+/// Container -> plugins that gave what it can no longer take; each is logged.
+std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts);
+
+/// The parts of `demand` that a decision's document contains.
+placement::ContainerDemand SubjectOf(const placement::ContainerDemand& demand);
 
 }  // namespace qrm::manager

@@ -11,11 +11,11 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_grant.h"
 #include "manager/registry/plugins.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/placement/requests.h"
 #include "plugins/rules/device_nodes.h"
 #include "plugins/sdk/calls/compute_calls.h"
@@ -219,7 +219,7 @@ Status DriverStep::Withhold(Draft& draft, const DriverPart& part, Deadline deadl
                                            .allocations = {{kCpuResource, withheld}}};
   calls::Restore::Request taught;
   taught.grants.emplace(draft.key, RecordedGrant(draft.demand.pod, draft.demand.container, record,
-                                                 *plugin, options_));
+                                                 kCpuResource, options_));
   const Status kept = plugins_.Tell<calls::Restore>({kCpuResource}, taught, deadline)[kCpuResource];
   if (!kept.ok()) {
     return Annotate(kept, "it does not withhold the CPUs that the compute driver gave");

@@ -14,13 +14,12 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "manager/admission/kept_draft.h"
+#include "manager/admission/draft.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/placement/requests.h"
-#include "plugins/placement/wishes.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -35,26 +34,6 @@ constexpr char kGivenCpus[] = "(the container's CPUs)";
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Whether the allocation of `resource` in `record` cannot change while the container runs:
-/// variables, mounts and devices are set at creation. Variables beside a cpuset only describe it,
-/// and are updated when the container is recreated.
-bool IsFixed(const checkpoint::ContainerRecord& record, const std::string& resource) {
-  const auto given = record.allocations.find(resource);
-  if (given == record.allocations.end()) {
-    return false;
-  }
-  const ResourceAllocation& allocation = given->second;
-  return (!allocation.envs.empty() && allocation.oci_property != kCpusetCpus) ||
-         !allocation.annotations.empty() || !allocation.mounts.empty() ||
-         !allocation.devices.empty();
-}
-
-/// Whether `resource` is the CPUs and a compute driver chose those of `record`: they do not change
-/// while the container exists, and no plugin is asked for more.
-bool IsDrivers(const checkpoint::ContainerRecord& record, const std::string& resource) {
-  return resource == kCpuResource && IsDriversRecord(record);
 }
 
 /// Clears the OCI properties of the plugins' CPUs and memory nodes that the driver overrides: they
@@ -108,12 +87,6 @@ AllocationByResource NewlyGiven(const Draft& draft) {
     }
   }
   return given;
-}
-
-bool IsAskedFor(const Draft& draft, const std::string& resource) {
-  return Contains(draft.explanation.kept, resource) ||
-         std::any_of(draft.requests.begin(), draft.requests.end(),
-                     [&](const ContainerRequest& other) { return other.resource == resource; });
 }
 
 }  // namespace
@@ -220,105 +193,10 @@ Status Planner::SelectPlugins(Draft& draft) const {
     const bool is_drivers =
         draft.driver.has_value() && PluginNameOf(name, options_) == kCpuResource;
     if (!is_drivers) {
-      QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
+      QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount, options_, plugins_));
     }
   }
-  return draft.known == nullptr ? CheckRequired(draft) : OkStatus();
-}
-
-// Only for new containers: recorded allocations stay if required-plugins changes.
-Status Planner::CheckRequired(Draft& draft) const {
-  for (const std::string& resource : options_.required_plugins) {
-    const std::optional<PluginInfo> plugin = plugins_.Find(resource);
-    const bool live = plugin.has_value() && plugin->live;
-    if (!live && !RunsWithoutPlugins(draft.demand, options_)) {
-      draft.failed_resource = resource;
-      return PluginAway(resource, draft.demand, options_, plugins_);
-    }
-  }
-  return OkStatus();
-}
-
-Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amount) const {
-  const std::string& resource = PluginNameOf(name, options_);
-  if (!NeedsPlugin(resource, options_, plugins_)) {
-    draft.explanation.unserved.push_back(name);
-    return OkStatus();
-  }
-  draft.failed_resource = resource;
-  if (resource != name) {
-    draft.explanation.mapped[name] = resource;
-    draft.explanation.scales[name] = ScaleOf(name, options_);
-  }
-  if (IsAskedFor(draft, resource)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "it requests {} under two names: resource-names-map maps {} to it, too; request "
-                  "only one of them",
-                  resource, name);
-  }
-  if (draft.known != nullptr && KeepsFromRecord(draft, name, amount)) {
-    return OkStatus();
-  }
-  if (draft.known != nullptr && !draft.known->allocations.contains(resource)) {
-    QRM_RETURN_IF_ERROR(CheckRequest(draft.demand, {name, amount}, options_));
-  }
-  const std::optional<PluginInfo> plugin = plugins_.Find(resource);
-  if (!plugin.has_value() || !plugin->live) {
-    draft.explanation.awaited.push_back(name);
-    return RunsWithoutPlugins(draft.demand, options_)
-               ? OkStatus()
-               : PluginAway(resource, draft.demand, options_, plugins_);
-  }
-  if (plugin->options.with_topology_alignment) {
-    draft.aligned.insert(resource);
-  }
-  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount, options_));
-  draft.requests.back().for_whole_pod = draft.is_whole_pod;
-  if (draft.explanation.after_the_fact) {
-    draft.requests.back().runs_on = draft.demand.cpus;
-    draft.requests.back().runs_near = draft.demand.mems;
-  }
-  return OkStatus();
-}
-
-Planner::Difference Planner::Compare(const checkpoint::ContainerRecord& record,
-                                     const placement::ContainerDemand& demand) const {
-  Difference difference;
-  if (!ReasonToSkip(demand, options_).empty()) {
-    return difference;
-  }
-  for (const auto& [name, amount] :
-       AllRequests(demand, options_, NeededNatives(options_, plugins_))) {
-    const Ask ask = AskOf(demand, name, amount, options_);
-    if (!NeedsPlugin(ask.resource, options_, plugins_) || !Differs(record, ask) ||
-        Satisfies(record, ask)) {
-      continue;
-    }
-    if (!IsDrivers(record, ask.resource) && !IsFixed(record, ask.resource)) {
-      difference.asks = true;
-    } else if (const auto before = record.requests.find(name);
-               before == record.requests.end() || before->second < amount) {
-      difference.when_remade.push_back(name);
-    }
-  }
-  return difference;
-}
-
-bool Planner::KeepsFromRecord(Draft& draft, const std::string& name, double amount) const {
-  const Ask ask = AskOf(draft.demand, name, amount, options_);
-  const std::string& resource = ask.resource;
-  const bool satisfied = Satisfies(*draft.known, ask);
-  const bool is_fixed = draft.explanation.after_the_fact && IsFixed(*draft.known, resource);
-  if (!satisfied && !IsDrivers(*draft.known, resource) && !is_fixed) {
-    return false;
-  }
-  if (draft.known->allocations.contains(resource)) {
-    draft.explanation.kept.push_back(resource);
-  }
-  if (!satisfied) {
-    draft.fixed.push_back(name);
-  }
-  return true;
+  return draft.known == nullptr ? CheckRequired(draft, options_, plugins_) : OkStatus();
 }
 
 // A dry run also asks plugin processes for hints that are not merged: they show what these plugins
@@ -531,7 +409,10 @@ Status Planner::Validate(Draft& draft) const {
       continue;  // checked when it was allocated; the reconciler checks later changes
     }
     draft.failed_resource = resource;
-    Status good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
+    Status good = CheckProperty(allocation);
+    if (good.ok()) {
+      good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
+    }
     if (good.ok()) {
       good = CheckBoundMemory(draft.key, draft.demand.type, allocation, machine_, *draft.state);
     }

@@ -24,12 +24,6 @@ class Plugins;
 /// Threads: any, if no two threads share a draft; waits for plugins.
 class Planner {
  public:
-  /// How a container's requests differ from those that it was placed for.
-  struct Difference {
-    bool asks = false;                     ///< plugins have to be asked again
-    std::vector<std::string> when_remade;  ///< requests that only a recreated container can get
-  };
-
   /// The references outlive the planner.
   Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
           const placement::AdmissionOptions& options);
@@ -47,10 +41,6 @@ class Planner {
   /// that hint. A single draft is aligned by itself. Errors: as Plan's.
   Status AlignTogether(std::vector<Draft>& drafts, Whole& whole) const;
 
-  /// What an admission of `demand` would change for the running container of `record`.
-  [[nodiscard]] Difference Compare(const checkpoint::ContainerRecord& record,
-                                   const placement::ContainerDemand& demand) const;
-
   /// Errors: kDeadlineExceeded if `deadline` has passed before `step`.
   Status CheckTime(Deadline deadline, const std::string& step) const;
 
@@ -58,10 +48,7 @@ class Planner {
   using Step = Status (Planner::*)(Draft&) const;
   Status Take(Draft& draft, const char* name, Step step) const;
   Status SelectPlugins(Draft& draft) const;
-  Status SelectPlugin(Draft& draft, const std::string& name, double amount) const;
-  bool KeepsFromRecord(Draft& draft, const std::string& name, double amount) const;
   Status AskDriver(Draft& draft) const;
-  Status CheckRequired(Draft& draft) const;
   Status CollectHints(Draft& draft) const;
   std::vector<ContainerRequest> ProcessesOf(const Draft& draft) const;
   void LeaveOutProcesses(Draft& draft) const;

@@ -8,11 +8,11 @@
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/placement/requests.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_driver.h"
@@ -70,7 +70,7 @@ void Releaser::RollBackContainer(const checkpoint::PodRecord& pod, const std::st
   const auto record = pod.containers.find(container);
   std::vector<std::string> to_release;
   for (const std::string& resource : allocated) {
-    if (record != pod.containers.end() && Holds(*record->second, resource)) {
+    if (record != pod.containers.end() && placement::Holds(*record->second, resource)) {
       Reteach(pod, container, resource);
     } else {
       to_release.push_back(resource);
@@ -83,14 +83,13 @@ void Releaser::RollBackContainer(const checkpoint::PodRecord& pod, const std::st
 // it.
 void Releaser::Reteach(const checkpoint::PodRecord& pod, const std::string& container,
                        const std::string& resource) {
-  const std::optional<PluginInfo> plugin = plugins_.Find(resource);
-  if (!plugin.has_value()) {
+  if (!plugins_.Find(resource).has_value()) {
     return;
   }
   calls::Restore::Request taught;
   taught.grants.emplace(
       ContainerKey{pod.meta.uid, container},
-      RecordedGrant(pod.meta, container, *pod.containers.at(container), *plugin, options_));
+      RecordedGrant(pod.meta, container, *pod.containers.at(container), resource, options_));
   const Status done = plugins_.Tell<calls::Restore>({resource}, taught, CallDeadline())[resource];
   if (!done.ok() && done.code() != StatusCode::kUnimplemented) {
     log::Warning("plugin did not restore the allocation before a failed admission",

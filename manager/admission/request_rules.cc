@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
-#include "manager/admission/admission_event.h"
 #include "manager/admission/driver_step.h"
+#include "manager/admission/explanation.h"
 #include "manager/registry/plugins.h"
 #include "plugins/placement/requests.h"
 #include "plugins/rules/qos_annotations.h"
@@ -22,6 +22,50 @@ namespace {
 
 bool Has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Whether the allocation of `resource` in `record` cannot change while the container runs:
+/// variables, mounts and devices are set at creation. Variables beside a cpuset only describe it,
+/// and are updated when the container is recreated.
+bool IsFixed(const checkpoint::ContainerRecord& record, const std::string& resource) {
+  const auto given = record.allocations.find(resource);
+  if (given == record.allocations.end()) {
+    return false;
+  }
+  const ResourceAllocation& allocation = given->second;
+  return (!allocation.envs.empty() && allocation.oci_property != kCpusetCpus) ||
+         !allocation.annotations.empty() || !allocation.mounts.empty() ||
+         !allocation.devices.empty();
+}
+
+/// Whether `resource` is the CPUs and a compute driver chose those of `record`: they do not change
+/// while the container exists, and no plugin is asked for more.
+bool IsDrivers(const checkpoint::ContainerRecord& record, const std::string& resource) {
+  return resource == kCpuResource && IsDriversRecord(record);
+}
+
+bool IsAskedFor(const Draft& draft, const std::string& resource) {
+  return Has(draft.explanation.kept, resource) ||
+         std::any_of(draft.requests.begin(), draft.requests.end(),
+                     [&](const ContainerRequest& other) { return other.resource == resource; });
+}
+
+bool KeepsFromRecord(Draft& draft, const std::string& name, double amount,
+                     const placement::AdmissionOptions& options) {
+  const Ask ask = AskOf(draft.demand, name, amount, options);
+  const std::string& resource = ask.resource;
+  const bool satisfied = Satisfies(*draft.known, ask);
+  const bool is_fixed = draft.explanation.after_the_fact && IsFixed(*draft.known, resource);
+  if (!satisfied && !IsDrivers(*draft.known, resource) && !is_fixed) {
+    return false;
+  }
+  if (draft.known->allocations.contains(resource)) {
+    draft.explanation.kept.push_back(resource);
+  }
+  if (!satisfied) {
+    draft.fixed.push_back(name);
+  }
+  return true;
 }
 
 }  // namespace
@@ -167,10 +211,84 @@ std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
   return resources;
 }
 
-ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
-                             const std::string& requested, double amount,
-                             const placement::AdmissionOptions& options) {
-  return placement::MakeRequest(demand, plugin.resource, {requested, amount}, options);
+Status SelectPlugin(Draft& draft, const std::string& name, double amount,
+                    const placement::AdmissionOptions& options, const Plugins& plugins) {
+  const std::string& resource = placement::PluginNameOf(name, options);
+  if (!NeedsPlugin(resource, options, plugins)) {
+    draft.explanation.unserved.push_back(name);
+    return OkStatus();
+  }
+  draft.failed_resource = resource;
+  if (resource != name) {
+    draft.explanation.mapped[name] = resource;
+    draft.explanation.scales[name] = placement::ScaleOf(name, options);
+  }
+  if (IsAskedFor(draft, resource)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it requests {} under two names: resource-names-map maps {} to it, too; request "
+                  "only one of them",
+                  resource, name);
+  }
+  if (draft.known != nullptr && KeepsFromRecord(draft, name, amount, options)) {
+    return OkStatus();
+  }
+  if (draft.known != nullptr && !draft.known->allocations.contains(resource)) {
+    QRM_RETURN_IF_ERROR(CheckRequest(draft.demand, {name, amount}, options));
+  }
+  const std::optional<PluginInfo> plugin = plugins.Find(resource);
+  if (!plugin.has_value() || !plugin->live) {
+    draft.explanation.awaited.push_back(name);
+    return RunsWithoutPlugins(draft.demand, options)
+               ? OkStatus()
+               : PluginAway(resource, draft.demand, options, plugins);
+  }
+  if (plugin->options.with_topology_alignment) {
+    draft.aligned.insert(resource);
+  }
+  draft.requests.push_back(MakeRequest(draft.demand, resource, {name, amount}, options));
+  draft.requests.back().for_whole_pod = draft.is_whole_pod;
+  if (draft.explanation.after_the_fact) {
+    draft.requests.back().runs_on = draft.demand.cpus;
+    draft.requests.back().runs_near = draft.demand.mems;
+  }
+  return OkStatus();
+}
+
+// Only for new containers: recorded allocations stay if required-plugins changes.
+Status CheckRequired(Draft& draft, const placement::AdmissionOptions& options,
+                     const Plugins& plugins) {
+  for (const std::string& resource : options.required_plugins) {
+    const std::optional<PluginInfo> plugin = plugins.Find(resource);
+    const bool live = plugin.has_value() && plugin->live;
+    if (!live && !RunsWithoutPlugins(draft.demand, options)) {
+      draft.failed_resource = resource;
+      return PluginAway(resource, draft.demand, options, plugins);
+    }
+  }
+  return OkStatus();
+}
+
+Difference Compare(const checkpoint::ContainerRecord& record,
+                   const placement::ContainerDemand& demand,
+                   const placement::AdmissionOptions& options, const Plugins& plugins) {
+  Difference difference;
+  if (!ReasonToSkip(demand, options).empty()) {
+    return difference;
+  }
+  for (const auto& [name, amount] : AllRequests(demand, options, NeededNatives(options, plugins))) {
+    const Ask ask = AskOf(demand, name, amount, options);
+    if (!NeedsPlugin(ask.resource, options, plugins) || !Differs(record, ask) ||
+        Satisfies(record, ask)) {
+      continue;
+    }
+    if (!IsDrivers(record, ask.resource) && !IsFixed(record, ask.resource)) {
+      difference.asks = true;
+    } else if (const auto before = record.requests.find(name);
+               before == record.requests.end() || before->second < amount) {
+      difference.when_remade.push_back(name);
+    }
+  }
+  return difference;
 }
 
 }  // namespace qrm::manager

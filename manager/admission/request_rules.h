@@ -15,6 +15,7 @@ namespace qrm::manager {
 
 class Plugins;
 struct AdmissionEvent;
+struct Draft;
 
 /// Adds to `event` the keys of the pod's QoS annotations that have no effect, and the warning.
 void NoteIgnoredKeys(const checkpoint::PodMeta& pod, AdmissionEvent& event);
@@ -56,6 +57,30 @@ bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask);
 /// True if `record` covers `ask`: it is for the same request, or allocates as much.
 bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask);
 
+/// Adds to `draft` the request to the plugin of the resource that its container calls `name`, if
+/// that is not on record already and a plugin serves it. Errors: kInvalidArgument for a resource
+/// that is requested under two names; kUnavailable for a plugin that is not running;
+/// kPermissionDenied.
+Status SelectPlugin(Draft& draft, const std::string& name, double amount,
+                    const placement::AdmissionOptions& options, const Plugins& plugins);
+
+/// OK if all of required-plugins run, or the container need not wait for them. Errors:
+/// kUnavailable.
+Status CheckRequired(Draft& draft, const placement::AdmissionOptions& options,
+                     const Plugins& plugins);
+
+/// How a container's requests differ from those that it was placed for.
+struct Difference {
+  bool asks = false;                     ///< plugins have to be asked again
+  std::vector<std::string> when_remade;  ///< requests that only a recreated container can get
+};
+
+/// What an admission of `demand` would change for the running container of `record`.
+[[nodiscard]] Difference Compare(const checkpoint::ContainerRecord& record,
+                                 const placement::ContainerDemand& demand,
+                                 const placement::AdmissionOptions& options,
+                                 const Plugins& plugins);
+
 /// Whether the container of `record` requests `resource`, or every container gets it, but has no
 /// allocation: the plugin came later, or its allocation needs a new container.
 bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,
@@ -65,10 +90,5 @@ bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resourc
 std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
                                           const checkpoint::ContainerRecord& record,
                                           const placement::AdmissionOptions& options);
-
-/// The request to `plugin`, as placement::MakeRequest.
-ContainerRequest MakeRequest(const placement::ContainerDemand& demand, const PluginInfo& plugin,
-                             const std::string& requested, double amount,
-                             const placement::AdmissionOptions& options);
 
 }  // namespace qrm::manager

@@ -7,7 +7,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
-#include "manager/admission/recorded_grants.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 
@@ -53,7 +53,7 @@ class Resync : public std::enable_shared_from_this<Resync> {
 
   void Compare(const checkpoint::NodeState& state, const calls::HeldList& held,
                const std::function<bool(const ContainerKey& key)>& is_live) {
-    missing_ = RecordedGrants(state, plugin_, options_);
+    missing_ = RecordedGrants(state, plugin_.resource, options_);
     // Records of removed pods are deleted soon. Other pods may have their resources by now: a
     // checkpoint older than the plugin's state, as after the loss of a log, must not take them.
     std::erase_if(missing_, [&](const auto& grant) { return !is_live(grant.first); });

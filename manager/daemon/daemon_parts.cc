@@ -7,14 +7,13 @@
 
 #include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
-#include "manager/admission/admission_event.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
+#include "manager/admission/explanation.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/admission/teach_plugin.h"
 #include "manager/classes/class_keeper.h"
-#include "manager/classes/plugin_classes.h"
 #include "manager/daemon/class_providers.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
@@ -25,10 +24,12 @@
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/pod_placer.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/node_patch.h"
 #include "manager/publish/publisher.h"
 #include "manager/reconcile/reconciler.h"
+#include "manager/registry/plugin_classes.h"
 #include "manager/registry/registry.h"
 #include "manager/state/found_state.h"
 #include "plugins/placement/requests.h"
@@ -148,9 +149,9 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .on_answer =
                [this](const std::string& plugin) {
                  releaser->Replay(plugin);
-                 follower->OnReconciled();
+                 follower->placer().OnReconciled();
                },
-           .on_whole_run = [this] { follower->CompareAllRequests(); },
+           .on_whole_run = [this] { follower->placer().CompareAllRequests(); },
            .stands_aside = [this] { return StandsAside(); },
            .admission = config.admission},
           config.reconcile)),
@@ -259,7 +260,7 @@ StateListeners DaemonParts::ListenersOfState() {
           .on_disk_returned =
               [this] {
                 NoteEvent({.type = "disk", .message = "the disk accepts changes again"});
-                follower->OnDiskReturned();
+                follower->placer().OnDiskReturned();
               },
           .on_recalled =
               [this](const checkpoint::NodeState& known) {
@@ -350,7 +351,7 @@ void DaemonParts::OnPluginRegistered(const std::string& resource) {
   // Containers do not wait until a slow plugin has released all removed ones. They are tried again
   // after that, because there is more room then.
   follower->OnPluginRegistered(resource);
-  releaser->Replay(resource, [this] { follower->RetryUnplaced(); });
+  releaser->Replay(resource, [this] { follower->placer().RetryUnplaced(); });
   if (!sdk::IsDriverResource(resource)) {
     reconciler->Trigger(resource);  // despite its options: it may have lost its allocations
   }

@@ -22,7 +22,7 @@
 #include "manager/page/page_server.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_lock.h"

@@ -10,6 +10,7 @@
 #include "api/base/heap.h"
 #include "api/base/log.h"
 #include "manager/kubelet/kubelet_watch.h"
+#include "manager/pods/pod_placer.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/reconcile/reconciler.h"
 
@@ -56,7 +57,7 @@ void Housekeeping::DoChores() {
     case KubeletWatch::News::kNone:
       break;
     case KubeletWatch::News::kFree:
-      parts_.follower.RetryUnplaced();
+      parts_.follower.placer().RetryUnplaced();
       parts_.reconciler.Trigger();
       break;
     case KubeletWatch::News::kOutdated:

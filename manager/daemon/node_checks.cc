@@ -15,7 +15,7 @@
 
 #include "api/base/cgroup.h"
 #include "api/base/file_descriptor.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {

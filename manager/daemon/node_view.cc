@@ -28,13 +28,14 @@
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/subsystems.h"
 #include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/pod_placer.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
@@ -425,7 +426,7 @@ void NodeView::AddSubsystems(NodeStatus& status) const {
 
 void NodeView::AddUnserved(NodeStatus& status) const {
   std::vector<std::string> unpinned;
-  for (const UnplacedContainer& container : parts_.follower.unplaced().List()) {
+  for (const UnplacedContainer& container : parts_.follower.placer().unplaced().List()) {
     if (container.state == UnplacedState::kRejected) {
       unpinned.push_back(fmt::format("{}/{}/{}: {}", container.pod_namespace, container.pod_name,
                                      container.key.container, container.why));
@@ -438,7 +439,7 @@ void NodeView::AddUnserved(NodeStatus& status) const {
                                Named(unpinned)));
   }
   AddIncomplete(status);
-  const PendingStatus pending = parts_.follower.resizes().GetStatus();
+  const PendingStatus pending = parts_.follower.placer().resizes().GetStatus();
   status.pending_containers = pending.containers;
   if (pending.containers > 0) {
     status.Degrade(
@@ -473,7 +474,7 @@ void NodeView::AddIncomplete(NodeStatus& status) const {
       if (lacked.empty() || !parts_.live.Find(key).has_value()) {
         continue;
       }
-      const auto tried = parts_.follower.unplaced().Find(key);
+      const auto tried = parts_.follower.placer().unplaced().Find(key);
       const bool waits = tried.has_value() && tried->state == UnplacedState::kWaiting;
       (waits ? unanswered : incomplete)
           .push_back(fmt::format("{}/{}/{} without {}", pod.meta.pod_namespace, pod.meta.name, name,
@@ -508,9 +509,9 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
   ContainerRemarks remarks{.implicit_requests =
                                ImplicitRequests(pod.meta, record, parts_.config.admission)};
   if (const auto container = parts_.live.Find({pod.meta.uid, name}); container.has_value()) {
-    remarks.pending = parts_.follower.resizes().WhyPending({pod.meta.uid, name});
+    remarks.pending = parts_.follower.placer().resizes().WhyPending({pod.meta.uid, name});
     remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
-    const auto tried = parts_.follower.unplaced().Find({pod.meta.uid, name});
+    const auto tried = parts_.follower.placer().unplaced().Find({pod.meta.uid, name});
     if (tried.has_value() && tried->state == UnplacedState::kRejected) {
       remarks.rejected = tried->why;
     } else if (tried.has_value()) {
@@ -524,7 +525,7 @@ ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
 }
 
 std::vector<UnplacedContainer> NodeView::Unplaced() const {
-  return parts_.follower.unplaced().List();
+  return parts_.follower.placer().unplaced().List();
 }
 
 // The kernel has no cgroups for the containers of another machine.
@@ -576,7 +577,7 @@ void NodeView::ForgetPlugin(const std::string& resource, Forget how, ForgetDone 
     }
     const auto forgotten = manager::ForgetPlugin(resource, parts_.state, parts_.plugins);
     if (forgotten.ok()) {
-      parts_.follower.RetryUnplaced();
+      parts_.follower.placer().RetryUnplaced();
       parts_.reconciler.Trigger();
       parts_.pod_resources.OnPluginChanged(resource);
     }

@@ -12,7 +12,7 @@
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "checkpoint/sqlite/sqlite_db.h"
-#include "manager/admission/recorded_grants.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"
@@ -167,9 +167,8 @@ Status AddTrial(const BuiltinPlugin& fresh, sdk::PluginDriver& driver, ConfigTri
 StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
                                                     const BuiltinRecords& records) {
   const std::string& resource = builtin.resource;
-  sdk::StoredState begin{
-      .grants = RecordedGrants(records.found, InfoOf(resource), records.admission),
-      .saved = RecordedValue(records.found, resource)};
+  sdk::StoredState begin{.grants = RecordedGrants(records.found, resource, records.admission),
+                         .saved = RecordedValue(records.found, resource)};
   std::optional<std::string> former =
       TakeOver(sdk::StatePath({.resource = resource, .state_dir = records.state_dir}));
   if (former.has_value() && !begin.saved.has_value()) {
@@ -226,8 +225,9 @@ void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
     if (plugin.registered_by != RegisteredBy::kBuiltIn) {
       continue;
     }
-    calls::Restore::Request request{.grants = RecordedGrants(state, plugin, admission),
-                                    .saved = RecordedValue(state, plugin.resource)};
+    calls::Restore::Request request{
+        .grants = placement::RecordedGrants(state, plugin.resource, admission),
+        .saved = RecordedValue(state, plugin.resource)};
     plugins.Ask<calls::Restore>(
         plugin.resource, std::move(request), DeadlineAfter(kTeachingDeadline),
         [resource = plugin.resource](const StatusOr<calls::Nothing>& taught) {

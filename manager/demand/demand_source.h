@@ -1,4 +1,4 @@
-// The demand of a container, and the interface of its sources.
+// The demand of a container, also after an in-place resize, and the interface of its sources.
 #pragma once
 
 #include <cstdint>
@@ -110,5 +110,14 @@ uint64_t MemoryFromOomScore(int64_t score, uint64_t memory_bytes, uint64_t limit
 /// "Guaranteed", "Burstable" or "BestEffort": by the pod's cgroup if kubelet created it, else by
 /// the container's OOM score, else by its limits.
 std::string QosClassOf(const RuntimePod& pod, const RuntimeContainer& container);
+
+/// `demand` with the requests that follow from `told`, the values that kubelet sends the runtime at
+/// a resize. The spec in `demand` may be older: kubelet's Pods API and `/pods` show a resize only
+/// after the runtime has applied it. CPUs follow from the shares; the memory of a Guaranteed pod is
+/// its limit. The spec's amounts stay if `told` has no value for them, if kubelet would write the
+/// same values for them, or if `told` has no period and so is not kubelet's.
+/// Source: kubelet 1.36, where only updates of the status notify the Pods API's watches.
+placement::ContainerDemand ResizedDemand(placement::ContainerDemand demand,
+                                         const LinuxResources& told);
 
 }  // namespace qrm::manager

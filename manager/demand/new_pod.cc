@@ -9,7 +9,6 @@
 #include "api/base/errorf.h"
 #include "api/pod_texts.h"
 #include "api/proto/core/v1/pod.pb.h"
-#include "manager/demand/pod_message.h"
 #include "manager/demand/pod_spec.h"
 
 namespace qrm::manager {

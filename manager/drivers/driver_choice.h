@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "manager/demand/demand_source.h"
+#include "plugins/placement/demand.h"
 #include "plugins/placement/driver_options.h"
 
 namespace qrm::manager {

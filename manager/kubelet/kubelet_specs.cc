@@ -8,7 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
-#include "manager/demand/pod_message.h"
+#include "manager/demand/pod_spec.h"
 
 namespace qrm::manager {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "api/base/io_context.h"
-#include "manager/demand/announced_pods.h"
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"
+#include "manager/demand/spec_source.h"
 #include "manager/kubelet/device_nodes_source.h"
 #include "manager/kubelet/kubelet_options.h"
 #include "manager/kubelet/kubelet_pods.h"

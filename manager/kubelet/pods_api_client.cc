@@ -16,7 +16,7 @@
 #include "api/proto/pods/v1alpha1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
-#include "manager/demand/pod_message.h"
+#include "manager/demand/pod_spec.h"
 
 namespace qrm::manager {
 namespace {

@@ -10,7 +10,7 @@
 #include <prometheus/registry.h>
 
 #include "api/base/mutex.h"
-#include "manager/admission/admission_event.h"
+#include "manager/admission/explanation.h"
 #include "manager/runtime/nri/nri_answer.h"
 
 namespace qrm::manager {

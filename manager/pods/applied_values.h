@@ -3,7 +3,7 @@
 
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,10 +16,36 @@
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "checkpoint/holdings.h"
-#include "manager/runtime/cpuset_writer.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
+
+void UpdatesUnderWay::Note(const ContainerKey& key, CpuSet cpus) {
+  const auto now = std::chrono::steady_clock::now();
+  const MutexLock lock(mutex_);
+  std::erase_if(updates_,
+                [now](const auto& entry) { return now - entry.second.told_at > kLongest; });
+  updates_.insert_or_assign(key, Update{std::move(cpus), now});
+}
+
+std::map<ContainerKey, UpdatesUnderWay::Update> UpdatesUnderWay::With(const CpuSet& cpus) const {
+  const auto now = std::chrono::steady_clock::now();
+  std::map<ContainerKey, Update> with;
+  const MutexLock lock(mutex_);
+  for (const auto& [key, update] : updates_) {
+    if (now - update.told_at <= kLongest && update.cpus.Intersects(cpus)) {
+      with.emplace(key, update);
+    }
+  }
+  return with;
+}
+
+void UpdatesUnderWay::Forget(const ContainerKey& key) {
+  const MutexLock lock(mutex_);
+  updates_.erase(key);
+}
+
 namespace {
 
 using checkpoint::ContainerRecord;

@@ -80,15 +80,10 @@ std::map<SharedText, std::set<SharedText>> SandboxesByUid(const LastingById& pod
 /// The container's key, and its entry in the table.
 std::pair<ContainerKey, LiveContainer> LastingEntry(const Lasting& pod,
                                                     const RuntimeContainer& container) {
-  std::pair<ContainerKey, LiveContainer> entry{KeyOf(*pod.pod, container),
-                                               {.id = {},
-                                                .pod_id = pod.id,
-                                                .started = Runs(container),
-                                                .cgroups_path = container.cgroups_path,
-                                                .attempt = container.attempt,
-                                                .shown = ShownIn(container.resources, false)}};
+  std::pair<ContainerKey, LiveContainer> entry{KeyOf(*pod.pod, container), ListedAs(container)};
   auto& [key, live] = entry;
   key.pod_uid = pod.uid;
+  live.pod_id = pod.id;
   const checkpoint::ContainerRecord* record = nullptr;
   if (pod.record != nullptr && pod.record->containers.contains(key.container)) {
     const auto known = pod.record->containers.find(key.container);
@@ -155,14 +150,10 @@ void Inventory::OnObserved(Observation seen) {
     const std::optional<LiveContainer> known = parts_.live.Find(key);
     const bool is_known = known.has_value() && known->id == container.id;
     const std::string& path = is_known ? known->cgroups_path : container.cgroups_path;
-    const bool runs = Runs(container);
-    const LiveContainer now{.id = container.id,
-                            .pod_id = container.pod_id,
-                            .started = runs,
-                            .cgroups_path = path,
-                            .attempt = container.attempt,
-                            .shown = ShownIn(container.resources, false)};
-    if (!live.emplace(key, now).second) {
+    LiveContainer now = ListedAs(container);
+    now.cgroups_path = path;
+    const bool runs = now.started;
+    if (!live.emplace(key, std::move(now)).second) {
       continue;
     }
     if (!is_known) {
@@ -250,12 +241,7 @@ ListVerdict Inventory::NoteUnknownToCri(const std::set<std::string>& pods) {
 
 void Inventory::OnLeftOutAgain(const RuntimePod& pod, RuntimeContainer container) {
   UseKernelsCpuset(parts_.read_cpuset, container);
-  parts_.live.AddUntold(KeyOf(pod, container), {.id = container.id,
-                                                .pod_id = pod.id,
-                                                .started = Runs(container),
-                                                .cgroups_path = container.cgroups_path,
-                                                .attempt = container.attempt,
-                                                .shown = ShownIn(container.resources, false)});
+  parts_.live.AddUntold(KeyOf(pod, container), ListedAs(container));
   placer_.AdoptObserved({{pod, std::move(container)}});
 }
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "api/base/io_context.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 
 namespace qrm {
 class Machine;

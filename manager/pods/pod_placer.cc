@@ -150,10 +150,8 @@ void PodPlacer::OnPluginRegistered(const std::string& resource) {
       RemoveGonePods();
     }
     unplaced_.AddIncomplete(resource);
-    unplaced_.TryAll();
-    resizes_.ForgetCompared();
-    CompareAllRequests();
   });
+  RetryUnplaced();
 }
 
 void PodPlacer::OnReconciled() {
@@ -230,7 +228,12 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
     parts_.reconciler.TriggerChanges();  // other containers have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
     if (parts_.writes_cpusets) {
-      QRM_RETURN_IF_ERROR(MakeRoom(demand));
+      // Before the runtime creates the container, whose cgroup has its CPUs from then on.
+      const auto state = parts_.state.Load();
+      QRM_RETURN_IF_ERROR(
+          Annotate(UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state))),
+                   fmt::format("cannot create container {} of pod {}/{}", demand.container,
+                               demand.pod.pod_namespace, demand.pod.name)));
     }
   }
   if (demand.type == ContainerType::kMain) {
@@ -241,16 +244,6 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
 
 NodeCpusets PodPlacer::CpusetsOf(const checkpoint::NodeState& state) {
   return {state, parts_.live, parts_.machine, parts_.read_cpuset, updates_};
-}
-
-// Runs before the runtime creates the container, whose cgroup has its CPUs from then on.
-Status PodPlacer::MakeRoom(const placement::ContainerDemand& demand) {
-  const auto state = parts_.state.Load();
-  const Status made = UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
-  return made.ok() ? made
-                   : Annotate(made, fmt::format("cannot create container {} of pod {}/{}",
-                                                demand.container, demand.pod.pod_namespace,
-                                                demand.pod.name));
 }
 
 Status PodPlacer::HandOver(const ContainerKey& key) {
@@ -411,29 +404,20 @@ void PodPlacer::ReleaseUnreleased() {
 
 void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
                          const std::vector<RuntimeContainer>& containers) {
-  RemoveGonePods();
-  unplaced_.EraseEnded();
   std::unordered_map<std::string_view, const RuntimePod*> pod_by_id;
   for (const RuntimePod& pod : pods) {
     pod_by_id.emplace(pod.id, &pod);
   }
-  const auto state = parts_.state.Load();
-  const CpuSet offline = parts_.machine.OfflineNow();
-  Change change;
+  std::vector<PodAndContainer> found;
+  found.reserve(containers.size());
   for (const RuntimeContainer& container : containers) {
-    const RuntimePod& pod = *pod_by_id.at(container.pod_id);
-    const ContainerKey key = KeyOf(pod, container);
-    if (state->Find(key) == nullptr) {
-      unplaced_.Add(pod, container);
-    } else {
-      NoteFound(*state, key, container, offline, change);
-    }
+    found.emplace_back(*pod_by_id.at(container.pod_id), container);
   }
-  if (state->container_count() == 0 && !containers.empty()) {
+  (void)NoteFound(found);
+  if (parts_.state.Load()->container_count() == 0 && !containers.empty()) {
     log::Warning("the checkpoint is empty: placing running containers by their current CPUs",
                  {{"containers", containers.size()}});
   }
-  CommitDistrust(change);
   for (const PluginInfo& plugin : parts_.plugins.List()) {
     if (plugin.live) {
       unplaced_.AddIncomplete(plugin.resource);  // it may have registered before the runtime did
@@ -444,46 +428,40 @@ void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
 }
 
 void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
-  RemoveGonePods();
-  unplaced_.EraseEnded();
-  const auto state = parts_.state.Load();
-  const CpuSet offline = parts_.machine.OfflineNow();
-  Change change;
-  std::vector<ContainerKey> to_place;
-  bool incomplete = false;
-  for (const auto& [pod, container] : fresh) {
-    const ContainerKey key = KeyOf(pod, container);
-    if (state->Find(key) == nullptr) {
-      unplaced_.Add(pod, container);
-      to_place.push_back(key);
-    } else {
-      incomplete = NoteFound(*state, key, container, offline, change) || incomplete;
-    }
-  }
-  CommitDistrust(change);
-  unplaced_.Try(std::move(to_place));
+  auto [unknown, incomplete] = NoteFound(fresh);
+  unplaced_.Try(std::move(unknown));
   if (incomplete) {
     parts_.reconciler.Trigger();
   }
 }
 
-// The container may have been created while events were lost.
-bool PodPlacer::NoteFound(const checkpoint::NodeState& state, const ContainerKey& key,
-                          const RuntimeContainer& container, const CpuSet& offline,
-                          Change& change) {
-  if (state.Find(key)->type == ContainerType::kMain) {
-    ReleaseInitContainers(key.pod_uid);
+// The containers may have been created while events were lost.
+PodPlacer::Found PodPlacer::NoteFound(const std::vector<PodAndContainer>& containers) {
+  RemoveGonePods();
+  unplaced_.EraseEnded();
+  const auto state = parts_.state.Load();
+  const CpuSet offline = parts_.machine.OfflineNow();
+  Change change;
+  Found found;
+  for (const auto& [pod, container] : containers) {
+    const ContainerKey key = KeyOf(pod, container);
+    const ContainerRecord* const record = state->Find(key);
+    if (record == nullptr) {
+      unplaced_.Add(pod, container);
+      found.unknown.push_back(key);
+      continue;
+    }
+    if (record->type == ContainerType::kMain) {
+      ReleaseInitContainers(key.pod_uid);
+    }
+    found.incomplete = NoteFoundValues(*state, key, container, offline, change) || found.incomplete;
   }
-  return NoteFoundValues(state, key, container, offline, change);
-}
-
-void PodPlacer::CommitDistrust(const Change& change) {
-  if (change.Empty()) {
-    return;
+  if (!change.Empty()) {
+    if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
+      log::Warning("cannot record which values containers have", {{"error", MessageOf(saved)}});
+    }
   }
-  if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
-    log::Warning("cannot record which values containers have", {{"error", MessageOf(saved)}});
-  }
+  return found;
 }
 
 void PodPlacer::RemoveGonePods() {
@@ -514,10 +492,8 @@ void PodPlacer::RemovePods(const std::vector<std::string>& gone) {
 bool PodPlacer::OwnsCpusAlone(const ContainerKey& key) const {
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
-  if (record == nullptr) {
-    return false;
-  }
-  return std::any_of(record->allocations.begin(), record->allocations.end(),
+  return record != nullptr &&
+         std::any_of(record->allocations.begin(), record->allocations.end(),
                      [](const auto& entry) { return entry.second->exclusive; });
 }
 

@@ -83,13 +83,18 @@ class PodPlacer {
     RuntimeEvents::AdjustmentReply reply;
   };
 
+  /// Running containers: those without a record, and whether others lack recorded values.
+  struct Found {
+    std::vector<ContainerKey> unknown;
+    bool incomplete = false;
+  };
+
   // On the state loop.
   void Answer(const Creation& creation, const StatusOr<placement::ContainerDemand>& found);
   StatusOr<ContainerAdjustment> Decide(const Creation& creation,
                                        const StatusOr<placement::ContainerDemand>& found);
   StatusOr<RunOptions> Admit(const placement::ContainerDemand& demand, AdmissionMoment moment,
                              Deadline deadline);
-  Status MakeRoom(const placement::ContainerDemand& demand);
   Status HandOver(const ContainerKey& key);
   Status ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const;
   Status UnlessReadOnly(Status handed_over);
@@ -104,10 +109,7 @@ class PodPlacer {
   void PlaceAll(const std::vector<RuntimePod>& pods,
                 const std::vector<RuntimeContainer>& containers);
   void PlaceFresh(const std::vector<PodAndContainer>& fresh);
-  bool NoteFound(const checkpoint::NodeState& state, const ContainerKey& key,
-                 const RuntimeContainer& container, const CpuSet& offline,
-                 checkpoint::Change& change);
-  void CommitDistrust(const checkpoint::Change& change);
+  Found NoteFound(const std::vector<PodAndContainer>& containers);
   Status PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt);
   void RemoveGonePods();
   void RemovePods(const std::vector<std::string>& gone);

@@ -10,11 +10,11 @@
 
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
-#include "manager/admission/recorded_grants.h"
-#include "manager/demand/resized_demand.h"
+#include "manager/demand/demand_source.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/recorded_grants.h"
 
 namespace qrm::manager {
 
@@ -154,7 +154,7 @@ bool Resizes::Look(const ContainerKey& key) {
     Forget(key);
     return false;
   }
-  const Planner::Difference difference = parts_.admitter.Compare(*record, *demand);
+  const Difference difference = parts_.admitter.Compare(*record, *demand);
   if (difference.asks) {
     if (IsHeldBack(key, *demand)) {
       return false;
@@ -179,7 +179,7 @@ std::optional<placement::ContainerDemand> Resizes::DemandNow(const NodeState& st
                                                              const LiveContainer& live) {
   const ContainerRecord& record = *state.Find(key);
   placement::ContainerDemand recorded =
-      RecordedDemand(state.FindPod(key.pod_uid)->meta, key.container, record);
+      placement::RecordedDemand(state.FindPod(key.pod_uid)->meta, key.container, record);
   recorded.runtime_id = live.id;
   if (WasLeftAlone(recorded)) {
     return std::nullopt;

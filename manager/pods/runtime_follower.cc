@@ -179,20 +179,8 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
   return status;
 }
 
-const Unplaced& RuntimeFollower::unplaced() const {
-  return impl_->placer.unplaced();
-}
-
-const Resizes& RuntimeFollower::resizes() const {
-  return impl_->placer.resizes();
-}
-
-void RuntimeFollower::CompareAllRequests() {
-  impl_->placer.CompareAllRequests();
-}
-
-void RuntimeFollower::RetryUnplaced() {
-  impl_->placer.RetryUnplaced();
+PodPlacer& RuntimeFollower::placer() const {
+  return impl_->placer;
 }
 
 void RuntimeFollower::OnPluginRegistered(const std::string& resource) {
@@ -207,14 +195,6 @@ void RuntimeFollower::OnPodGone(const std::string& pod_uid) {
   if (impl_->parts.live.HasPod(pod_uid)) {
     impl_->audit.LookSoon();
   }
-}
-
-void RuntimeFollower::OnReconciled() {
-  impl_->placer.OnReconciled();
-}
-
-void RuntimeFollower::OnDiskReturned() {
-  impl_->placer.OnDiskReturned();
 }
 
 }  // namespace qrm::manager

@@ -8,13 +8,13 @@
 
 #include "manager/pods/node_parts.h"
 #include "manager/pods/pods_options.h"
-#include "manager/pods/resizes.h"
 #include "manager/pods/runtime_mode.h"
 #include "manager/pods/sync_audit.h"
-#include "manager/pods/unplaced.h"
 #include "manager/runtime/runtime_options.h"
 
 namespace qrm::manager {
+
+class PodPlacer;
 
 struct FollowerOptions {
   PodsOptions pods;                        ///< except for the observer's period
@@ -44,25 +44,14 @@ class RuntimeFollower {
 
   /// Threads: any.
   [[nodiscard]] RuntimeStatus GetStatus() const;
-  [[nodiscard]] const Unplaced& unplaced() const;
-  [[nodiscard]] const Resizes& resizes() const;
-  /// Tries again to admit running containers without an admission, as when kubelet's managers have
-  /// been switched off. Threads: any.
-  void RetryUnplaced();
-  /// The same when a plugin has registered, which may not have been asked about them before.
+  /// Decides about the containers. Threads: any; those of its members.
+  [[nodiscard]] PodPlacer& placer() const;
+  /// Tries again to admit running containers without an admission: the plugin may not have been
+  /// asked about them before.
   void OnPluginRegistered(const std::string& resource);
   /// Kubelet reports that the pod is gone: its allocations are released as soon as it has ended.
   /// Threads: the I/O loop.
   void OnPodGone(const std::string& pod_uid);
-  /// A reconcile has taken the plugins' latest allocations: moves unpinned containers off
-  /// exclusive CPUs. Threads: the state loop.
-  void OnReconciled();
-  /// Part of a whole reconcile: asks plugins again about containers whose requests differ from
-  /// their records. Threads: the state loop.
-  void CompareAllRequests();
-  /// Repeats removals and admissions that failed while the disk rejected writes. Threads: the state
-  /// loop.
-  void OnDiskReturned();
 
  private:
   struct Impl;

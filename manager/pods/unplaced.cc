@@ -10,13 +10,13 @@
 
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
+#include "plugins/placement/recorded_grants.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -213,8 +213,8 @@ void Unplaced::FindDemand(const ContainerKey& key, DemandSource::Found found) {
     return;
   }
   const auto state = parts_.state.Load();
-  placement::ContainerDemand demand =
-      RecordedDemand(state->FindPod(key.pod_uid)->meta, key.container, *state->Find(key));
+  placement::ContainerDemand demand = placement::RecordedDemand(state->FindPod(key.pod_uid)->meta,
+                                                                key.container, *state->Find(key));
   demand.runtime_id = parts_.live.Find(key).value_or(LiveContainer()).id;
   found(std::move(demand));
 }

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "manager/runtime/cpuset_writer.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
 

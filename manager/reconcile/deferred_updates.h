@@ -12,7 +12,7 @@
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/plan.h"
 #include "manager/reconcile/reconcile_options.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "manager/admission/recorded_grants.h"
 #include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
+#include "plugins/placement/recorded_grants.h"
 
 namespace qrm::manager {
 namespace {
@@ -131,7 +131,7 @@ class ReconcilePlanner {
         held = std::find_if(held, answer.end(),
                             [&](const HeldAllocation& one) { return one.key >= key; });
         const bool is_there = held != answer.end() && held->key == key;
-        if (!is_there && Holds(*record, plugin) && asked_.Find(key) == record.get()) {
+        if (!is_there && placement::Holds(*record, plugin) && asked_.Find(key) == record.get()) {
           plan_.missing[plugin].insert(key);
         }
       }
@@ -161,7 +161,10 @@ class ReconcilePlanner {
       const ContainerKey key{put.pod.uid, put.container};
       const AllocationByResource& before = now_.Find(key)->allocations;
       for (const auto& [resource, allocation] : put.record.allocations) {
-        Status good = CheckAllocation(key, put.record.type, allocation, machine, exclusive);
+        Status good = CheckProperty(allocation);
+        if (good.ok()) {
+          good = CheckAllocation(key, put.record.type, allocation, machine, exclusive);
+        }
         // If a node shrank below its bound memory, containers that were bound before keep theirs.
         const auto held = before.find(resource);
         if (good.ok() &&

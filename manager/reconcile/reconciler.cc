@@ -23,10 +23,8 @@
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/plan.h"
 #include "manager/reconcile/run_history.h"
-#include "manager/reconcile/run_scope.h"
 #include "manager/reconcile/seen.h"
 #include "manager/reconcile/settler.h"
-#include "manager/reconcile/update_notes.h"
 #include "manager/reconcile/update_runner.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
@@ -43,11 +41,6 @@ namespace {
 /// The longest wait at the start for a runtime that does not run, or reports nothing until
 /// something happens.
 constexpr std::chrono::seconds kLongestWait{2};
-
-CpuSet CpusIn(const StringMap& properties) {
-  const auto cpus = properties.find(std::string(kCpusetCpus));
-  return cpus == properties.end() ? CpuSet() : CpuSet::Parse(cpus->second).value_or(CpuSet());
-}
 
 }  // namespace
 
@@ -68,17 +61,17 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
         moved(parts.read_memory, parts.live),
         history(options.period) {}
 
+  // On any thread.
+  void Trigger(const std::string& resource);
+
   // On the I/O loop.
   void ArmTimer();
   void AwaitRuntime();
-  void Want(const std::string& resource);
-  bool MayBegin() const { return waited || parts.live.synchronized(); }
+  void StartIfIdle();
+  void WantChanges();
   void StartRun();
   void StartWhole();
   void StartChanges();
-  void WantChanges();
-  void WantChangesSoon();
-  std::set<std::string> Unasked(const Scope& scope) const;
   void EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale);
   void SendUpdates(std::vector<PlannedUpdate> updates);
   void EndRun(std::size_t untold);
@@ -90,15 +83,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void ApplyChanges(const std::shared_ptr<const NodeState>& asked, const Changes& about,
                     const ChangedAnswers& answers);
   void TakeOver(const ReconcilePlan& plan);
-  std::map<ContainerKey, LiveContainer> LiveOf(const Changes& about,
-                                               const ChangedAnswers& answers) const;
   std::vector<PlannedUpdate> UpdatesOf(const std::map<ContainerKey, LiveContainer>& live);
-  std::vector<PlannedUpdate> UpdatesOfAll();
-  void TellOfAnswers(const AllocationsByPlugin& answers) const;
-  Status RepairDrift();
-  Settler::Parts SettlerParts();
   void LookAtDeferred();
-  void EndTelling(const std::vector<UpdateResult>& results);
   void CommitApplied(const std::vector<UpdateResult>& results);
 
   template <typename Work>
@@ -113,6 +99,18 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void PostToState(Work work) {
     parts.state.Post([self = shared_from_this(), work = std::move(work)]() mutable {
       if (!self->stopped) {
+        work();
+      }
+    });
+  }
+
+  /// Runs `work` on the I/O loop after `wait`, unless `at` is set again or the reconciler stops.
+  template <typename Work>
+  void After(std::chrono::milliseconds wait, boost::asio::steady_timer& at, Work work) {
+    at.expires_after(wait);
+    at.async_wait([self = shared_from_this(),
+                   work = std::move(work)](const boost::system::error_code& error) {
+      if (!error && !self->stopped) {
         work();
       }
     });
@@ -151,25 +149,23 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 
 Reconciler::Reconciler(Parts parts, ReconcileOptions options)
     : impl_(std::make_shared<Impl>(std::move(parts), options)) {
-  impl_->settler = std::make_shared<Settler>(impl_->SettlerParts());
+  const Parts& used = impl_->parts;
+  impl_->settler = std::make_shared<Settler>(
+      Settler::Parts{.state = used.state,
+                     .plugins = used.plugins,
+                     .live = used.live,
+                     .machine = used.machine,
+                     .admission = used.admission,
+                     .on_taught = [weak = impl_->weak_from_this()](const std::string& resource) {
+                       if (const auto self = weak.lock(); self != nullptr) {
+                         self->Trigger(resource);
+                       }
+                     }});
 }
 
 Reconciler::~Reconciler() {
   impl_->stopped = true;
   impl_->settler->Stop();
-}
-
-Settler::Parts Reconciler::Impl::SettlerParts() {
-  return {.state = parts.state,
-          .plugins = parts.plugins,
-          .live = parts.live,
-          .machine = parts.machine,
-          .admission = parts.admission,
-          .on_taught = [weak = weak_from_this()](const std::string& resource) {
-            if (const auto self = weak.lock(); self != nullptr) {
-              self->PostToIo([impl = self.get(), resource] { impl->Want(resource); });
-            }
-          }};
 }
 
 void Reconciler::Start() {
@@ -187,7 +183,7 @@ void Reconciler::Stop() {
 }
 
 void Reconciler::Trigger(const std::string& resource) {
-  impl_->PostToIo([impl = impl_.get(), resource] { impl->Want(resource); });
+  impl_->Trigger(resource);
 }
 
 void Reconciler::TriggerChanges(const std::optional<ContainerKey>& started) {
@@ -200,7 +196,16 @@ void Reconciler::TriggerChanges(const std::optional<ContainerKey>& started) {
 }
 
 void Reconciler::TriggerChangesSoon() {
-  impl_->PostToIo([impl = impl_.get()] { impl->WantChangesSoon(); });
+  impl_->PostToIo([impl = impl_.get()] {
+    if (std::exchange(impl->wanted_soon, true)) {
+      return;
+    }
+    impl->After(kSoon, impl->soon, [impl] {
+      if (impl->wanted_soon) {
+        impl->WantChanges();
+      }
+    });
+  });
 }
 
 std::optional<std::chrono::system_clock::time_point> Reconciler::LastUpdateOf(
@@ -213,62 +218,45 @@ ReconcileStatus Reconciler::GetStatus() const {
 }
 
 void Reconciler::Impl::ArmTimer() {
-  timer.expires_after(options.period);
-  timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->stopped) {
-      self->ArmTimer();
-      self->Want({});
-    }
+  After(options.period, timer, [this] {
+    ArmTimer();
+    next.Add({});
+    StartIfIdle();
   });
 }
 
 // At a start, the needed updates are known only after the runtime has reported its containers. A
 // run before that would only delay the first useful run.
 void Reconciler::Impl::AwaitRuntime() {
-  patience.expires_after(std::min<std::chrono::milliseconds>(options.period, kLongestWait));
-  patience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->stopped) {
-      self->waited = true;
-      if (!self->running && (!self->next.nobody() || self->changes.wanted)) {
-        self->StartRun();
-      }
+  After(std::min<std::chrono::milliseconds>(options.period, kLongestWait), patience, [this] {
+    waited = true;
+    if (!next.nobody() || changes.wanted) {
+      StartIfIdle();
     }
   });
 }
 
-void Reconciler::Impl::Want(const std::string& resource) {
-  next.Add(resource);
-  if (!running && MayBegin()) {
+void Reconciler::Impl::Trigger(const std::string& resource) {
+  PostToIo([this, resource] {
+    next.Add(resource);
+    StartIfIdle();
+  });
+}
+
+void Reconciler::Impl::StartIfIdle() {
+  if (!running && (waited || parts.live.synchronized())) {
     StartRun();
   }
 }
 
 void Reconciler::Impl::WantChanges() {
   changes.wanted = true;
-  if (!running && MayBegin()) {
-    StartRun();
-  }
-}
-
-void Reconciler::Impl::WantChangesSoon() {
-  if (std::exchange(wanted_soon, true)) {
-    return;
-  }
-  soon.expires_after(kSoon);
-  soon.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->stopped && self->wanted_soon) {
-      self->WantChanges();
-    }
-  });
+  StartIfIdle();
 }
 
 void Reconciler::Impl::StartRun() {
   running = true;
-  if (next.nobody()) {
-    StartChanges();
-  } else {
-    StartWhole();
-  }
+  next.nobody() ? StartChanges() : StartWhole();
 }
 
 void Reconciler::Impl::StartChanges() {
@@ -290,7 +278,12 @@ void Reconciler::Impl::StartWhole() {
     wanted_soon = false;
     questions.AskAnew();
   }
-  Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
+  const auto is_unasked = [&scope](const PluginInfo& plugin) {
+    return !scope.all && plugin.options.need_reconcile &&
+           !scope.resources.contains(plugin.resource);
+  };
+  const std::vector<std::string> unasked = parts.plugins.Live(is_unasked);
+  Inquiry inquiry{parts.state.Load(), {unasked.begin(), unasked.end()}, scope.all};
   const auto is_meant = [&scope](const PluginInfo& plugin) {
     return (scope.all && plugin.options.need_reconcile) ||
            scope.resources.contains(plugin.resource);
@@ -304,24 +297,17 @@ void Reconciler::Impl::StartWhole() {
       });
 }
 
-std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
-  std::set<std::string> unasked;
-  if (!scope.all) {
-    for (const PluginInfo& plugin : parts.plugins.List()) {
-      if (plugin.live && plugin.options.need_reconcile &&
-          !scope.resources.contains(plugin.resource)) {
-        unasked.insert(plugin.resource);
-      }
-    }
-  }
-  return unasked;
-}
-
 void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers) {
   const bool aside = parts.stands_aside();
   is_whole = true;
   offline = parts.machine.OfflineNow();
-  const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
+  Status repaired;
+  if (inquiry.whole && !aside) {
+    // The updates that follow apply the values again that are no longer recorded as applied.
+    const Change drift = parts.drift.Find(*parts.state.Load(), offline);
+    repaired = drift.Empty() ? OkStatus()
+                             : Annotate(parts.state.Commit(drift), "cannot correct cpuset drift");
+  }
   const std::vector<std::string> left_behind = moved.Look();
   const auto now = parts.state.Load();
   ReconcilePlan plan = PlanReconcile(*inquiry.state, *now, answers, parts.machine,
@@ -336,7 +322,11 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
     problems.push_back(MessageOf(repaired));
   }
   TakeOver(plan);
-  TellOfAnswers(answers);
+  for (const auto& [plugin, answer] : answers) {
+    if (answer.ok()) {
+      parts.on_answer(plugin);
+    }
+  }
   if (inquiry.whole) {
     parts.on_whole_run();
   }
@@ -344,7 +334,8 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   if (aside) {
     updated.Forget();
   } else {
-    updates = UpdatesOfAll();
+    updates = UpdatesOf(updated.ToUpdate(parts.state.Load(), offline));
+    updated.Note(updates);
   }
   PostToIo([this, stale = plan.stale, updates = std::move(updates)]() mutable {
     if (stale) {
@@ -375,26 +366,15 @@ void Reconciler::Impl::ApplyChanges(const std::shared_ptr<const NodeState>& aske
   TakeOver(plan);
   std::vector<PlannedUpdate> updates;
   if (!parts.stands_aside()) {
-    updates = UpdatesOf(LiveOf(about, answers));
+    std::set<ContainerKey> keys = ContainersIn(answers);
+    keys.insert(about.started.begin(), about.started.end());
+    keys.merge(parts.live.DeferredKeys());
+    updates = UpdatesOf(FindLive(parts.live, keys));
   }
   PostToIo([this, answers, about, stale = plan.stale, updates = std::move(updates)]() mutable {
     EndChanges(answers, about, stale);
     SendUpdates(std::move(updates));
   });
-}
-
-std::map<ContainerKey, LiveContainer> Reconciler::Impl::LiveOf(
-    const Changes& about, const ChangedAnswers& answers) const {
-  std::set<ContainerKey> keys = ContainersIn(answers);
-  keys.insert(about.started.begin(), about.started.end());
-  keys.merge(parts.live.DeferredKeys());
-  return FindLive(parts.live, keys);
-}
-
-std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOfAll() {
-  std::vector<PlannedUpdate> updates = UpdatesOf(updated.ToUpdate(parts.state.Load(), offline));
-  updated.Note(updates);
-  return updates;
 }
 
 // A container that loses CPUs after this is deferred when its update has been answered.
@@ -423,26 +403,7 @@ void Reconciler::Impl::EndChanges(const ChangedAnswers& answers, const Changes& 
   }
 }
 
-void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
-  for (const auto& [plugin, answer] : answers) {
-    if (answer.ok()) {
-      parts.on_answer(plugin);
-    }
-  }
-}
-
-// The updates that follow apply the values again that are no longer recorded as applied.
-Status Reconciler::Impl::RepairDrift() {
-  const Change change = parts.drift.Find(*parts.state.Load(), offline);
-  return change.Empty() ? OkStatus()
-                        : Annotate(parts.state.Commit(change), "cannot correct cpuset drift");
-}
-
 void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
-  if (updates.empty()) {
-    PostToState([this] { CommitApplied({}); });
-    return;
-  }
   RunUpdates(parts.runtime, std::move(updates), options.concurrent_updates,
              [self = shared_from_this()](std::vector<UpdateResult> results) {
                self->PostToState([impl = self.get(), results = std::move(results)] {
@@ -451,24 +412,17 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
              });
 }
 
-void Reconciler::Impl::EndTelling(const std::vector<UpdateResult>& results) {
+void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   for (const auto& [update, taken] : results) {
     parts.live.EndTelling(update.key, update.container_id, taken.ok());
-    if (!taken.ok()) {
+    if (taken.ok()) {
+      moved.Note(update);
+    } else {
       deferred.NoteRefusal();
     }
   }
-}
-
-void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
-  EndTelling(results);
   const auto state = parts.state.Load();
   UpdateNotes notes = NoteResults(results, *state, parts.drift, parts.live, offline);
-  for (const auto& [update, taken] : results) {
-    if (taken.ok()) {
-      moved.Note(update);
-    }
-  }
   problems.insert(problems.end(), notes.problems.begin(), notes.problems.end());
   if (!notes.updated.empty()) {
     history.NoteUpdated(notes.updated, *state);
@@ -503,12 +457,9 @@ void Reconciler::Impl::TellSoon(std::chrono::milliseconds wait) {
   if (std::exchange(tells_soon, true)) {
     return;
   }
-  telling.expires_after(wait);
-  telling.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->stopped) {
-      self->tells_soon = false;
-      self->PostToState([impl = self.get()] { impl->LookAtDeferred(); });
-    }
+  After(wait, telling, [this] {
+    tells_soon = false;
+    PostToState([this] { LookAtDeferred(); });
   });
 }
 
@@ -535,7 +486,10 @@ void Reconciler::Impl::LookAtDeferred() {
 // Counts as a run, so that no other run updates the same container meanwhile.
 void Reconciler::Impl::Tell(const std::optional<PlannedUpdate>& update) {
   const auto& [key, id, properties, grows] = update.value_or(PlannedUpdate());
-  if (running || !update.has_value() || !parts.live.BeginTelling(key, id, CpusIn(properties))) {
+  const auto found = properties.find(std::string(kCpusetCpus));
+  const CpuSet cpus =
+      found == properties.end() ? CpuSet() : CpuSet::Parse(found->second).value_or(CpuSet());
+  if (running || !update.has_value() || !parts.live.BeginTelling(key, id, cpus)) {
     TellSoon(options.deferral.look);
     return;
   }

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "api/base/io_context.h"
-#include "manager/reconcile/moved_memory.h"
+#include "manager/reconcile/drift.h"
 #include "manager/reconcile/reconcile_options.h"
 #include "manager/reconcile/reconcile_status.h"
 #include "manager/state/state_loop.h"

@@ -8,8 +8,8 @@
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
-#include "manager/admission/recorded_grants.h"
 #include "manager/registry/plugins.h"
+#include "plugins/placement/recorded_grants.h"
 
 namespace qrm::manager {
 
@@ -22,13 +22,13 @@ using Done = std::function<void(Status)>;
 
 /// The grants of `keys` to restore in the plugin, as far as they are still recorded.
 sdk::Grants GrantsOf(const NodeState& state, const std::vector<ContainerKey>& keys,
-                     const PluginInfo& plugin, const placement::AdmissionOptions& options) {
+                     const std::string& resource, const placement::AdmissionOptions& options) {
   sdk::Grants grants;
   for (const ContainerKey& key : keys) {
     const ContainerRecord* record = state.Find(key);
-    if (record != nullptr && Holds(*record, plugin.resource)) {
+    if (record != nullptr && placement::Holds(*record, resource)) {
       grants.emplace(key, RecordedGrant(state.FindPod(key.pod_uid)->meta, key.container, *record,
-                                        plugin, options));
+                                        resource, options));
     }
   }
   return grants;
@@ -151,7 +151,7 @@ void Settler::Teach(const std::string& resource, const std::vector<ContainerKey>
     return;
   }
   calls::Restore::Request request{
-      .grants = GrantsOf(*parts_.state.Load(), keys, *plugin, parts_.admission)};
+      .grants = GrantsOf(*parts_.state.Load(), keys, resource, parts_.admission)};
   log::Info("restoring a plugin's allocations",
             {{"resource", resource}, {"containers", request.grants.size()}});
   parts_.plugins.Ask<calls::Restore>(
@@ -174,7 +174,7 @@ void Settler::TeachByAllocate(const std::string& resource, const ContainerKey& k
                               const Done& done) {
   const std::optional<PluginInfo> plugin = parts_.plugins.Find(resource);
   sdk::Grants grants = plugin.has_value()
-                           ? GrantsOf(*parts_.state.Load(), {key}, *plugin, parts_.admission)
+                           ? GrantsOf(*parts_.state.Load(), {key}, resource, parts_.admission)
                            : sdk::Grants();
   if (!plugin.has_value() || grants.empty()) {
     done(OkStatus());
@@ -198,7 +198,7 @@ void Settler::TeachByAllocate(const std::string& resource, const ContainerKey& k
 void Settler::Release(const std::string& resource, const ContainerKey& key, const Done& done) {
   const auto state = parts_.state.Load();
   const ContainerRecord* const record = state->Find(key);
-  if (record != nullptr ? Holds(*record, resource) : parts_.live.Find(key).has_value()) {
+  if (record != nullptr ? placement::Holds(*record, resource) : parts_.live.Find(key).has_value()) {
     done(OkStatus());
     return;
   }

@@ -203,9 +203,11 @@ void EndpointSet::Forget(const std::string& resource) {
 // --- calls
 
 void EndpointSet::NoteAnswer(const std::string& resource, const calls::Method& method,
-                             std::chrono::nanoseconds took, const Status& status) {
-  options_.on_call(
-      {.resource = resource, .method = method.name(), .took = took, .ok = status.ok()});
+                             std::chrono::steady_clock::time_point begun, const Status& status) {
+  options_.on_call({.resource = resource,
+                    .method = method.name(),
+                    .took = std::chrono::steady_clock::now() - begun,
+                    .ok = status.ok()});
   if (const EndpointPtr endpoint = Lookup(resource); status.ok() && endpoint != nullptr) {
     (void)endpoint->Judge(method, status, calls::Blame::kNobody);
   }

@@ -88,7 +88,7 @@ class EndpointSet final : public Plugins {
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
              Deadline deadline) override;
   void NoteAnswer(const std::string& resource, const calls::Method& method,
-                  std::chrono::nanoseconds took, const Status& status) override;
+                  std::chrono::steady_clock::time_point begun, const Status& status) override;
 
   EndpointPtr Lookup(const std::string& resource) const;
   EndpointPtr NewEndpoint(const Registration& registration) const;

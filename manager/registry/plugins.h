@@ -58,7 +58,10 @@ class Plugins {
   void Ask(const std::string& resource, typename C::Request request, Deadline deadline,
            AnswerCallback<typename C::Answer> done) {
     if (LocalPlugin* const local = Local(resource); local != nullptr) {
-      done(AnswerOf<C>(*local, resource, request));
+      const auto begun = std::chrono::steady_clock::now();
+      StatusOr<typename C::Answer> answer = local->Answer<C>(request);
+      NoteAnswer(resource, C::kMethod, begun, answer.status());
+      done(std::move(answer));
       return;
     }
     auto call = std::make_shared<calls::CallTo<C>>(
@@ -88,7 +91,9 @@ class Plugins {
     for (std::size_t index = 0; index < requests.size(); ++index) {
       const typename C::Request& request = requests[index];
       if (LocalPlugin* const local = Local(request.resource); local != nullptr) {
-        answers[index] = AnswerOf<C>(*local, request.resource, request);
+        const auto begun = std::chrono::steady_clock::now();
+        answers[index] = local->Answer<C>(request);
+        NoteAnswer(request.resource, C::kMethod, begun, answers[index].status());
       }
     }
     std::vector<StatusOr<typename C::Answer>> theirs = calls.Await(deadline);
@@ -160,19 +165,11 @@ class Plugins {
                      Deadline deadline) = 0;
 
  protected:
-  /// Notes that the plugin of `resource`, which runs inside qrmd, has answered `method`.
+  /// Notes that the plugin of `resource`, which runs inside qrmd, was asked `method` at `begun` and
+  /// has just answered.
   virtual void NoteAnswer(const std::string& /*resource*/, const calls::Method& /*method*/,
-                          std::chrono::nanoseconds /*took*/, const Status& /*status*/) {}
-
- private:
-  template <typename C>
-  StatusOr<typename C::Answer> AnswerOf(LocalPlugin& plugin, const std::string& resource,
-                                        const typename C::Request& request) {
-    const auto begun = std::chrono::steady_clock::now();
-    StatusOr<typename C::Answer> answer = plugin.Answer<C>(request);
-    NoteAnswer(resource, C::kMethod, std::chrono::steady_clock::now() - begun, answer.status());
-    return answer;
-  }
+                          std::chrono::steady_clock::time_point /*begun*/,
+                          const Status& /*status*/) {}
 };
 
 }  // namespace qrm::manager

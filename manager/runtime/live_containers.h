@@ -33,6 +33,16 @@ struct LiveContainer {
   bool operator==(const LiveContainer&) const = default;
 };
 
+/// The container as the runtime lists it.
+inline LiveContainer ListedAs(const RuntimeContainer& container) {
+  return {.id = container.id,
+          .pod_id = container.pod_id,
+          .started = Runs(container),
+          .cgroups_path = container.cgroups_path,
+          .attempt = container.attempt,
+          .shown = ShownIn(container.resources, false)};
+}
+
 /// The source of a list of all that exists.
 enum class ListSource { kNri, kCri };
 

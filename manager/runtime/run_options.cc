@@ -142,6 +142,25 @@ StatusOr<std::map<std::string, uint64_t>> HugepagesIn(std::string_view value) {
   return limits;
 }
 
+Status CheckValue(const Property& property, const std::string& value) {
+  switch (property.kind) {
+    case Kind::kCpuList:
+      return CheckList<CpuSet>(property.name, value);
+    case Kind::kNodeList:
+      return CheckList<NumaMask>(property.name, value);
+    case Kind::kHugepages:
+      return HugepagesIn(value).status();
+    case Kind::kFiles:
+      return FilesIn(value).status();
+    case Kind::kNumber:
+      break;
+  }
+  return ParseNumber<int64_t>(value).has_value()
+             ? OkStatus()
+             : Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is not a 64-bit integer",
+                      property.name, value);
+}
+
 // Merges allocations one by one, and remembers which resource set each value.
 class Joiner {
  public:
@@ -283,28 +302,16 @@ std::string WithoutOffline(const std::string& value, const CpuSet& offline) {
   return cpus.ok() && cpus->Intersects(offline) ? ToString(*cpus - offline) : value;
 }
 
-Status CheckOciProperty(std::string_view name, std::string_view value) {
-  const Property* property = FindProperty(name);
-  if (property == nullptr) {
-    return Errorf(StatusCode::kInvalidArgument, "unknown OCI property \"{}\"; use one of {}", name,
-                  PropertyNames());
+Status CheckProperty(const ResourceAllocation& allocation) {
+  if (allocation.oci_property.empty()) {
+    return OkStatus();
   }
-  if (property->kind == Kind::kCpuList) {
-    return CheckList<CpuSet>(name, value);
-  }
-  if (property->kind == Kind::kNodeList) {
-    return CheckList<NumaMask>(name, value);
-  }
-  if (property->kind == Kind::kHugepages) {
-    return HugepagesIn(value).status();
-  }
-  if (property->kind == Kind::kFiles) {
-    return FilesIn(value).status();
-  }
-  if (!ParseNumber<int64_t>(value).has_value()) {
-    return Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is not a 64-bit integer", name, value);
-  }
-  return OkStatus();
+  const Property* property = FindProperty(allocation.oci_property);
+  return Annotate(property != nullptr ? CheckValue(*property, allocation.value)
+                                      : Errorf(StatusCode::kInvalidArgument,
+                                               "unknown OCI property \"{}\"; use one of {}",
+                                               allocation.oci_property, PropertyNames()),
+                  "it gave a value that no runtime accepts");
 }
 
 LinuxResources ToLinuxResources(const StringMap& properties) {

@@ -16,7 +16,7 @@ namespace qrm::manager {
 
 /// The allocations of one container as a runtime takes them.
 struct RunOptions {
-  StringMap properties;  ///< OCI property -> value; only names that CheckOciProperty takes
+  StringMap properties;  ///< OCI property -> value; only names that CheckProperty takes
   StringMap envs;
   StringMap annotations;
   std::vector<Mount> mounts;
@@ -53,14 +53,14 @@ inline constexpr std::string_view kUnified = "Unified";
 /// HugepageLimit in JSON.
 inline constexpr std::string_view kHugepageLimits = "HugepageLimits";
 
-/// OK when `name` is a property that an allocation may set (CpusetCpus, CpusetMems, CpuPeriod,
+/// OK when `allocation` has no property, or one that it may set (CpusetCpus, CpusetMems, CpuPeriod,
 /// CpuQuota, CpuShares, HugepageLimits, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj,
-/// Unified) and `value` is valid for it. An empty cpuset is not, since runtimes take it as "do not
-/// change it". Errors: kInvalidArgument naming both and what is accepted. Source: CRI
+/// Unified) with a valid value. An empty cpuset is not, since runtimes take it as "do not change
+/// it". Errors: kInvalidArgument naming both and what is accepted. Source: CRI
 /// LinuxContainerResources in Go spelling, as kubelet's QoS resource manager reads it.
-Status CheckOciProperty(std::string_view name, std::string_view value);
+Status CheckProperty(const ResourceAllocation& allocation);
 
-/// `properties` as cgroup values; they must have passed CheckOciProperty. OomScoreAdj is not a
+/// `properties` as cgroup values; they must have passed CheckProperty. OomScoreAdj is not a
 /// cgroup value and left out.
 LinuxResources ToLinuxResources(const StringMap& properties);
 

@@ -9,7 +9,6 @@
 #include "api/base/errorf.h"
 #include "api/container_turns.h"
 #include "checkpoint/holdings.h"
-#include "manager/runtime/run_options.h"
 #include "topology/memory_flow.h"
 
 namespace qrm::manager {
@@ -227,13 +226,6 @@ bool IsEmptyCpuset(const ResourceAllocation& allocation) {
 Status CheckAllocation(const ContainerKey& key, ContainerType type,
                        const ResourceAllocation& allocation, const Machine& machine,
                        const std::vector<ExclusiveCpus>& exclusive) {
-  if (allocation.oci_property.empty()) {
-    return OkStatus();
-  }
-  if (const Status known = CheckOciProperty(allocation.oci_property, allocation.value);
-      !known.ok()) {
-    return Annotate(known, "it gave a value that no runtime accepts");
-  }
   if (allocation.oci_property == kCpusetCpus) {
     QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(allocation.value));
     QRM_ASSIGN_OR_RETURN(const CpuSet shares, CpuSet::Parse(allocation.shares));

@@ -1,5 +1,5 @@
-// Rejects invalid allocations of plugins: unknown properties, CPUs and NUMA nodes that do not
-// exist, exclusive CPUs of another container, more memory than a NUMA node has.
+// Rejects invalid allocations of plugins: CPUs and NUMA nodes that do not exist, exclusive CPUs of
+// another container, more memory than a NUMA node has.
 #pragma once
 
 #include <string>
@@ -57,7 +57,8 @@ bool IsEmptyCpuset(const ResourceAllocation& allocation);
 
 /// OK when `allocation` is valid for the container `key` of `type` on `machine`, beside the
 /// `exclusive` CPUs of others. Containers of its pod that run before or after it may share its
-/// CPUs. Errors: kInvalidArgument, naming the property, the value and the problem.
+/// CPUs. CheckProperty must have accepted it. Errors: kInvalidArgument, naming the value and the
+/// problem.
 Status CheckAllocation(const ContainerKey& key, ContainerType type,
                        const ResourceAllocation& allocation, const Machine& machine,
                        const std::vector<ExclusiveCpus>& exclusive);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugins/cpu/borrow.h"
+#include "plugins/cpu/pools.h"
 
 namespace qrm::cpu {
 namespace {

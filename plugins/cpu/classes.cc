@@ -1,8 +1,8 @@
 // Looks up the classes of owners.
 #include "plugins/cpu/classes.h"
 
-#include "plugins/cpu/borrow.h"
 #include "plugins/cpu/config/instances.h"
+#include "plugins/cpu/pools.h"
 #include "plugins/kernel/knob.h"
 
 namespace qrm::cpu {

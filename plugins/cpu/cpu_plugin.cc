@@ -13,7 +13,6 @@
 #include "api/base/log.h"
 #include "plugins/cpu/advisors.h"
 #include "plugins/cpu/allocations.h"
-#include "plugins/cpu/borrow.h"
 #include "plugins/cpu/classes.h"
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/config/instances.h"

@@ -10,7 +10,6 @@
 
 #include "api/base/errorf.h"
 #include "plugins/cpu/config/instances.h"
-#include "plugins/cpu/pick.h"
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/plan_memo.h"
 #include "plugins/cpu/pool_asks.h"

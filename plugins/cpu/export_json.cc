@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugins/cpu/borrow.h"
 #include "plugins/cpu/classes.h"
+#include "plugins/cpu/pools.h"
 #include "plugins/rules/pod_entries_json.h"
 
 namespace qrm::cpu {

@@ -17,7 +17,6 @@
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/grow.h"
 #include "plugins/cpu/own_cpus.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "api/base/errorf.h"
-#include "plugins/cpu/borrow.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/pool_asks.h"
+#include "plugins/cpu/pools.h"
 
 namespace qrm::cpu {
 namespace {

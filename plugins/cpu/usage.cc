@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugins/cpu/borrow.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pool_asks.h"
+#include "plugins/cpu/pools.h"
 
 namespace qrm::cpu {
 namespace {

@@ -14,7 +14,7 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/memory/policy.h"
 #include "plugins/nic/policy.h"
-#include "plugins/placement/wishes.h"
+#include "plugins/placement/requests.h"
 
 namespace qrm::placement {
 namespace {

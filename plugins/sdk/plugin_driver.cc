@@ -2,6 +2,7 @@
 // before it answers.
 #include "plugins/sdk/plugin_driver.h"
 
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -61,7 +62,15 @@ PluginDriver::PluginDriver(ResourcePlugin& plugin, std::string resource,
       state_(std::move(state)),
       state_dir_(std::move(state_dir)) {}
 
-Status PluginDriver::Threw(const char* function, std::string_view what) const {
+Status PluginDriver::Threw(const char* function) const {
+  std::string what;
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+    what = "not a std::exception";
+  }
   return Errorf(StatusCode::kInternal,
                 "cannot finish {} of the plugin of {}: it threw \"{}\"; report it to the plugin's "
                 "author",
@@ -184,12 +193,12 @@ Status PluginDriver::Restore(const Grants& held, const std::optional<std::string
 
 StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
   const auto known = grants_.find(request.key);
-  if (known != grants_.end() && Serves(known->second, request)) {
-    return Ask("HeldHints", [&](ResourcePlugin& plugin) -> StatusOr<HintList> {
-      return plugin.HeldHints(known->second, request);
-    });
+  const bool is_held = known != grants_.end() && Serves(known->second, request);
+  try {  // not by Ask: the walk from an admission to a policy is short
+    return is_held ? serving_->HeldHints(known->second, request) : serving_->Hints(request);
+  } catch (...) {
+    return Threw(is_held ? "HeldHints" : "Hints");
   }
-  return Ask("Hints", [&](ResourcePlugin& plugin) { return plugin.Hints(request); });
 }
 
 StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerRequest& request) {
@@ -199,11 +208,15 @@ StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerReque
     return known->second.allocation;
   }
   const TopologyHint hint = request.hint.value_or(TopologyHint());
-  QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, Ask("Allocate", [&](ResourcePlugin& plugin) {
-                         return plugin.Allocate(request, hint);
-                       }));
-  Status kept = CheckAllocation(allocation);
-  Grant grant{.request = request, .allocation = std::move(allocation)};
+  StatusOr<ResourceAllocation> allocation;
+  try {
+    allocation = serving_->Allocate(request, hint);
+  } catch (...) {
+    allocation = Threw("Allocate");
+  }
+  QRM_RETURN_IF_ERROR(allocation.status());
+  Status kept = CheckAllocation(*allocation);
+  Grant grant{.request = request, .allocation = *std::move(allocation)};
   Share(grant);
   StateChange change;
   change.granted.emplace(request.key, grant);

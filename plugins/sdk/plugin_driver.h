@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,15 +104,14 @@ class PluginDriver {
       -> decltype(question(std::declval<ResourcePlugin&>())) {
     try {
       return question(*serving_);
-    } catch (const std::exception& error) {
-      return Threw(function, error.what());
     } catch (...) {
-      return Threw(function, "not a std::exception");
+      return Threw(function);
     }
   }
 
  private:
-  Status Threw(const char* function, std::string_view what) const;
+  /// The error for the exception that is being handled.
+  Status Threw(const char* function) const;
   void LoadSaved(const std::string& saved);
   Status GiveBack(const Grants& grants, const std::optional<std::string>& saved);
   Status CheckKept(const Grants& all, const Grants& held);

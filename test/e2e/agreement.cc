@@ -8,7 +8,7 @@
 
 #include "api/base/errorf.h"
 #include "api/id_set.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "test/support/await.h"
 
 namespace qrm::test {

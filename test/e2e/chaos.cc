@@ -22,7 +22,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "test/e2e/agreement.h"
 #include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"

@@ -12,7 +12,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/mutex.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/nri/nri_plugin.h"
 #include "test/e2e/beside_containerd.h"

@@ -15,7 +15,7 @@
 
 #include "api/base/errorf.h"
 #include "api/id_set.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/e2e/usable_cpus.h"

@@ -82,10 +82,10 @@ without P1 'what one pool gets, the next does not' plugins/cpu/elastic.cc "$cpu"
 without P2 'pools have nothing of what containers own' plugins/cpu/state.cc "$cpu" "$models" \
   $'view.config.isolated -\n         ExclusiveCpus(view.state);' \
   'view.config.isolated;'
-without P3 'a lender keeps what it is to keep' plugins/cpu/borrow.cc "$cpu" "$models" \
+without P3 'a lender keeps what it is to keep' plugins/cpu/pools.cc "$cpu" "$models" \
   'own.Count() - rule.keep' \
   'own.Count()'
-without P3 'what is in a pool is not idle' plugins/cpu/borrow.cc "$cpu" "$models" \
+without P3 'what is in a pool is not idle' plugins/cpu/pools.cc "$cpu" "$models" \
   $'    idle -= cpus;\n' \
   $'    (void)cpus;\n'
 without P4 'a pool with containers has a CPU' plugins/cpu/pool_asks.cc "$cpu" "$models" \
@@ -121,7 +121,7 @@ without P11 'who goes asks for nothing more' plugins/cpu/cpu_plugin.cc "$cpu" "$
 without P12 'a pool keeps the CPUs that it has' plugins/cpu/elastic.cc "$cpu" "$models" \
   'cpus &= regions.at(name);' \
   'cpus = CpuSet();'
-without P12 'what is picked is beside what is held' plugins/cpu/pick.cc "$cpu" 'Pick*:*PickTest*' \
+without P12 'what is picked is beside what is held' plugins/cpu/place.cc "$cpu" 'Pick*:*PickTest*' \
   'std::tuple(part.free == 0, -part.own, !fits,' \
   'std::tuple(part.free == 0, !fits,'
 without P13 'a reload leaves pools of the same keys their CPUs' plugins/cpu/pools.cc "$cpu" "$models" \
@@ -133,10 +133,10 @@ without P14 'a restart knows what pools had' plugins/cpu/cpu_plugin.cc "$cpu" "$
 without P14 'a restart knows what was advised' plugins/cpu/pools.cc "$advisor" '*' \
   'text["advised"] = saved.advised;' \
   ''
-without P15 'who grows in place keeps its CPUs' plugins/cpu/grow.cc "$cpu" "$models" \
+without P15 'who grows in place keeps its CPUs' plugins/cpu/own_cpus.cc "$cpu" "$models" \
   'held | PickCpus(machine, held, free, missing)' \
   'PickCpus(machine, {}, free | held, room.count)'
-without P15 'who shrinks keeps the CPUs of its first start' plugins/cpu/grow.cc "$cpu" 'GrowTest.*' \
+without P15 'who shrinks keeps the CPUs of its first start' plugins/cpu/own_cpus.cc "$cpu" 'GrowTest.*' \
   'DropCpus(machine, former.grown, former' \
   'DropCpus(machine, former.cpus, former'
 without P16 'what pools gave up is not exclusive while other CPUs are idle' plugins/cpu/room.cc "$cpu" 'ElasticTest.*' \

@@ -11,7 +11,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
-#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cgroup_cpusets.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/support/environment.h"

@@ -12,6 +12,10 @@
 #include "manager/runtime/container.h"
 #include "manager/runtime/runtime_options.h"
 
+namespace runtime::v1 {
+class ContainerStatusResponse;
+}  // namespace runtime::v1
+
 namespace qrm::manager {
 
 /// A stream of events; it ends with the object.
@@ -80,5 +84,11 @@ class CriClient final : public ContainerRuntime {
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+/// Adds to a listed `container` the values of its verbose status: cgroup values, cgroup path, OOM
+/// score and pid. The cgroup values are those that kubelet requested, as far as the runtime shows
+/// them. Text that is not JSON, or has another shape, adds nothing. Source: containerd's and
+/// CRI-O's ContainerStatusResponse.info["info"], which holds "pid" and the OCI "runtimeSpec".
+void AddStatus(const ::runtime::v1::ContainerStatusResponse& response, RuntimeContainer& container);
 
 }  // namespace qrm::manager

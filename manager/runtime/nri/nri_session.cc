@@ -17,7 +17,7 @@
 #include "api/base/log.h"
 #include "api/message_fields.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
-#include "manager/runtime/nri/nri_version.h"
+#include "manager/runtime/nri/nri_wire.h"
 #include "manager/runtime/socket_cure.h"
 
 namespace qrm::manager {

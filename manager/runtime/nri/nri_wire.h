@@ -1,6 +1,8 @@
-// Converts between NRI messages and pods, containers and changes.
+// Converts between NRI messages and pods, containers and changes, and finds the version of NRI.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "api/base/status.h"
@@ -32,5 +34,12 @@ nri::LinuxResources ToWire(const LinuxResources& resources);
 StatusOr<nri::ContainerAdjustment> ToWire(const ContainerAdjustment& adjustment);
 /// Hugepage limits are left out: containerd appends them to existing ones.
 nri::ContainerUpdate ToWire(const ContainerUpdate& update);
+
+/// The events to subscribe to: one bit per event, 1 << (Event - 1). Every runtime with NRI has all
+/// of them: a runtime rejects a plugin for an unknown bit.
+int32_t SubscribedEvents();
+
+/// Why this runtime's NRI is unsafe to use, as one sentence; empty when no problem is known.
+std::string KnownProblemOf(const RuntimeInfo& runtime);
 
 }  // namespace qrm::manager

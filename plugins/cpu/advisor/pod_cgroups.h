@@ -8,7 +8,7 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/cpu/sizing/use.h"
+#include "plugins/cpu/sizing/pool_size.h"
 
 namespace qrm::cpu {
 

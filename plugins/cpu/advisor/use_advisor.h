@@ -11,7 +11,7 @@
 #include "api/base/mutex.h"
 #include "plugins/cpu/advisor/desk.h"
 #include "plugins/cpu/advisor/pod_cgroups.h"
-#include "plugins/cpu/sizing/use.h"
+#include "plugins/cpu/sizing/pool_size.h"
 
 namespace qrm::cpu {
 

@@ -12,7 +12,7 @@
 #include "api/base/section.h"
 #include "api/base/unix_socket.h"
 #include "api/id_set.h"
-#include "plugins/cpu/config/percent.h"
+#include "plugins/cpu/config/pool_config.h"
 
 namespace qrm::cpu {
 namespace {

@@ -1,4 +1,5 @@
-// How large elastic pools are: pure arithmetic over what their containers ask for.
+// How large elastic pools are: pure arithmetic over what their containers
+// ask for or use.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "api/id_set.h"
+#include "plugins/cpu/config/advisor_config.h"
 
 namespace qrm::cpu {
 
@@ -70,5 +72,22 @@ struct PoolHeld {
 /// shrink, unless other pools need them: the higher priority first, then by name.
 PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld>& held,
                       int capacity);
+
+/// What containers used between two measurements.
+struct Use {
+  double cpus = 0;     ///< CPUs that they ran on, on average
+  double stalled = 0;  ///< the part of the time in which some thread waited for a CPU: 0 to 1
+};
+
+/// What pods used, by UID.
+using UseByPod = std::map<std::string, Use>;
+
+/// The CPUs on which containers that use `use` are as busy as `rule` says; all if threads wait.
+int CpusFor(const UseRule& rule, const Use& use);
+
+/// CPUs for a pool of `size` CPUs whose containers use `use` and request `requested`. They are to
+/// be as busy as `rule` says; if threads still wait, the pool gets more than it has. A pool that
+/// needs more than it has gets at least what is requested.
+int WishByUse(const UseRule& rule, const Use& use, int size, int requested);
 
 }  // namespace qrm::cpu

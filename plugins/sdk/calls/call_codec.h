@@ -16,8 +16,8 @@ namespace qrm::calls {
 ///   Message, Response                                  its protobuf messages
 ///   Message ToWire(request)                            the caller writes
 ///   StatusOr<Request> FromWire(message)                the plugin's side reads
-///   StatusOr<Answer> Serve(driver, request)            the plugin answers
-///   Response AnswerToWire(request, answer)             the plugin's side writes
+///   StatusOr<Answer> Serve(driver, request)            the plugin answers, unless CallTo<C>::Serve
+///   does Response AnswerToWire(request, answer)             the plugin's side writes
 ///   StatusOr<Answer> AnswerFromWire(response, request) the caller reads
 ///   Status Check(answer, machine_nodes)                the caller checks
 /// all static. FromWire fails for an invalid message, Serve for a request that the plugin must not
@@ -120,7 +120,7 @@ StatusOr<SharedBytes> AnswerTo(sdk::PluginDriver& driver, std::string_view reque
     return Unreadable("the request");
   }
   QRM_ASSIGN_OR_RETURN(const auto read, Codec<C>::FromWire(message));
-  QRM_ASSIGN_OR_RETURN(const auto answer, Codec<C>::Serve(driver, read));
+  QRM_ASSIGN_OR_RETURN(const auto answer, CallTo<C>::Serve(driver, read));
   return std::make_shared<const std::string>(
       Codec<C>::AnswerToWire(read, answer).SerializeAsString());
 }

@@ -117,10 +117,6 @@ struct Codec<GetTopologyHints> {
   static StatusOr<ContainerRequest> FromWire(const Message& message) {
     return wire::FromWire(message);
   }
-  static StatusOr<HintList> Serve(PluginDriver& driver, const ContainerRequest& request) {
-    QRM_RETURN_IF_ERROR(CheckServes(driver, request));
-    return driver.Hints(request);
-  }
   static Response AnswerToWire(const ContainerRequest& request, const HintList& hints) {
     return wire::HintsResponse(request, hints);
   }
@@ -133,6 +129,12 @@ struct Codec<GetTopologyHints> {
     return CheckHints(hints.hints(), machine_nodes);
   }
 };
+template <>
+StatusOr<HintList> CallTo<GetTopologyHints>::Serve(PluginDriver& driver,
+                                                   const ContainerRequest& request) {
+  QRM_RETURN_IF_ERROR(CheckServes(driver, request));
+  return driver.Hints(request);
+}
 template class CallTo<GetTopologyHints>;
 
 template <>
@@ -143,14 +145,6 @@ struct Codec<Allocate> {
   static Message ToWire(const ContainerRequest& request) { return wire::ToWire(request); }
   static StatusOr<ContainerRequest> FromWire(const Message& message) {
     return wire::FromWire(message);
-  }
-  static StatusOr<AllocationByResource> Serve(PluginDriver& driver,
-                                              const ContainerRequest& request) {
-    QRM_RETURN_IF_ERROR(CheckServes(driver, request));
-    QRM_ASSIGN_OR_RETURN(Shared<ResourceAllocation> allocation, driver.Allocate(request));
-    AllocationByResource allocations;
-    allocations.emplace(request.resource, std::move(allocation));
-    return allocations;
   }
   static Response AnswerToWire(const ContainerRequest& request,
                                const AllocationByResource& allocations) {
@@ -164,6 +158,15 @@ struct Codec<Allocate> {
     return CheckAllocations(allocations, machine_nodes);
   }
 };
+template <>
+StatusOr<AllocationByResource> CallTo<Allocate>::Serve(PluginDriver& driver,
+                                                       const ContainerRequest& request) {
+  QRM_RETURN_IF_ERROR(CheckServes(driver, request));
+  QRM_ASSIGN_OR_RETURN(Shared<ResourceAllocation> allocation, driver.Allocate(request));
+  AllocationByResource allocations;
+  allocations.emplace(request.resource, std::move(allocation));
+  return allocations;
+}
 template class CallTo<Allocate>;
 
 template <>

@@ -29,6 +29,14 @@ struct Allocate {
   using Answer = AllocationByResource;
 };
 
+// Specialized because the walk from an admission to a policy is short.
+template <>
+StatusOr<HintList> CallTo<GetTopologyHints>::Serve(sdk::PluginDriver& driver,
+                                                   const ContainerRequest& request);
+template <>
+StatusOr<AllocationByResource> CallTo<Allocate>::Serve(sdk::PluginDriver& driver,
+                                                       const ContainerRequest& request);
+
 struct RemovePod {
   static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/RemovePod",
                                   "remove a pod from"};

@@ -1,5 +1,5 @@
 // A record has what a plugin was asked and what it gave.
-#include "manager/admission/recorded_grants.h"
+#include "plugins/placement/recorded_grants.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,18 +30,17 @@ NodeState StateWith(const ContainerRecord& record) {
   return NodeState().With(std::move(change));
 }
 
-sdk::Grants GrantsOf(const ContainerRecord& record, const PluginInfo& plugin,
+sdk::Grants GrantsOf(const ContainerRecord& record, const std::string& resource,
                      const placement::AdmissionOptions& options = {}) {
-  return RecordedGrants(StateWith(record), plugin, options);
+  return placement::RecordedGrants(StateWith(record), resource, options);
 }
 
 TEST(RecordedGrantsTest, HaveTheRequestAsThePodMadeIt) {
-  const sdk::Grants grants =
-      GrantsOf({.index = 2,
-                .requests = {{"example.com/gpu", 1}, {"cpu", 2}},
-                .runtime_class = "kata",
-                .allocations = {{"gpu", Gpu()}}},
-               {.resource = "gpu"}, {.resource_names = {{"example.com/gpu", {"gpu"}}}});
+  const sdk::Grants grants = GrantsOf({.index = 2,
+                                       .requests = {{"example.com/gpu", 1}, {"cpu", 2}},
+                                       .runtime_class = "kata",
+                                       .allocations = {{"gpu", Gpu()}}},
+                                      "gpu", {.resource_names = {{"example.com/gpu", {"gpu"}}}});
   ASSERT_THAT(grants, SizeIs(1));
   const ContainerRequest& request = grants.begin()->second.request;
   EXPECT_EQ(request.key, (ContainerKey{"uid-web", "main"}));
@@ -54,7 +53,7 @@ TEST(RecordedGrantsTest, HaveTheRequestAsThePodMadeIt) {
 }
 
 TEST(RecordedGrantsTest, AreForTheAllocationWhereTheRequestIsNotOnRecord) {
-  const sdk::Grants grants = GrantsOf({.allocations = {{"gpu", Gpu()}}}, {.resource = "gpu"});
+  const sdk::Grants grants = GrantsOf({.allocations = {{"gpu", Gpu()}}}, "gpu");
   EXPECT_EQ(grants.at({"uid-web", "main"}).request.quantity(), 3);
 }
 
@@ -63,14 +62,14 @@ TEST(RecordedGrantsTest, PassHugepagesToTheMemoryPlugin) {
       {.requests = {{"memory", kBytes}, {"hugepages-2Mi", kBytes}},
        .allocations = {{"memory",
                         ResourceAllocation{.is_scalar_resource = true, .quantity = kBytes}}}},
-      {.resource = "memory"});
+      "memory");
   EXPECT_EQ(grants.at({"uid-web", "main"}).request.requests.at("hugepages-2Mi"), kBytes);
 }
 
 TEST(RecordedGrantsTest, LeaveOutWhatAnotherPluginGave) {
-  EXPECT_THAT(GrantsOf({.allocations = {{"gpu", Gpu()}}, .origins = {{"gpu", {.plugin = "nic"}}}},
-                       {.resource = "gpu"}),
-              IsEmpty());
+  EXPECT_THAT(
+      GrantsOf({.allocations = {{"gpu", Gpu()}}, .origins = {{"gpu", {.plugin = "nic"}}}}, "gpu"),
+      IsEmpty());
 }
 
 TEST(RecordedGrantsTest, ReportWhatTheContainerWasAdmittedWith) {
@@ -79,7 +78,7 @@ TEST(RecordedGrantsTest, ReportWhatTheContainerWasAdmittedWith) {
        .origins = {{"gpu",
                     {.plugin = "gpu",
                      .admitted = checkpoint::Amounts{.quantity = 1, .by_node = {{0, 1}}}}}}},
-      {.resource = "gpu"});
+      "gpu");
   const sdk::Grant& grant = grants.at({"uid-web", "main"});
   EXPECT_EQ(grant.allocation->quantity, 3);
   ASSERT_NE(grant.admitted, nullptr);

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/admission/recorded_grants.h"
+#include "plugins/placement/recorded_grants.h"
 #include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/plugin_driver.h"
@@ -127,11 +127,11 @@ class TeachPluginWithOrphanTest : public testing::Test {
   TeachPluginWithOrphanTest() {
     const auto before =
         checkpoint::NodeState().With(Admit(SamplePod("gone"), "main", {{"cpu", OwnCpus("0-1")}}));
-    client_->Ask<calls::Restore>({.grants = RecordedGrants(before, cpu_, options_)},
-                                 Deadline::max(),
-                                 [](const calls::CallResult<calls::Nothing>& taught) {
-                                   EXPECT_TRUE(taught.value.ok()) << taught.value.status();
-                                 });
+    client_->Ask<calls::Restore>(
+        {.grants = placement::RecordedGrants(before, cpu_.resource, options_)}, Deadline::max(),
+        [](const calls::CallResult<calls::Nothing>& taught) {
+          EXPECT_TRUE(taught.value.ok()) << taught.value.status();
+        });
   }
   /// The containers that the plugin has removed when it is live: a pod has `cpus` on record, which
   /// the plugin does not know.

@@ -1,4 +1,4 @@
-#include "manager/classes/plugin_classes.h"
+#include "manager/registry/plugin_classes.h"
 
 #include <functional>
 #include <memory>

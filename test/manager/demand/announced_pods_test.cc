@@ -1,9 +1,9 @@
 // Specs that were announced before the pod was created.
-#include "manager/demand/announced_pods.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "manager/demand/spec_source.h"
 
 namespace qrm::manager::announced_pods_test {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "api/http/https_url.h"
 #include "api/proto/core/v1/pod.pb.h"
-#include "manager/demand/announced_pods.h"
-#include "manager/demand/pod_message.h"
+#include "manager/demand/pod_spec.h"
 #include "manager/demand/spec_cache.h"
+#include "manager/demand/spec_source.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager::exact_source_test {

@@ -1,10 +1,10 @@
-#include "manager/demand/resized_demand.h"
-
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "manager/demand/demand_source.h"
 
 namespace qrm::manager::resized_demand_test {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "api/base/rejected.h"
 #include "api/http/http_connections.h"
-#include "manager/admission/admission_event.h"
+#include "manager/admission/explanation.h"
 #include "manager/observability/metrics.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"

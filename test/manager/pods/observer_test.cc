@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
-#include "manager/pods/gone_pods.h"
 #include "test/support/fake_runtime.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/pods/pod_placer.h"
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/await.h"
 #include "test/support/loop_thread.h"
@@ -176,7 +177,7 @@ TEST_F(RuntimeFollowerTest, PlacesContainersWithoutAPluginWhenAsked) {
   Settle(state_);
   EXPECT_FALSE(Known("web"));
   Serve(true);
-  follower_->RetryUnplaced();
+  follower_->placer().RetryUnplaced();
   EXPECT_TRUE(Await([this] { return Known("web"); }));
 }
 

@@ -1,5 +1,3 @@
-#include "manager/reconcile/moved_memory.h"
-
 #include <map>
 #include <string>
 
@@ -7,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "manager/reconcile/drift.h"
 
 namespace qrm::manager::moved_memory_test {
 namespace {

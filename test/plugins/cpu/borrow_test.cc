@@ -1,6 +1,4 @@
 // Pools that use idle CPUs and CPUs of others: what they borrow, and who gets it back.
-#include "plugins/cpu/borrow.h"
-
 #include <chrono>
 #include <string>
 
@@ -8,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/cpu/pools.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
 namespace qrm::cpu::borrow_test {

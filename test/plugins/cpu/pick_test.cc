@@ -1,6 +1,4 @@
 // Which CPUs pools take and give up.
-#include "plugins/cpu/pick.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -12,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plugins/cpu/place.h"
 #include "test/plugins/cpu/drawn_node.h"
 
 namespace qrm::cpu::pick_test {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/section.h"
-#include "plugins/placement/wishes.h"
+#include "plugins/placement/requests.h"
 
 namespace qrm::placement::permissions_test {
 namespace {

@@ -15,7 +15,7 @@
 #include "api/base/foreign_text.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "manager/demand/pod_message.h"
+#include "manager/demand/pod_spec.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"

@@ -1,8 +1,8 @@
 // The events that are safe to request from each runtime.
-#include "manager/runtime/nri/nri_version.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "manager/runtime/nri/nri_wire.h"
 
 namespace qrm::manager::nri_version_test {
 namespace {

@@ -1,9 +1,8 @@
 // The CPUs that pools should have by the CPU use of their containers.
-#include "plugins/cpu/sizing/use.h"
-
 #include <gtest/gtest.h>
 
 #include "api/id_set.h"
+#include "plugins/cpu/sizing/pool_size.h"
 
 namespace qrm::cpu::use_test {
 namespace {

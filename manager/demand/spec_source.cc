@@ -1,5 +1,5 @@
 // Keeps announced specs in order of age.
-#include "manager/demand/announced_pods.h"
+#include "manager/demand/spec_source.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,6 +1,4 @@
 // Reading cpusets and memory back, from trees as the kernel shows them.
-#include "manager/runtime/cgroup_reader.h"
-
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,9 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/runtime/cgroup_cpusets.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager::cgroup_reader_test {
+namespace qrm::manager::cgroup_cpusets_test {
 namespace {
 
 using testing::ElementsAre;
@@ -171,4 +170,4 @@ TEST_F(CgroupReaderTest, RejectsFileThatIsNotAList) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cgroup_reader_test
+}  // namespace qrm::manager::cgroup_cpusets_test

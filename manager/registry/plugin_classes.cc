@@ -1,5 +1,5 @@
 // Forwards a type's calls to its plugin, and keeps the plugin's latest classes.
-#include "manager/classes/plugin_classes.h"
+#include "manager/registry/plugin_classes.h"
 
 #include <optional>
 #include <utility>

@@ -1,12 +1,13 @@
-// Finds a container's cgroup by the path that the runtime gives, and reads its cpuset, under cgroup
-// v1 and v2.
-#include "manager/runtime/cgroup_reader.h"
+// Finds a container's cgroup by the path that the runtime gives, and reads and writes its cpuset,
+// under cgroup v1 and v2.
+#include "manager/runtime/cgroup_cpusets.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "plugins/kernel/kernel_files.h"
 
 namespace qrm::manager {
+
 namespace {
 
 /// The whole file; the files here have one line, or one line per controller.
@@ -195,6 +197,27 @@ StatusOr<CgroupCpuset> CgroupReader::ReadByPid(uint32_t pid) const {
                 "cannot find the cpuset of process {}: {} has no line for it; is it the right "
                 "process?",
                 pid, file);
+}
+
+Status WriteCpus(const CgroupCpuset& at, const CpuSet& cpus) {
+  kernel::SmallFile file(at.path + "/cpuset.cpus", O_WRONLY | O_TRUNC);
+  if (file.error() == 0) {
+    file.Write(ToString(cpus));
+  }
+  switch (file.error()) {
+    case 0:
+    case ENOENT:
+    case ENODEV:
+      return OkStatus();
+    case EROFS:
+    case EACCES:
+    case EPERM:
+      return Errorf(StatusCode::kPermissionDenied, "{}: {}; mount cgroup-root writable", at.path,
+                    std::generic_category().message(file.error()));
+    default:
+      return Errorf(StatusCode::kFailedPrecondition, "{}: {}; it is tried again", at.path,
+                    std::generic_category().message(file.error()));
+  }
 }
 
 }  // namespace qrm::manager

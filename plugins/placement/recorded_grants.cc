@@ -1,15 +1,14 @@
 // Restores requests and grants from records.
-#include "manager/admission/recorded_grants.h"
+#include "plugins/placement/recorded_grants.h"
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "manager/admission/request_rules.h"
 #include "plugins/placement/requests.h"
 
-namespace qrm::manager {
+namespace qrm::placement {
 
 using checkpoint::ContainerRecord;
 using checkpoint::PodMeta;
@@ -20,7 +19,7 @@ namespace {
 /// The pod's name for the resource, and the requested amount.
 std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
                                            const std::string& resource,
-                                           const placement::AdmissionOptions& options) {
+                                           const AdmissionOptions& options) {
   const auto found = std::find_if(
       record.requests.begin(), record.requests.end(),
       [&](const auto& request) { return PluginNameOf(request.first, options) == resource; });
@@ -47,17 +46,17 @@ std::shared_ptr<const ResourceAllocation> AdmittedOf(const ContainerRecord& reco
 
 }  // namespace
 
-placement::ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& name,
-                                          const ContainerRecord& record) {
-  placement::ContainerDemand demand{.pod = pod,
-                                    .container = name,
-                                    .type = record.type,
-                                    .index = record.index,
-                                    .restartable_init = record.restartable_init,
-                                    .requests = record.requests,
-                                    .limits = record.limits,
-                                    .source = record.request_source,
-                                    .runtime_class = record.runtime_class};
+ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& name,
+                               const ContainerRecord& record) {
+  ContainerDemand demand{.pod = pod,
+                         .container = name,
+                         .type = record.type,
+                         .index = record.index,
+                         .restartable_init = record.restartable_init,
+                         .requests = record.requests,
+                         .limits = record.limits,
+                         .source = record.request_source,
+                         .runtime_class = record.runtime_class};
   const auto is_none = [](const auto& request) { return request.second <= 0; };
   if (std::any_of(demand.requests.begin(), demand.requests.end(), is_none)) {
     std::erase_if(demand.requests.Edit(), is_none);
@@ -66,27 +65,27 @@ placement::ContainerDemand RecordedDemand(const PodMeta& pod, const SharedText& 
 }
 
 sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const ContainerRecord& record,
-                         const PluginInfo& plugin, const placement::AdmissionOptions& options) {
-  const placement::ContainerDemand demand = RecordedDemand(pod, name, record);
-  const auto [requested, amount] = RequestedAs(record, plugin.resource, options);
-  const ResourceAllocation& given = record.allocations.at(plugin.resource);
-  sdk::Grant grant{.request = MakeRequest(demand, plugin, requested, amount, options),
+                         const std::string& resource, const AdmissionOptions& options) {
+  const ContainerDemand demand = RecordedDemand(pod, name, record);
+  const auto [requested, amount] = RequestedAs(record, resource, options);
+  const ResourceAllocation& given = record.allocations.at(resource);
+  sdk::Grant grant{.request = MakeRequest(demand, resource, {requested, amount}, options),
                    .allocation = given,
-                   .admitted = AdmittedOf(record, plugin.resource)};
+                   .admitted = AdmittedOf(record, resource)};
   if (given.hints.has_value() && !given.hints->empty()) {
     grant.request.hint = given.hints->front();
   }
   return grant;
 }
 
-sdk::Grants RecordedGrants(const checkpoint::NodeState& state, const PluginInfo& plugin,
-                           const placement::AdmissionOptions& options) {
+sdk::Grants RecordedGrants(const checkpoint::NodeState& state, const std::string& resource,
+                           const AdmissionOptions& options) {
   sdk::Grants grants;
   state.ForEachPod([&](const PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
-      if (Holds(*record, plugin.resource)) {
+      if (Holds(*record, resource)) {
         grants.emplace_hint(grants.end(), ContainerKey{pod.meta.uid, name},
-                            RecordedGrant(pod.meta, name, *record, plugin, options));
+                            RecordedGrant(pod.meta, name, *record, resource, options));
       }
     }
   });
@@ -97,4 +96,4 @@ bool Holds(const ContainerRecord& record, const std::string& resource) {
   return record.allocations.contains(resource) && record.PluginOf(resource) == resource;
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::placement
