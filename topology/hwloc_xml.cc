@@ -1,6 +1,4 @@
 // One walk over the tree that pugixml parsed.
-#include "topology/hwloc_xml.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
+#include "topology/machine_objects.h"
 
 namespace qrm {
 namespace {

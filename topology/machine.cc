@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -78,9 +79,10 @@ Machine::Machine(MachineParts parts) : parts_(std::move(parts)) {
 }
 
 CpuSet Machine::OfflineNow() const {
-  const std::optional<CpuSet> online =
-      parts_.online == nullptr ? std::nullopt : parts_.online->Read();
-  return online.has_value() ? cpu_set_ - *online : CpuSet();
+  std::string list;
+  std::getline(std::ifstream(parts_.online), list);
+  const StatusOr<CpuSet> online = CpuSet::Parse(list);
+  return online.ok() && !online->Empty() ? cpu_set_ - *online : CpuSet();
 }
 
 void Machine::SortNodes() {

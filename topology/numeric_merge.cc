@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "topology/merge_reasons.h"
-
 namespace qrm {
 namespace {
 

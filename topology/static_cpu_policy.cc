@@ -68,12 +68,7 @@ int StaticCpuPolicy::NarrowestWidth(int count) const {
   for (const CpuGroup& node : layout_.elements(CpuLayout::kNode)) {
     sizes.push_back(node.cpus.Count());
   }
-  std::sort(sizes.rbegin(), sizes.rend());
-  std::size_t narrowest = 0;
-  for (int sum = 0; narrowest < sizes.size() && sum < count; ++narrowest) {
-    sum += sizes[narrowest];
-  }
-  return static_cast<int>(narrowest);
+  return FewestOf(std::move(sizes), count);
 }
 
 /// A hint contains the nodes of all reusable CPUs, which count as free.

@@ -94,9 +94,9 @@ std::vector<NumaMask> RichestOf(const NumaMask& nodes, const MemoryTable& table,
                                 int width) {
   std::vector<NumaMask> masks;
   for (const auto& [type, bytes] : asked) {
-    std::map<int, double> amounts;
+    std::map<int, uint64_t> amounts;
     for (const int node : nodes) {
-      amounts[node] = static_cast<double>(Sum(table, {node}, type, amount));
+      amounts[node] = Sum(table, {node}, type, amount);
     }
     if (NumaMask mask = Richest(nodes, amounts, width);
         std::find(masks.begin(), masks.end(), mask) == masks.end()) {

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::cci {
 namespace {

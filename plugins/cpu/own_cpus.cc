@@ -8,7 +8,7 @@
 
 #include "plugins/cpu/grow.h"
 #include "plugins/rules/exclusive_nodes.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 #include "topology/hint_generation.h"
 
 namespace qrm::cpu {

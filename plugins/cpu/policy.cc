@@ -22,7 +22,7 @@
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
 #include "plugins/rules/exclusive_nodes.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::cpu {
 namespace {

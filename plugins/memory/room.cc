@@ -36,17 +36,6 @@ rules::TenantsByNode TenantsOf(const Bindings& bindings) {
   return tenants;
 }
 
-/// The fewest of `amounts` with a sum of `bytes`; more than there are if all are too little.
-int FewestOf(std::vector<uint64_t> amounts, uint64_t bytes) {
-  std::sort(amounts.rbegin(), amounts.rend());
-  uint64_t sum = 0;
-  const auto last = std::find_if(amounts.begin(), amounts.end(), [&](uint64_t amount) {
-    sum += amount;
-    return sum >= bytes;
-  });
-  return static_cast<int>(last - amounts.begin()) + 1;
-}
-
 /// One search for masks of `allowed` nodes.
 class Search {
  public:
@@ -81,7 +70,8 @@ class Search {
       };
       masks.Visit(width, offer);
       if (width == narrowest && hints.empty()) {
-        offer(Richest(candidates, width));  // ClosestMasks leaves out many masks of many nodes
+        offer(Richest(candidates, room_of_.at(kOrdinaryMemory),
+                      width));  // ClosestMasks leaves out many masks of many nodes
       }
       if (!hints.empty() && need_.span != NumaSpan::kOne) {
         widest = masks.WidestWorthOffering(hints.front().nodes.Count());
@@ -150,18 +140,6 @@ class Search {
       }
     }
     return width;
-  }
-
-  NumaMask Richest(const NumaMask& candidates, int width) const {
-    std::vector<int> nodes(candidates.begin(), candidates.end());
-    const std::map<int, uint64_t>& amounts = room_of_.at(kOrdinaryMemory);
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [&amounts](int a, int b) { return amounts.at(a) > amounts.at(b); });
-    NumaMask mask;
-    for (int i = 0; i < std::min(width, static_cast<int>(nodes.size())); ++i) {
-      mask.Add(nodes[static_cast<std::size_t>(i)]);
-    }
-    return mask;
   }
 
   const Machine& machine_;

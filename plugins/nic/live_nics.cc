@@ -14,7 +14,7 @@ NicFacts ReadNicFacts(const NicPluginConfig& config) {
 
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeLiveNicPlugin(NicPluginConfig config,
                                                                  const Machine& machine) {
-  if (machine.parts().online == nullptr) {
+  if (machine.parts().online.empty()) {
     config.follow = NicFollow::kNone;
   }
   auto watch = std::make_unique<KernelWatch>(FollowedNamespaces(config));

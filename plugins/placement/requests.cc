@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "api/container_turns.h"
 #include "plugins/config/class_request.h"
 #include "plugins/placement/wishes.h"
 #include "plugins/rules/qos_annotations.h"
-#include "topology/pod_request.h"
 
 namespace qrm::placement {
 namespace {

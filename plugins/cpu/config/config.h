@@ -15,7 +15,7 @@
 #include "plugins/kernel/tuning_profile.h"
 #include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/sharing.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::config {
 class Section;
