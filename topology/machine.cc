@@ -276,24 +276,23 @@ uint64_t Machine::memory_bytes() const {
       [](uint64_t sum, const NumaNode& node) { return sum + node.memory_bytes; });
 }
 
-Machine Machine::WithMemoryKinds(const std::map<int, MemoryKind>& kind_by_node) const {
+template <typename Value>
+Machine Machine::With(const std::map<int, Value>& by_node, Value NumaNode::* member) const {
   Machine changed = *this;
-  for (const auto& [id, kind] : kind_by_node) {
+  for (const auto& [id, value] : by_node) {
     if (const int index = Look(node_index_, id); index >= 0) {
-      changed.parts_.nodes[static_cast<std::size_t>(index)].memory_kind = kind;
+      changed.parts_.nodes[static_cast<std::size_t>(index)].*member = value;
     }
   }
   return changed;
 }
 
+Machine Machine::WithMemoryKinds(const std::map<int, MemoryKind>& kind_by_node) const {
+  return With(kind_by_node, &NumaNode::memory_kind);
+}
+
 Machine Machine::WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const {
-  Machine changed = *this;
-  for (const auto& [id, bytes] : bytes_by_node) {
-    if (const int index = Look(node_index_, id); index >= 0) {
-      changed.parts_.nodes[static_cast<std::size_t>(index)].memory_bytes = bytes;
-    }
-  }
-  return changed;
+  return With(bytes_by_node, &NumaNode::memory_bytes);
 }
 
 }  // namespace qrm

@@ -178,6 +178,8 @@ class Machine {
   Machine WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const;
 
  private:
+  template <typename Value>
+  Machine With(const std::map<int, Value>& by_node, Value NumaNode::* member) const;
   void SortNodes();
   void IndexNodes();
   void IndexCpus();

@@ -10,7 +10,7 @@
 
 #include "api/base/errorf.h"
 #include "plugins/placement/requests.h"
-#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/device_nodes.h"
 
 namespace qrm::manager {
 namespace {

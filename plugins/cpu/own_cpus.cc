@@ -7,7 +7,7 @@
 #include <set>
 
 #include "plugins/cpu/grow.h"
-#include "plugins/rules/exclusive_nodes.h"
+#include "plugins/rules/sharing.h"
 #include "topology/cpu_layout.h"
 #include "topology/hint_generation.h"
 

@@ -21,7 +21,7 @@
 #include "plugins/cpu/own_cpus.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
-#include "plugins/rules/exclusive_nodes.h"
+#include "plugins/rules/sharing.h"
 #include "topology/cpu_layout.h"
 
 namespace qrm::cpu {

@@ -11,8 +11,8 @@
 
 #include "plugins/memory/books.h"
 #include "plugins/memory/room.h"
-#include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/qos_annotations.h"
+#include "plugins/rules/sharing.h"
 #include "topology/static_memory_policy.h"
 
 namespace qrm::memory {

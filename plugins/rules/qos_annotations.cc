@@ -2,30 +2,34 @@
 #include "plugins/rules/qos_annotations.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
-#include "plugins/rules/flat_json.h"
 
 namespace qrm::rules {
 namespace {
 
+/// Bounds of an annotation's object: all users who can create pods can write it. Of a key that is
+/// there twice, other readers could take the other value.
+constexpr JsonBounds kAnnotationBounds{
+    .bytes = 4096, .depth = 4, .values = 64, .unique_keys = true};
+
 /// The prefix of all these keys.
 constexpr std::string_view kDomain = "katalyst.kubewharf.io/";
 
+/// In the order of QosLevel, after kNone.
+constexpr std::string_view kLevels[] = {"dedicated_cores", "shared_cores", "reclaimed_cores",
+                                        "system_cores"};
+
 StatusOr<QosLevel> ParseLevel(const std::string& text) {
-  if (text == "dedicated_cores") {
-    return QosLevel::kDedicated;
-  }
-  if (text == "shared_cores") {
-    return QosLevel::kShared;
-  }
-  if (text == "reclaimed_cores") {
-    return QosLevel::kReclaimed;
-  }
-  if (text == "system_cores") {
-    return QosLevel::kSystem;
+  const auto level = std::ranges::find(kLevels, text);
+  if (level != std::end(kLevels)) {
+    return static_cast<QosLevel>(level - std::begin(kLevels) + 1);
   }
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read annotation {}: '{}' is not a QoS level; write dedicated_cores, "
@@ -105,6 +109,37 @@ bool IsTrue(const StringMap& values, const char* key) {
 }
 
 }  // namespace
+
+StatusOr<StringMap> ParseFlatJson(std::string_view text) {
+  // The API server's policies compare the text: an escape could hide a key from them.
+  if (text.find('\\') != std::string_view::npos) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "has a backslash; write keys and values without escapes");
+  }
+  const StatusOr<nlohmann::json> object = ParseJson(text, kAnnotationBounds);
+  const bool is_twice = object.status().code() == StatusCode::kAlreadyExists;
+  if (is_twice || object.status().code() == StatusCode::kResourceExhausted) {
+    return Errorf(StatusCode::kInvalidArgument, "{}; remove {}", MessageOf(object.status()),
+                  is_twice ? "one of them" : "unused keys");
+  }
+  if (!object.ok() || !object->is_object()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "is not a JSON object; write one such as {{\"numa_binding\": \"true\"}}");
+  }
+  StringMap values;
+  for (const auto& [key, value] : object->items()) {
+    if (value.is_structured()) {  // no reader of these annotations looks into it
+      return Errorf(StatusCode::kInvalidArgument,
+                    "has an object or a list in '{}'; write a string, true or false", Quoted(key));
+    }
+    if (value.is_string()) {
+      values[key] = value.get<std::string>();
+    } else if (value.is_boolean()) {
+      values[key] = value.get<bool>() ? "true" : "false";
+    }
+  }
+  return values;
+}
 
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   QosRequest request;

@@ -8,7 +8,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
-#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/device_nodes.h"
 #include "plugins/rules/qos_annotations.h"
 
 namespace qrm::rules {
