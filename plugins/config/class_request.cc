@@ -9,7 +9,7 @@
 #include "api/base/config_key.h"
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::config {
 namespace {

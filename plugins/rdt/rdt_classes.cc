@@ -16,7 +16,7 @@
 #include "api/base/section.h"
 #include "plugins/rdt/resolve.h"
 #include "plugins/rdt/thread_mover.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::rdt {
 namespace {

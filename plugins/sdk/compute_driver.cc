@@ -51,18 +51,6 @@ CpuSet ComputeGrant::Idle() const {
   return idle;
 }
 
-Status ComputeDriver::Restore(const ComputeGrants& /*grants*/) {
-  return OkStatus();
-}
-
-Status ComputeDriver::Add(const ComputeInstance& /*instance*/) {
-  return OkStatus();
-}
-
-Status ComputeDriver::Remove(const ContainerKey& /*key*/) {
-  return OkStatus();
-}
-
 std::string DriverResource(std::string_view name) {
   return fmt::format("{}{}", kPrefix, name);
 }
