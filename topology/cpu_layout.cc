@@ -111,7 +111,7 @@ void CpuLayout::Nest(Level outer, Level inner) {
     lists[static_cast<std::size_t>(ElementOf(outer, cpu))].push_back(ElementOf(inner, cpu));
   }
   for (std::vector<int>& list : lists) {
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list);
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 }

@@ -108,7 +108,7 @@ std::vector<ClosestMasks::Ranked> ClosestMasks::AroundEach(int width) const {
     for (int i = 0; i < width; ++i) {
       Put(order[static_cast<std::size_t>(i)], mask);
     }
-    std::sort(mask.nodes.begin(), mask.nodes.end());
+    std::ranges::sort(mask.nodes);
   }
   return masks;
 }
@@ -129,7 +129,7 @@ void ClosestMasks::Visit(int width, const std::function<bool(const NumaMask&)>& 
     masks = AroundEach(width);
   }
   // The smaller number is decided by the highest node that differs.
-  std::sort(masks.begin(), masks.end(), [](const Ranked& a, const Ranked& b) {
+  std::ranges::sort(masks, [](const Ranked& a, const Ranked& b) {
     return a.distance != b.distance
                ? a.distance < b.distance
                : std::lexicographical_compare(a.nodes.rbegin(), a.nodes.rend(), b.nodes.rbegin(),

@@ -90,7 +90,7 @@ Set BitmapOf(std::string_view text) {
 std::string Printable(std::string_view name) {
   constexpr std::size_t kMaxLength = 255;
   std::string text(name.substr(0, kMaxLength));
-  std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
 }
 

@@ -63,7 +63,7 @@ std::string_view WordOf(MemoryKind kind) {
 }
 
 std::optional<MemoryKind> ParseMemoryKind(std::string_view word) {
-  const auto* const found = std::find(kKindWords.begin(), kKindWords.end(), word);
+  const auto* const found = std::ranges::find(kKindWords, word);
   return found == kKindWords.end()
              ? std::nullopt
              : std::optional(static_cast<MemoryKind>(found - kKindWords.begin()));
@@ -71,8 +71,7 @@ std::optional<MemoryKind> ParseMemoryKind(std::string_view word) {
 
 Machine::Machine(MachineParts parts) : parts_(std::move(parts)) {
   SortNodes();
-  std::sort(parts_.cpus.begin(), parts_.cpus.end(),
-            [](const Cpu& a, const Cpu& b) { return a.id < b.id; });
+  std::ranges::sort(parts_.cpus, [](const Cpu& a, const Cpu& b) { return a.id < b.id; });
   IndexNodes();
   IndexCpus();
   FindHomes();
@@ -91,8 +90,8 @@ void Machine::SortNodes() {
   QRM_CHECK(distances.empty() || distances.size() == nodes.size());
   std::vector<std::size_t> order(nodes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&nodes](std::size_t a, std::size_t b) { return nodes[a].id < nodes[b].id; });
+  std::ranges::sort(order,
+                    [&nodes](std::size_t a, std::size_t b) { return nodes[a].id < nodes[b].id; });
 
   parts_.nodes.clear();
   parts_.distances.assign(distances.size(), {});

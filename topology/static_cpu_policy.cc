@@ -104,9 +104,9 @@ bool StaticCpuPolicy::IsSocketAligned(const NumaMask& mask, int narrowest) const
     return false;
   }
   const CpuSet cpus = layout_.machine().CpusOf(mask);
-  const auto touched =
-      std::count_if(layout_.machine().packages().begin(), layout_.machine().packages().end(),
-                    [&cpus](const CpuGroup& package) { return package.cpus.Intersects(cpus); });
+  const auto touched = std::ranges::count_if(
+      layout_.machine().packages(),
+      [&cpus](const CpuGroup& package) { return package.cpus.Intersects(cpus); });
   return touched == (narrowest + per_socket - 1) / per_socket;
 }
 

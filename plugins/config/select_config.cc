@@ -45,7 +45,7 @@ StatusOr<TextSet> ReadKnownTexts(const Section& section, std::string_view key,
   QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, key));
   for (const std::string& word : words) {
     const TextSet one({word.starts_with('!') ? word.substr(1) : word});
-    if (std::none_of(known.begin(), known.end(), [&](auto value) { return one.Has(value); })) {
+    if (std::ranges::none_of(known, [&](auto value) { return one.Has(value); })) {
       return section.Error(key, fmt::format("has '{}', which is not one of its values", word),
                            fmt::format("write {}", fmt::join(known, " or ")));
     }

@@ -26,7 +26,7 @@ StatusOr<std::vector<MemoryKind>> ParseKinds(const Section& section) {
   }
   for (const std::string& word : words) {
     QRM_ASSIGN_OR_RETURN(const MemoryKind kind, config::ReadMemoryKind(section, kKey, word));
-    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+    if (std::ranges::find(kinds, kind) != kinds.end()) {
       return section.Error(kKey, fmt::format("has {} twice", word), "name each kind once");
     }
     kinds.push_back(kind);

@@ -88,10 +88,10 @@ class Search {
     NumaMask candidates;
     for (const auto& node : room_.books.table()) {
       const int id = node.first;
-      const bool has_some =
-          machine_.node_mask().Count() <= kMaxPlainNodes ||
-          std::any_of(room_of_.begin(), room_of_.end(),
-                      [id](const auto& of_type) { return of_type.second.at(id) > 0; });
+      const bool has_some = machine_.node_mask().Count() <= kMaxPlainNodes ||
+                            std::ranges::any_of(room_of_, [id](const auto& of_type) {
+                              return of_type.second.at(id) > 0;
+                            });
       if (allowed_.Has(id) && !room_.barred.Has(id) && has_some) {
         candidates.Add(id);
       }
@@ -130,7 +130,7 @@ class Search {
     const ClosestMasks masks(machine_, allowed_);
     for (bool found = false; width <= masks.size(); width += found ? 0 : 1) {
       masks.Visit(width, [&](const NumaMask& mask) {
-        found = std::all_of(need_.bytes.begin(), need_.bytes.end(), [&](const auto& asked) {
+        found = std::ranges::all_of(need_.bytes, [&](const auto& asked) {
           return Sum(table, mask, asked.first, &MemoryAmounts::allocatable) >= asked.second;
         });
         return !found;
@@ -172,7 +172,7 @@ std::string AskedText(const MemoryBytes& asked) {
 /// Whether `nodes` have less together than one by one: a container on several of them can make way
 /// on each, but not on all.
 bool HaveLessTogether(const Books& books, const NumaMask& nodes, const MemoryBytes& asked) {
-  return std::any_of(asked.begin(), asked.end(), [&](const auto& of_type) {
+  return std::ranges::any_of(asked, [&](const auto& of_type) {
     uint64_t one_by_one = 0;
     for (const int node : nodes) {
       one_by_one += books.Room({node}, of_type.first);
@@ -251,8 +251,8 @@ std::vector<Spot> FittingSpots(const Machine& machine, const Room& room, const N
 }
 
 std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots) {
-  const bool beside = std::any_of(spots.begin(), spots.end(),
-                                  [](const Spot& spot) { return spot.nodes != spot.hint.nodes; });
+  const bool beside =
+      std::ranges::any_of(spots, [](const Spot& spot) { return spot.nodes != spot.hint.nodes; });
   std::vector<TopologyHint> hints;
   hints.reserve(spots.size());
   std::set<std::string> seen;
@@ -267,7 +267,7 @@ std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots) {
 NumaMask NodesOfKinds(const Machine& machine, const std::vector<MemoryKind>& kinds) {
   NumaMask nodes;
   for (const NumaNode& node : machine.nodes()) {
-    if (kinds.empty() || std::find(kinds.begin(), kinds.end(), node.memory_kind) != kinds.end()) {
+    if (kinds.empty() || std::ranges::find(kinds, node.memory_kind) != kinds.end()) {
       nodes.Add(node.id);
     }
   }

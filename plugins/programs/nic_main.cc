@@ -1,5 +1,5 @@
 // qrm-plugin-nic: the nic plugin in a process of its own.
-#include "plugins/nic/live_nics.h"
+#include "plugins/nic/kernel_watch.h"
 #include "plugins/programs/plugin_program.h"
 
 int main(int argc, char** argv) {

@@ -80,8 +80,8 @@ const std::vector<QosKey>& QosKeys() {
 }
 
 const QosKey* FindKey(const std::string& name) {
-  const auto found = std::find_if(QosKeys().begin(), QosKeys().end(),
-                                  [&](const QosKey& key) { return key.name == name; });
+  const auto found =
+      std::ranges::find_if(QosKeys(), [&](const QosKey& key) { return key.name == name; });
   return found == QosKeys().end() ? nullptr : &*found;
 }
 
@@ -95,8 +95,7 @@ void AddIfIgnored(const StringMap& annotations, QosLevel level, const std::strin
     }
   } else if (key->is_flag && value != "true" && value != "false") {
     ignored.push_back({key->name, name + "=" + Quoted(value)});
-  } else if (value != "false" &&
-             std::find(key->levels.begin(), key->levels.end(), level) == key->levels.end()) {
+  } else if (value != "false" && std::ranges::find(key->levels, level) == key->levels.end()) {
     ignored.push_back({key->name, level == QosLevel::kNone
                                       ? name + " without qos_level"
                                       : name + " at " + annotations.at(kQosLevelKey)});
@@ -144,8 +143,8 @@ StatusOr<StringMap> ParseFlatJson(std::string_view text) {
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   QosRequest request;
   // Most pods have no such annotation, and each plugin checks each pod.
-  if (std::none_of(annotations.begin(), annotations.end(),
-                   [](const auto& entry) { return entry.first.starts_with(kDomain); })) {
+  if (std::ranges::none_of(annotations,
+                           [](const auto& entry) { return entry.first.starts_with(kDomain); })) {
     return request;
   }
   if (const auto level = annotations.find(kQosLevelKey); level != annotations.end()) {

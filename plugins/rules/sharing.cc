@@ -22,9 +22,8 @@ bool MayShare(const Tenant& a, const Tenant& b) {
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& candidate) {
   NumaMask barred;
   for (const auto& [node, standing] : tenants) {
-    const bool welcome = std::all_of(standing.begin(), standing.end(), [&](const Tenant* tenant) {
-      return MayShare(*tenant, candidate);
-    });
+    const bool welcome = std::ranges::all_of(
+        standing, [&](const Tenant* tenant) { return MayShare(*tenant, candidate); });
     if (!welcome) {
       barred.Add(node);
     }
@@ -33,9 +32,9 @@ NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& candidate) {
 }
 
 std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes) {
-  const bool kept =
-      !nodes.Empty() && std::any_of(fitting.begin(), fitting.end(),
-                                    [&](const TopologyHint& hint) { return hint.nodes == nodes; });
+  const bool kept = !nodes.Empty() && std::ranges::any_of(fitting, [&](const TopologyHint& hint) {
+    return hint.nodes == nodes;
+  });
   if (kept) {
     return {{.nodes = nodes, .preferred = true}};
   }
@@ -43,9 +42,8 @@ std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const Num
 }
 
 std::string NameOfEnemy(const Tenants& standing, const Tenant& candidate) {
-  const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant* tenant) {
-    return !MayShare(*tenant, candidate);
-  });
+  const auto enemy = std::ranges::find_if(
+      standing, [&](const Tenant* tenant) { return !MayShare(*tenant, candidate); });
   return NameOf(**enemy);
 }
 

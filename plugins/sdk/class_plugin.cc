@@ -27,7 +27,7 @@ bool IsAlphanumeric(char c) {
 
 bool IsClassName(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName && IsAlphanumeric(text.front()) &&
-         IsAlphanumeric(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
+         IsAlphanumeric(text.back()) && std::ranges::all_of(text, [](char c) {
            return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.';
          });
 }

@@ -29,8 +29,7 @@ CpuSet ComputeGrant::Cpus() const {
 }
 
 bool ComputeGrant::shares() const {
-  return std::any_of(parts.begin(), parts.end(),
-                     [](const ComputePart& part) { return part.shared; });
+  return std::ranges::any_of(parts, [](const ComputePart& part) { return part.shared; });
 }
 
 CpuSet ComputeGrant::SharedOf(const CpuSet& pool) const {
@@ -67,7 +66,7 @@ Status CheckDriverName(std::string_view name) {
   const bool good =
       !name.empty() && name.size() <= kMostNameBytes && IsLetterOrDigit(name.front()) &&
       IsLetterOrDigit(name.back()) &&
-      std::all_of(name.begin(), name.end(), [](char c) { return IsLetterOrDigit(c) || c == '-'; });
+      std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '-'; });
   if (good) {
     return OkStatus();
   }

@@ -28,7 +28,7 @@ namespace qrm::sdk {
 namespace {
 
 std::string FileNameFor(std::string resource) {
-  std::replace(resource.begin(), resource.end(), '/', '_');
+  std::ranges::replace(resource, '/', '_');
   return resource;
 }
 

@@ -220,8 +220,8 @@ class HeldReader {
   /// Errors: kInvalidArgument for a container that has come twice.
   StatusOr<HeldAllocations> Take() {
     const auto name = [](const HeldAllocation& held) { return std::tie(held.key, held.resource); };
-    std::sort(list_.begin(), list_.end(),
-              [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) < name(b); });
+    std::ranges::sort(
+        list_, [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) < name(b); });
     const auto twice = std::adjacent_find(
         list_.begin(), list_.end(),
         [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) == name(b); });
