@@ -1,6 +1,11 @@
 // Decides which containers of a pod never run at the same time, and what they need at once.
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "api/resource.h"
 
 namespace qrm {
@@ -33,5 +38,30 @@ class AmountInTurn {
   T largest_init_{};
   T others_{};
 };
+
+/// What one container asks for. Units: each resource's own. Source: the pod's resources.
+struct ContainerAmounts {
+  ContainerType type = ContainerType::kMain;
+  std::map<std::string, double> amounts;
+};
+
+/// What a pod needs at its most demanding moment. Init containers come first, in their order;
+/// sidecars keep running once they have started.
+/// Units: each resource's own. Cost: O(containers x resources).
+/// Source: Kubernetes 1.36, getPodRequestedResources.
+inline std::map<std::string, double> PodRequest(const std::vector<ContainerAmounts>& containers) {
+  std::map<std::string, double> staying;  // of started containers that do not end by themselves
+  std::map<std::string, double> most;
+  for (const ContainerAmounts& container : containers) {
+    for (const auto& [name, amount] : container.amounts) {
+      const double now = staying[name] + amount;
+      if (container.type != ContainerType::kInit) {
+        staying[name] = now;
+      }
+      most[name] = std::max(most[name], now);
+    }
+  }
+  return most;
+}
 
 }  // namespace qrm

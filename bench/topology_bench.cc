@@ -12,7 +12,7 @@
 #include "api/base/check.h"
 #include "bench/target.h"
 #include "test/support/product_merge.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 #include "topology/discovery.h"
 #include "topology/hint_generation.h"
 #include "topology/memory_flow.h"

@@ -47,9 +47,9 @@ void CpuAccumulator::Take(const CpuSet& cpus) {
 std::vector<int> CpuAccumulator::Sorted(Level level, const std::vector<int>& candidates) const {
   std::vector<int> sorted;
   sorted.reserve(candidates.size());
-  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(sorted),
-               [this, level](int element) { return Free(level, element) > 0; });
-  std::sort(sorted.begin(), sorted.end(), [this, level](int a, int b) {
+  std::ranges::copy_if(candidates, std::back_inserter(sorted),
+                       [this, level](int element) { return Free(level, element) > 0; });
+  std::ranges::sort(sorted, [this, level](int a, int b) {
     return std::pair(Free(level, a), a) < std::pair(Free(level, b), b);
   });
   return sorted;

@@ -21,11 +21,8 @@
 #include "api/base/foreign_text.h"
 #include "api/base/mutex.h"
 #include "api/base/number.h"
-#include "topology/hwloc_reader.h"
-#include "topology/hwloc_xml.h"
 #include "topology/machine_objects.h"
 #include "topology/machine_text.h"
-#include "topology/online_list.h"
 
 namespace qrm {
 namespace {
@@ -33,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 using OutsideCpuset = MachineSource::OutsideCpuset;
+
+constexpr char kOnline[] = "sys/devices/system/cpu/online";
 
 /// The largest known exports have a few megabytes; a device file or a log has no end.
 constexpr std::uintmax_t kMaxXmlBytes = std::uintmax_t{64} << 20U;
@@ -159,8 +158,8 @@ StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
   WarnOfDroppedNodes("/", parts);
   parts.memory_bytes = MemTotalOf("/");
   parts.isolated = IsolatedOf("/");
-  parts.online = OnlineList::Open("");
-  parts.root = std::string("/");  // GCC 12 warns of the assignment of a literal
+  parts.online = std::string("/") + kOnline;  // GCC 12 warns of the assignment of a literal
+  parts.root = std::string("/");
   return parts;
 }
 
@@ -187,7 +186,7 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
   WarnOfDroppedNodes(directory, parts);
   parts.memory_bytes = MemTotalOf(directory);
   parts.isolated = IsolatedOf(directory);
-  parts.online = OnlineList::Open(directory);
+  parts.online = fmt::format("{}/{}", directory, kOnline);
   parts.root = directory;
   return parts;
 }

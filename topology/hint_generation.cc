@@ -26,26 +26,13 @@ uint64_t CombinationCount(int of, int count) {
   return choices;
 }
 
-double AmountOf(const std::map<int, double>& amounts, int node) {
-  const auto found = amounts.find(node);
-  return found == amounts.end() ? 0 : found->second;
-}
-
-/// The fewest nodes of `mask` that hold `amount` together, or 0 when all do not.
+/// The fewest nodes of `mask` that hold `amount` together, as FewestOf.
 int NarrowestWidth(const NumaMask& mask, const std::map<int, double>& amounts, double amount) {
-  std::vector<double> sorted;
+  std::vector<double> all;
   for (const int node : mask) {
-    sorted.push_back(AmountOf(amounts, node));
+    all.push_back(AmountOf(amounts, node));
   }
-  std::sort(sorted.rbegin(), sorted.rend());
-  double sum = 0;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    sum += sorted[i];
-    if (sum >= amount) {
-      return static_cast<int>(i) + 1;
-    }
-  }
-  return 0;
+  return FewestOf(std::move(all), amount);
 }
 
 NumaMask NodesWith(const NumaMask& nodes, const std::map<int, double>& amounts) {
@@ -59,18 +46,6 @@ NumaMask NodesWith(const NumaMask& nodes, const std::map<int, double>& amounts) 
 }
 
 }  // namespace
-
-NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width) {
-  std::vector<int> nodes(candidates.begin(), candidates.end());
-  std::sort(nodes.begin(), nodes.end(), [&amounts](int a, int b) {
-    return std::pair(-AmountOf(amounts, a), a) < std::pair(-AmountOf(amounts, b), b);
-  });
-  NumaMask mask;
-  for (int i = 0; i < width; ++i) {
-    mask.Add(nodes[static_cast<std::size_t>(i)]);
-  }
-  return mask;
-}
 
 ClosestMasks::ClosestMasks(const Machine& machine, const NumaMask& candidates)
     : ids_(candidates.begin(), candidates.end()) {
@@ -102,6 +77,13 @@ std::vector<int> ClosestMasks::GrowFrom(int start) const {
   return order;
 }
 
+void ClosestMasks::Put(int node, Ranked& mask) const {
+  mask.nodes.push_back(node);
+  for (const int other : mask.nodes) {
+    mask.distance += Between(node, other);
+  }
+}
+
 void ClosestMasks::Extend(Ranked& mask, int from, int missing, std::vector<Ranked>& all) const {
   if (missing == 0) {
     all.push_back(mask);
@@ -109,11 +91,7 @@ void ClosestMasks::Extend(Ranked& mask, int from, int missing, std::vector<Ranke
   }
   for (int node = from; node + missing <= size(); ++node) {
     const uint64_t before = mask.distance;
-    for (const int other : mask.nodes) {
-      mask.distance += Between(node, other);
-    }
-    mask.distance += Between(node, node);
-    mask.nodes.push_back(node);
+    Put(node, mask);
     Extend(mask, node + 1, missing - 1, all);
     mask.nodes.pop_back();
     mask.distance = before;
@@ -128,14 +106,9 @@ std::vector<ClosestMasks::Ranked> ClosestMasks::AroundEach(int width) const {
   for (const std::vector<int>& order : growth_) {
     Ranked& mask = masks.emplace_back();
     for (int i = 0; i < width; ++i) {
-      const int node = order[static_cast<std::size_t>(i)];
-      for (const int other : mask.nodes) {
-        mask.distance += Between(node, other);
-      }
-      mask.distance += Between(node, node);
-      mask.nodes.push_back(node);
+      Put(order[static_cast<std::size_t>(i)], mask);
     }
-    std::sort(mask.nodes.begin(), mask.nodes.end());
+    std::ranges::sort(mask.nodes);
   }
   return masks;
 }
@@ -156,7 +129,7 @@ void ClosestMasks::Visit(int width, const std::function<bool(const NumaMask&)>& 
     masks = AroundEach(width);
   }
   // The smaller number is decided by the highest node that differs.
-  std::sort(masks.begin(), masks.end(), [](const Ranked& a, const Ranked& b) {
+  std::ranges::sort(masks, [](const Ranked& a, const Ranked& b) {
     return a.distance != b.distance
                ? a.distance < b.distance
                : std::lexicographical_compare(a.nodes.rbegin(), a.nodes.rend(), b.nodes.rbegin(),
@@ -187,7 +160,7 @@ HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts&
   const NumaMask& all = machine.node_mask();
   const int preferred_width = NarrowestWidth(all, nodes.total, amount);
   const int narrowest = NarrowestWidth(all, nodes.free, amount);
-  if (narrowest == 0) {
+  if (narrowest > all.Count()) {
     return HintList::Impossible();
   }
   const NumaMask candidates = all.Count() <= kMaxPlainNodes ? all : NodesWith(all, nodes.free);

@@ -1,6 +1,7 @@
 // Hints for amounts that NUMA nodes hold: few, narrow and close masks first, never all 2^n.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -35,9 +36,39 @@ struct HintGenerationOptions {
 HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts& nodes,
                        const HintGenerationOptions& options = {});
 
-/// The `width` nodes of `candidates`, which has as many, with the largest amounts; of equal ones
-/// the lowest numbers. Units: the caller's. Cost: O(nodes log nodes).
-NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width);
+/// The amount of `node`; 0 for a node without one.
+template <typename Amount>
+Amount AmountOf(const std::map<int, Amount>& amounts, int node) {
+  const auto found = amounts.find(node);
+  return found == amounts.end() ? Amount() : found->second;
+}
+
+/// Up to `width` nodes of `candidates`, those with the largest amounts; of equal ones the lowest
+/// numbers. Units: the caller's. Cost: O(nodes log nodes).
+template <typename Amount>
+NumaMask Richest(const NumaMask& candidates, const std::map<int, Amount>& amounts, int width) {
+  std::vector<int> nodes(candidates.begin(), candidates.end());
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [&](int a, int b) { return AmountOf(amounts, a) > AmountOf(amounts, b); });
+  NumaMask mask;
+  for (int i = 0; i < std::min(width, static_cast<int>(nodes.size())); ++i) {
+    mask.Add(nodes[static_cast<std::size_t>(i)]);
+  }
+  return mask;
+}
+
+/// The fewest of `amounts` that make `wanted`; one more than there are when all are too little.
+/// Units: the caller's. Cost: O(amounts log amounts).
+template <typename Amount>
+int FewestOf(std::vector<Amount> amounts, Amount wanted) {
+  std::sort(amounts.rbegin(), amounts.rend());
+  Amount sum{};
+  std::size_t count = 0;
+  while (sum < wanted && count < amounts.size()) {
+    sum += amounts[count++];
+  }
+  return static_cast<int>(count) + (sum < wanted ? 1 : 0);
+}
 
 /// Masks of a machine's nodes, width by width, those with the smallest sum of distances first and
 /// among equals the smallest number. Where there are more than 4,096 masks of a width, only those
@@ -71,6 +102,7 @@ class ClosestMasks {
     std::vector<int> nodes;  // positions in ids_, ascending
   };
 
+  void Put(int node, Ranked& mask) const;
   void Extend(Ranked& mask, int from, int missing, std::vector<Ranked>& all) const;
   std::vector<Ranked> AroundEach(int width) const;
   uint64_t Between(int from, int to) const {

@@ -1,6 +1,4 @@
 // Walks hwloc's tree, memory and I/O children included.
-#include "topology/hwloc_reader.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -11,6 +9,8 @@
 #include <hwloc.h>
 
 #include <fmt/format.h>
+
+#include "topology/machine_objects.h"
 
 namespace qrm {
 namespace {

@@ -1,6 +1,4 @@
 // One walk over the tree that pugixml parsed.
-#include "topology/hwloc_xml.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
+#include "topology/machine_objects.h"
 
 namespace qrm {
 namespace {
@@ -91,7 +90,7 @@ Set BitmapOf(std::string_view text) {
 std::string Printable(std::string_view name) {
   constexpr std::size_t kMaxLength = 255;
   std::string text(name.substr(0, kMaxLength));
-  std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -62,7 +63,7 @@ std::string_view WordOf(MemoryKind kind) {
 }
 
 std::optional<MemoryKind> ParseMemoryKind(std::string_view word) {
-  const auto* const found = std::find(kKindWords.begin(), kKindWords.end(), word);
+  const auto* const found = std::ranges::find(kKindWords, word);
   return found == kKindWords.end()
              ? std::nullopt
              : std::optional(static_cast<MemoryKind>(found - kKindWords.begin()));
@@ -70,17 +71,17 @@ std::optional<MemoryKind> ParseMemoryKind(std::string_view word) {
 
 Machine::Machine(MachineParts parts) : parts_(std::move(parts)) {
   SortNodes();
-  std::sort(parts_.cpus.begin(), parts_.cpus.end(),
-            [](const Cpu& a, const Cpu& b) { return a.id < b.id; });
+  std::ranges::sort(parts_.cpus, [](const Cpu& a, const Cpu& b) { return a.id < b.id; });
   IndexNodes();
   IndexCpus();
   FindHomes();
 }
 
 CpuSet Machine::OfflineNow() const {
-  const std::optional<CpuSet> online =
-      parts_.online == nullptr ? std::nullopt : parts_.online->Read();
-  return online.has_value() ? cpu_set_ - *online : CpuSet();
+  std::string list;
+  std::getline(std::ifstream(parts_.online), list);
+  const StatusOr<CpuSet> online = CpuSet::Parse(list);
+  return online.ok() && !online->Empty() ? cpu_set_ - *online : CpuSet();
 }
 
 void Machine::SortNodes() {
@@ -89,8 +90,8 @@ void Machine::SortNodes() {
   QRM_CHECK(distances.empty() || distances.size() == nodes.size());
   std::vector<std::size_t> order(nodes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&nodes](std::size_t a, std::size_t b) { return nodes[a].id < nodes[b].id; });
+  std::ranges::sort(order,
+                    [&nodes](std::size_t a, std::size_t b) { return nodes[a].id < nodes[b].id; });
 
   parts_.nodes.clear();
   parts_.distances.assign(distances.size(), {});
@@ -274,24 +275,23 @@ uint64_t Machine::memory_bytes() const {
       [](uint64_t sum, const NumaNode& node) { return sum + node.memory_bytes; });
 }
 
-Machine Machine::WithMemoryKinds(const std::map<int, MemoryKind>& kind_by_node) const {
+template <typename Value>
+Machine Machine::With(const std::map<int, Value>& by_node, Value NumaNode::* member) const {
   Machine changed = *this;
-  for (const auto& [id, kind] : kind_by_node) {
+  for (const auto& [id, value] : by_node) {
     if (const int index = Look(node_index_, id); index >= 0) {
-      changed.parts_.nodes[static_cast<std::size_t>(index)].memory_kind = kind;
+      changed.parts_.nodes[static_cast<std::size_t>(index)].*member = value;
     }
   }
   return changed;
 }
 
+Machine Machine::WithMemoryKinds(const std::map<int, MemoryKind>& kind_by_node) const {
+  return With(kind_by_node, &NumaNode::memory_kind);
+}
+
 Machine Machine::WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const {
-  Machine changed = *this;
-  for (const auto& [id, bytes] : bytes_by_node) {
-    if (const int index = Look(node_index_, id); index >= 0) {
-      changed.parts_.nodes[static_cast<std::size_t>(index)].memory_bytes = bytes;
-    }
-  }
-  return changed;
+  return With(bytes_by_node, &NumaNode::memory_bytes);
 }
 
 }  // namespace qrm

@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/id_set.h"
-#include "topology/online_list.h"
 
 namespace qrm {
 
@@ -91,7 +89,9 @@ struct MachineParts {
   /// What the kernel manages in all; 0 when unknown. Hot-plugged memory is not in all kernels'
   /// sums by node. Source: /proc/meminfo, MemTotal.
   uint64_t memory_bytes = 0;
-  std::shared_ptr<const OnlineList> online;  ///< as long as the machine is this one; else null
+  /// The file with the CPUs that are online now; empty for a machine that is only described.
+  /// Source: Linux, admin-guide/cputopology.rst, /sys/devices/system/cpu/online.
+  std::string online;
   std::string root;  ///< the directory with its /sys and /proc; empty: it is described otherwise
   std::vector<std::string>
       warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
@@ -130,7 +130,7 @@ class Machine {
   const NumaMask& node_mask() const { return node_mask_; }
 
   /// Those of cpu_set() that went offline since. Empty for a machine that is only described, and
-  /// when the kernel cannot be asked. Cost: one read of a few bytes.
+  /// when the kernel cannot be asked. Cost: one small file.
   CpuSet OfflineNow() const;
 
   /// Null when there is no such online CPU or node.
@@ -178,6 +178,8 @@ class Machine {
   Machine WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const;
 
  private:
+  template <typename Value>
+  Machine With(const std::map<int, Value>& by_node, Value NumaNode::* member) const;
   void SortNodes();
   void IndexNodes();
   void IndexCpus();

@@ -167,8 +167,7 @@ void Builder::AddCpus() {
     Warn(fmt::format("CPUs {} have no usable NUMA node of their own; they are counted with node {}",
                      ToString(cpus_without_node_), parts_.nodes.front().id));
   }
-  if (std::none_of(parts_.cpus.begin(), parts_.cpus.end(),
-                   [](const Cpu& cpu) { return cpu.has_l3; })) {
+  if (std::ranges::none_of(parts_.cpus, [](const Cpu& cpu) { return cpu.has_l3; })) {
     Warn("no L3 cache is described; aligning by L3 means aligning by package");
   }
 }
@@ -224,8 +223,8 @@ void Builder::PlaceNodesInPackages() {
       const int local = (At(node_objects_[i]).cpus & usable_).First();
       near = local < 0 ? near : local;
     }
-    const auto cpu = std::find_if(parts_.cpus.begin(), parts_.cpus.end(),
-                                  [near](const Cpu& c) { return c.id == near; });
+    const auto cpu =
+        std::ranges::find_if(parts_.cpus, [near](const Cpu& c) { return c.id == near; });
     parts_.nodes[i].package = cpu->package;
   }
 }
@@ -252,9 +251,8 @@ void Builder::TellMemoryApart() {
 void Builder::CountL3sWithoutCpus() {
   for (std::size_t i = 0; i < described_.objects.size(); ++i) {
     const MachineObject& l3 = described_.objects[i];
-    const bool has_node =
-        std::any_of(parts_.nodes.begin(), parts_.nodes.end(),
-                    [&l3](const NumaNode& node) { return l3.nodes.Has(node.id); });
+    const bool has_node = std::ranges::any_of(
+        parts_.nodes, [&l3](const NumaNode& node) { return l3.nodes.Has(node.id); });
     if (l3.type == Type::kL3 && smallest_cpu_[i] < 0 && has_node) {
       ++parts_.l3s_without_cpus;
     }
@@ -265,8 +263,7 @@ void Builder::RankCores() {
   if (described_.kinds.size() < 2) {
     return;
   }
-  if (std::any_of(described_.kinds.begin(), described_.kinds.end(),
-                  [](const CoreKind& kind) { return kind.rank < 0; })) {
+  if (std::ranges::any_of(described_.kinds, [](const CoreKind& kind) { return kind.rank < 0; })) {
     Warn("several kinds of cores are described but not ranked; all are counted as one kind");
     return;
   }
@@ -283,7 +280,7 @@ void Builder::AddDistances() {
   const std::vector<int>& rows = described_.distance_nodes;
   std::vector<std::size_t> row_of;
   for (const NumaNode& node : parts_.nodes) {
-    const auto row = std::find(rows.begin(), rows.end(), node.id);
+    const auto row = std::ranges::find(rows, node.id);
     if (row != rows.end()) {
       row_of.push_back(static_cast<std::size_t>(row - rows.begin()));
     }

@@ -1,4 +1,6 @@
-// The objects that describe a machine, from a loaded hwloc topology or an XML export alike.
+// The objects that describe a machine, from a loaded hwloc topology or an XML export alike, and
+// what reads them. XML is read without hwloc: its importer crashes on bad exports, and that of
+// Debian 12 does not know format 3.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,8 @@
 #include "api/id_set.h"
 #include "topology/discovery.h"
 #include "topology/machine.h"
+
+struct hwloc_topology;
 
 namespace qrm {
 
@@ -67,5 +71,17 @@ struct MachineObjects {
 /// Source: hwloc 2.9, "Object Types" and "Topology Attributes".
 StatusOr<MachineParts> PartsOf(MachineObjects described,
                                MachineSource::OutsideCpuset outside_cpuset);
+
+/// The objects of `topology`, loaded with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED.
+/// Units: memory in bytes, distances as in the SLIT. Cost: O(objects + nodes squared).
+/// Source: hwloc 2.9, "Object Types" and "Topology Attributes".
+MachineObjects ReadObjects(hwloc_topology* topology);
+
+/// The objects that `xml` describes, in format 1, 2 or 3 of hwloc's exports. Of the distances,
+/// those named NUMALatency; kinds of cores rank in their order, as hwloc writes them.
+/// Errors: kInvalidArgument with the problem and its byte.
+/// Units: memory in bytes, distances as in the SLIT. Cost: O(size).
+/// Source: hwloc 2.9 hwloc2.dtd and 3.0 hwloc/export.h.
+StatusOr<MachineObjects> ReadXml(std::string_view xml);
 
 }  // namespace qrm

@@ -149,8 +149,8 @@ std::string NodesText(const Machine& machine) {
   std::string text =
       fmt::format("{}={} {}={} {}={}", kNodes, RunsText(NumbersOf(nodes, id)), kNodePackages,
                   RunsText(NumbersOf(nodes, package)), kMemory, RunsText(NumbersOf(nodes, memory)));
-  if (std::any_of(nodes.begin(), nodes.end(),
-                  [](const NumaNode& node) { return node.memory_kind != MemoryKind::kDram; })) {
+  if (std::ranges::any_of(
+          nodes, [](const NumaNode& node) { return node.memory_kind != MemoryKind::kDram; })) {
     const auto kind = [](const NumaNode& node) { return static_cast<uint64_t>(node.memory_kind); };
     text += fmt::format(" {}={}", kMemoryKinds, RunsText(NumbersOf(nodes, kind)));
   }

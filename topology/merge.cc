@@ -8,7 +8,6 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
-#include "topology/merge_reasons.h"
 #include "topology/merge_search.h"
 #include "topology/numeric_merge.h"
 
@@ -25,6 +24,26 @@ constexpr std::array<PolicyName, 5> kPolicyNames = {
      {TopologyPolicy::kRestricted, "restricted"},
      {TopologyPolicy::kSingleNumaNode, "single-numa-node"},
      {TopologyPolicy::kNumeric, "numeric"}}};
+
+/// How many masks a sentence shows.
+constexpr std::size_t kShown = 4;
+
+/// The masks that a resource prefers or excludes: the first few, and how many there are.
+struct MaskSample {
+  std::vector<NumaMask> first;
+  std::size_t count = 0;
+};
+
+/// How the preference of `resource` excludes masks that the resources `before` it prefer;
+/// `nothing_left` when those were the last. Cost: O(1).
+std::string ExclusionReason(std::string_view resource, const MaskSample& preferred,
+                            const MaskSample& excluded, std::string_view before,
+                            bool nothing_left) {
+  return fmt::format("{}: prefers {}, which excludes {}{} that {} prefers", resource,
+                     MasksText(preferred.first, preferred.count),
+                     MasksText(excluded.first, excluded.count), nothing_left ? ", all" : "",
+                     before);
+}
 
 /// One merge on a machine of at most 64 x Words nodes.
 template <std::size_t Words>
@@ -91,7 +110,6 @@ class Merger {
   }
 
   MaskSample SampleOf(const std::vector<Bits>& masks) const {
-    constexpr std::size_t kShown = 4;
     MaskSample sample{.count = masks.size()};
     for (std::size_t i = 0; i < std::min(masks.size(), kShown); ++i) {
       sample.first.push_back(nodes_.MaskOf(masks[i]));
@@ -132,6 +150,31 @@ MergeResult MergeNothing(const HintsByResource& hints) {
 }
 
 }  // namespace
+
+std::string MasksText(const std::vector<NumaMask>& masks, std::size_t count) {
+  const std::size_t shown = std::min(masks.size(), kShown);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += (i == 0 ? "" : " or ") + (masks[i].Empty() ? "any node" : ToString(masks[i]));
+  }
+  if (count > shown) {
+    text += fmt::format(" or {} more", count - shown);
+  }
+  return text;
+}
+
+std::string NothingPreferredReason(std::string_view resource, const HintList& hints,
+                                   std::string_view wanted) {
+  if (hints.IsImpossible()) {
+    return fmt::format("{}: no NUMA node can serve it", resource);
+  }
+  std::vector<NumaMask> masks;
+  for (std::size_t i = 0; i < std::min(hints.hints().size(), kShown); ++i) {
+    masks.push_back(hints.hints()[i].nodes);
+  }
+  return fmt::format("{}: none of its {} hints {}; it offers {}", resource, hints.hints().size(),
+                     wanted, MasksText(masks, hints.hints().size()));
+}
 
 StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text) {
   for (const PolicyName& known : kPolicyNames) {

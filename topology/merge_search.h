@@ -7,11 +7,76 @@
 #include <optional>
 #include <vector>
 
-#include "topology/mask_pairs.h"
-#include "topology/merge_list.h"
 #include "topology/node_bits.h"
 
 namespace qrm {
+
+/// The masks that a mask of one set and a mask of another have in common, found by counting for
+/// each mask the pairs whose intersection contains it, and taking away those that contain more.
+///
+/// Threads: one. Units: nodes by NodeIndex position.
+/// Cost:    O(nodes x 2^nodes) time however many masks the sets have, 16 x 2^nodes bytes.
+/// Source:  the zeta transform over supersets and its Moebius inversion (R. Kennes, "Computational
+///          aspects of the Moebius transformation of graphs", 1992).
+class MaskPairs {
+ public:
+  /// The counts of all pairs of masks of so many nodes fit into 64 bits.
+  static constexpr std::size_t kMaxNodes = 16;
+
+  /// For masks of `nodes` nodes; none above kMaxNodes can be asked.
+  explicit MaskPairs(std::size_t nodes) : nodes_(nodes) {}
+
+  /// Roughly the steps of ForEach.
+  uint64_t Cost() const { return nodes_ > kMaxNodes ? UINT64_MAX : uint64_t{nodes_} << nodes_; }
+
+  /// Calls `visit` with each mask that is the intersection of one of `first` and one of `second`,
+  /// ascending; the empty mask is left out.
+  template <std::size_t Words, typename Visit>
+  void ForEach(const std::vector<NodeBits<Words>>& first,
+               const std::vector<NodeBits<Words>>& second, Visit visit) {
+    CountContaining(first, pairs_);
+    CountContaining(second, containing_);
+    for (std::size_t mask = 0; mask < pairs_.size(); ++mask) {
+      pairs_[mask] *= containing_[mask];
+    }
+    // Node by node, the pairs whose intersection has the node are taken from those that may.
+    ForEachStep(pairs_, [](uint64_t& without, uint64_t with) { without -= with; });
+    for (std::size_t mask = 1; mask < pairs_.size(); ++mask) {
+      if (pairs_[mask] != 0) {
+        NodeBits<Words> bits;
+        bits.words[0] = mask;
+        visit(bits);
+      }
+    }
+  }
+
+ private:
+  /// `counts` by mask: how many of `masks` contain it.
+  template <std::size_t Words>
+  void CountContaining(const std::vector<NodeBits<Words>>& masks, std::vector<uint64_t>& counts) {
+    counts.assign(std::size_t{1} << nodes_, 0);
+    for (const NodeBits<Words>& mask : masks) {
+      counts[mask.words[0]] = 1;
+    }
+    ForEachStep(counts, [](uint64_t& without, uint64_t with) { without += with; });
+  }
+
+  /// Calls `step` for each node with each mask that lacks the node and the one that has it, too.
+  template <typename Step>
+  void ForEachStep(std::vector<uint64_t>& counts, Step step) const {
+    for (std::size_t node = 1; node < counts.size(); node *= 2) {
+      for (std::size_t block = 0; block < counts.size(); block += 2 * node) {
+        for (std::size_t mask = block; mask < block + node; ++mask) {
+          step(counts[mask], counts[mask + node]);
+        }
+      }
+    }
+  }
+
+  std::size_t nodes_;
+  std::vector<uint64_t> pairs_;       // by mask
+  std::vector<uint64_t> containing_;  // by mask
+};
 
 /// The hints of one list by the nodes they contain, to split them by their intersection with a
 /// narrow mask.
@@ -111,9 +176,6 @@ class ReachableMasks {
     for (const MergeList<Words>& list : lists) {
       indexes_.emplace_back(list.masks, nodes);
     }
-    if (nodes <= MaskPairs::kMaxNodes) {
-      known_.assign(((std::size_t{1} << nodes) + 63) / 64, 0);
-    }
   }
 
   /// The best reachable width: `wanted`, else the widest below it, else the narrowest above it; the
@@ -150,8 +212,9 @@ class ReachableMasks {
   }
 
   std::vector<Bits> Step(const std::vector<Bits>& from, std::size_t list, int min_width) {
-    return CostOf(from, list) > pairs_.Cost() ? StepAtOnce(from, list, min_width)
-                                              : StepOneByOne(from, list, min_width);
+    constexpr uint64_t kStepsToSort = 8;  // what one by one are met are sorted
+    return CostOf(from, list) * kStepsToSort > pairs_.Cost() ? StepAtOnce(from, list, min_width)
+                                                             : StepOneByOne(from, list, min_width);
   }
 
   /// Whether `mask` has at least `min_width` nodes; else its width is noted.
@@ -179,10 +242,9 @@ class ReachableMasks {
 
   std::vector<Bits> StepOneByOne(const std::vector<Bits>& from, std::size_t list, int min_width) {
     std::vector<Bits> to;
-    std::fill(known_.begin(), known_.end(), 0);
     std::size_t limit = kMaxReachable * 2;
     const auto keep = [&](const Bits& mask) {
-      if (!IsWide(mask, min_width) || IsKnown(mask)) {
+      if (!IsWide(mask, min_width)) {
         return;
       }
       to.push_back(mask);
@@ -224,18 +286,6 @@ class ReachableMasks {
     return cost;
   }
 
-  /// Whether this step met `mask` before; narrow machines only, others Compact().
-  bool IsKnown(const Bits& mask) {
-    if (known_.empty()) {
-      return false;
-    }
-    uint64_t& word = known_[mask.words[0] / 64];
-    const uint64_t bit = uint64_t{1} << (mask.words[0] % 64);
-    const bool known = (word & bit) != 0;
-    word |= bit;
-    return known;
-  }
-
   void Compact(std::vector<Bits>& masks) {
     std::sort(masks.begin(), masks.end());
     masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
@@ -249,7 +299,6 @@ class ReachableMasks {
   const Bits all_;
   std::vector<HintIndex<Words>> indexes_;
   MaskPairs pairs_;
-  std::vector<uint64_t> known_;  // a bit per mask of up to 16 nodes
   int widest_pruned_ = 0;
   bool truncated_ = false;
 };

@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "topology/merge_reasons.h"
-
 namespace qrm {
 namespace {
 
@@ -122,7 +120,7 @@ class NumericMerge {
  public:
   NumericMerge(const HintsByResource& hints, const std::vector<std::string>& align) {
     for (const auto& [resource, list] : hints) {
-      if (std::find(align.begin(), align.end(), resource) != align.end()) {
+      if (std::ranges::find(align, resource) != align.end()) {
         aligned_.emplace_back(resource, ChoicesOf(list));
       } else {
         AddOther(resource, ChoicesOf(list));
@@ -148,8 +146,7 @@ class NumericMerge {
       return Rejected(NothingNestsReason(shared));
     }
     const bool all_preferred =
-        std::all_of(best_->hints.begin(), best_->hints.end(),
-                    [](const auto& entry) { return entry.second.preferred; });
+        std::ranges::all_of(best_->hints, [](const auto& entry) { return entry.second.preferred; });
     return {.admit = true,
             .merged = {.nodes = best_->aligned_mask, .preferred = all_preferred},
             .hints = best_->hints};
@@ -157,9 +154,8 @@ class NumericMerge {
 
  private:
   void AddOther(const std::string& resource, Choices choices) {
-    const auto alike = std::find_if(others_.begin(), others_.end(), [&choices](const Other& other) {
-      return other.choices == choices;
-    });
+    const auto alike = std::ranges::find_if(
+        others_, [&choices](const Other& other) { return other.choices == choices; });
     if (alike != others_.end()) {
       alike->resources.push_back(resource);
     } else {
@@ -272,7 +268,7 @@ class NumericMerge {
         }
       }
     }
-    std::sort(masks.begin(), masks.end(), BySizeThenNumber());
+    std::ranges::sort(masks, BySizeThenNumber());
     masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
     return masks;
   }
@@ -340,12 +336,10 @@ class NumericMerge {
       if (other.choices.empty()) {
         return NothingPreferredReason(other.resources.front(), HintList::Impossible(), "");
       }
-      const bool nests =
-          std::any_of(other.choices.begin(), other.choices.end(), [&shared](const auto& choice) {
-            return std::any_of(shared.begin(), shared.end(), [&choice](const NumaMask& mask) {
-              return Comparable(choice.first, mask);
-            });
-          });
+      const bool nests = std::ranges::any_of(other.choices, [&shared](const auto& choice) {
+        return std::ranges::any_of(
+            shared, [&choice](const NumaMask& mask) { return Comparable(choice.first, mask); });
+      });
       if (!nests) {
         return fmt::format(
             "{}: offers {}, none of which nests with {}, that the aligned resources "

@@ -1,7 +1,10 @@
-// Policy numeric: aligned resources share a mask, all others nest with it.
+// Policy numeric, whose aligned resources share a mask with which all others nest, and the
+// sentences that all policies give as reasons.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/hint.h"
@@ -14,5 +17,14 @@ namespace qrm {
 /// Units, cost, source: as MergeHints.
 MergeResult MergeNumeric(const HintsByResource& hints,
                          const std::vector<std::string>& align_resources);
+
+/// "0 or 2-3", the first four masks and how many more there are.
+/// Cost: O(1) in the number of masks.
+std::string MasksText(const std::vector<NumaMask>& masks, std::size_t count);
+
+/// Why `hints` of `resource` leave no preferred hint; `wanted` says what was looked for, such as
+/// "is preferred". Cost: O(1) in the number of hints.
+std::string NothingPreferredReason(std::string_view resource, const HintList& hints,
+                                   std::string_view wanted);
 
 }  // namespace qrm

@@ -68,12 +68,7 @@ int StaticCpuPolicy::NarrowestWidth(int count) const {
   for (const CpuGroup& node : layout_.elements(CpuLayout::kNode)) {
     sizes.push_back(node.cpus.Count());
   }
-  std::sort(sizes.rbegin(), sizes.rend());
-  std::size_t narrowest = 0;
-  for (int sum = 0; narrowest < sizes.size() && sum < count; ++narrowest) {
-    sum += sizes[narrowest];
-  }
-  return static_cast<int>(narrowest);
+  return FewestOf(std::move(sizes), count);
 }
 
 /// A hint contains the nodes of all reusable CPUs, which count as free.
@@ -109,9 +104,9 @@ bool StaticCpuPolicy::IsSocketAligned(const NumaMask& mask, int narrowest) const
     return false;
   }
   const CpuSet cpus = layout_.machine().CpusOf(mask);
-  const auto touched =
-      std::count_if(layout_.machine().packages().begin(), layout_.machine().packages().end(),
-                    [&cpus](const CpuGroup& package) { return package.cpus.Intersects(cpus); });
+  const auto touched = std::ranges::count_if(
+      layout_.machine().packages(),
+      [&cpus](const CpuGroup& package) { return package.cpus.Intersects(cpus); });
   return touched == (narrowest + per_socket - 1) / per_socket;
 }
 

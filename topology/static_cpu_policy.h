@@ -4,7 +4,6 @@
 #include "api/base/status.h"
 #include "api/hint.h"
 #include "api/id_set.h"
-#include "topology/cpu_assignment.h"
 #include "topology/cpu_layout.h"
 #include "topology/machine.h"
 

@@ -28,7 +28,7 @@ bool BreaksGroupRule(const MemoryTable& table, const NumaMask& nodes) {
   if (nodes.Count() == 1) {
     return false;
   }
-  return std::any_of(nodes.begin(), nodes.end(), [&](int id) {
+  return std::ranges::any_of(nodes, [&](int id) {
     const auto node = table.find(id);
     return node != table.end() && node->second.assignments > 0 && node->second.cells != nodes;
   });
@@ -65,7 +65,7 @@ const TopologyHint& BestOf(const std::vector<TopologyHint>& hints) {
 }
 
 bool HasAllFree(const MemoryTable& table, const NumaMask& mask, const MemoryBytes& bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [&](const auto& asked) {
+  return std::ranges::all_of(bytes, [&](const auto& asked) {
     return Sum(table, mask, asked.first, &MemoryAmounts::free) >= asked.second;
   });
 }
@@ -94,12 +94,12 @@ std::vector<NumaMask> RichestOf(const NumaMask& nodes, const MemoryTable& table,
                                 int width) {
   std::vector<NumaMask> masks;
   for (const auto& [type, bytes] : asked) {
-    std::map<int, double> amounts;
+    std::map<int, uint64_t> amounts;
     for (const int node : nodes) {
-      amounts[node] = static_cast<double>(Sum(table, {node}, type, amount));
+      amounts[node] = Sum(table, {node}, type, amount);
     }
     if (NumaMask mask = Richest(nodes, amounts, width);
-        std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+        std::ranges::find(masks, mask) == masks.end()) {
       masks.push_back(std::move(mask));
     }
   }
@@ -122,7 +122,7 @@ std::vector<NumaMask> OpenMasks(const MemoryTable& table, const MemoryBytes& ask
     masks.insert(masks.end(), richest.begin(), richest.end());
   }
   unused.Visit(width, [&](const NumaMask& mask) {
-    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+    if (std::ranges::find(masks, mask) == masks.end()) {
       masks.push_back(mask);
     }
     return true;
@@ -144,12 +144,12 @@ bool StaticMemoryPolicy::HasFree(const MemoryTable& table, const NumaMask& mask,
 std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
                                                     const StaticMemoryRequest& request) const {
   const auto holds = [&](const NumaMask& mask) {
-    return std::all_of(request.bytes.begin(), request.bytes.end(), [&](const auto& asked) {
+    return std::ranges::all_of(request.bytes, [&](const auto& asked) {
       return Sum(table, mask, asked.first, &MemoryAmounts::allocatable) >= asked.second;
     });
   };
   const auto has_free = [&](const NumaMask& mask) {
-    return std::all_of(request.bytes.begin(), request.bytes.end(), [&](const auto& asked) {
+    return std::ranges::all_of(request.bytes, [&](const auto& asked) {
       const uint64_t reused = std::min(Reusable(request, mask, asked.first), asked.second);
       return HasFree(table, mask, asked.first, asked.second - reused);
     });
@@ -174,8 +174,7 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
       masks.Visit(width, offer);
     } else {  // most of so many have a node that the group rule denies
       const auto most = RichestOf(all, table, request.bytes, &MemoryAmounts::allocatable, width);
-      narrowest =
-          std::any_of(most.begin(), most.end(), holds) ? std::min(narrowest, width) : narrowest;
+      narrowest = std::ranges::any_of(most, holds) ? std::min(narrowest, width) : narrowest;
       for (const NumaMask& mask : OpenMasks(table, request.bytes, unused, width)) {
         if (!offer(mask)) {
           break;

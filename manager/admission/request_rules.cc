@@ -15,7 +15,6 @@
 #include "manager/registry/plugins.h"
 #include "plugins/placement/requests.h"
 #include "plugins/rules/qos_annotations.h"
-#include "topology/pod_request.h"
 
 namespace qrm::manager {
 namespace {

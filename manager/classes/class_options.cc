@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/section.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::manager {
 namespace {

@@ -17,7 +17,7 @@
 #include "plugins/cpu/usage.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
-#include "plugins/nic/live_nics.h"
+#include "plugins/nic/kernel_watch.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "topology/machine.h"
 

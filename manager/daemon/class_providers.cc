@@ -12,8 +12,6 @@
 #include "manager/classes/class_change.h"
 #include "plugins/blockio/blockio_provider.h"
 #include "plugins/kernel/knob.h"
-#include "plugins/kernel/knob_provider.h"
-#include "plugins/kernel/quota_provider.h"
 #include "plugins/rdt/rdt_classes.h"
 
 namespace qrm::manager {

@@ -13,7 +13,7 @@
 #include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/nic/config.h"
-#include "plugins/nic/live_nics.h"
+#include "plugins/nic/kernel_watch.h"
 #include "plugins/nic/state.h"
 #include "plugins/placement/node_model.h"
 #include "topology/machine_text.h"

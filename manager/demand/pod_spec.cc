@@ -11,7 +11,7 @@
 #include "api/proto/core/v1/pod.pb.h"
 #include "api/quantity.h"
 #include "plugins/placement/requests.h"
-#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/device_nodes.h"
 
 namespace qrm::manager {
 

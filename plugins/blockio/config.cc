@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/base/number.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::blockio {
 namespace {

@@ -98,7 +98,7 @@ bool ReadChoice(std::string_view value, Attribute& attribute) {
 
 /// Reads a name that the kernel uses.
 bool ReadWord(std::string_view value, Attribute& attribute) {
-  const bool good = !value.empty() && std::all_of(value.begin(), value.end(), [](unsigned char c) {
+  const bool good = !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-';
   });
   attribute.word = value;
@@ -120,11 +120,11 @@ bool ReadThreadKnob(const char* name, const std::string& value, Attribute& attri
 
 bool ReadSchedule(std::string_view value, Attribute& attribute) {
   std::string words(value);
-  std::replace(words.begin(), words.end(), ':', ' ');
+  std::ranges::replace(words, ':', ' ');
   const bool good =
       value.find(' ') == std::string_view::npos && ReadThreadKnob("policy", words, attribute);
   std::string text = attribute.word;
-  std::replace(text.begin(), text.end(), ' ', ':');
+  std::ranges::replace(text, ' ', ':');
   attribute.text += "=" + text;
   return good;
 }
@@ -179,8 +179,8 @@ const std::vector<Row>& Rows() {
 }
 
 const Row* FindRow(std::string_view name) {
-  const auto row = std::find_if(Rows().begin(), Rows().end(),
-                                [&](const Row& candidate) { return candidate.name == name; });
+  const auto row =
+      std::ranges::find_if(Rows(), [&](const Row& candidate) { return candidate.name == name; });
   return row == Rows().end() ? nullptr : &*row;
 }
 
@@ -231,7 +231,7 @@ StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column, Attribu
   if (name.find('/') != std::string::npos) {
     return Attribute{.is_wish = is_wish, .text = written};
   }
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::ranges::replace(name, '_', '-');
   const Row* const row = FindRow(name);
   if (row == nullptr) {
     return Unknown(column, token, name, scope);

@@ -13,8 +13,7 @@
 #include "api/base/log.h"
 #include "plugins/cci/chooser.h"
 #include "plugins/cci/cpu_knobs.h"
-#include "plugins/cci/scheduling.h"
-#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/interrupts.h"
 
 namespace qrm::cci {
 namespace {
@@ -68,8 +67,8 @@ std::vector<Attribute> KeptByAll(const sdk::ComputeGrant& grant) {
 }
 
 bool Has(const std::vector<Attribute>& attributes, AttributeKind kind) {
-  return std::any_of(attributes.begin(), attributes.end(),
-                     [&](const Attribute& attribute) { return attribute.kind == kind; });
+  return std::ranges::any_of(attributes,
+                             [&](const Attribute& attribute) { return attribute.kind == kind; });
 }
 
 bool IsUnbalanced(const std::vector<Attribute>& attributes) {
@@ -81,7 +80,7 @@ bool IsQuiet(const std::vector<Attribute>& attributes) {
 }
 
 bool HasKnob(const std::vector<Attribute>& attributes) {
-  return std::any_of(attributes.begin(), attributes.end(), IsKnob);
+  return std::ranges::any_of(attributes, IsKnob);
 }
 
 CpuSet QuietCpus(const sdk::ComputeGrant& grant) {
@@ -175,8 +174,8 @@ void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
 Status CciDriver::TellBalancer(const std::string& process) {
   for (const auto& [owner, cpus] : kernel::QuietOwners(knobs_->records())) {
     const kernel::JournalRecords& records = knobs_->records();
-    const bool is_told = std::any_of(
-        records.begin(), records.end(), [&, &of = owner](const kernel::JournalRecord& record) {
+    const bool is_told =
+        std::ranges::any_of(records, [&, &of = owner](const kernel::JournalRecord& record) {
           return record.path == kernel::BanFile(process) && record.claims.contains(of);
         });
     if (!is_told) {
@@ -199,8 +198,8 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
 
 Status CciDriver::HoldKnobs(const sdk::ComputeInstance& instance, const sdk::ComputeGrant& grant) {
   const std::vector<sdk::ComputePart>& parts = grant.parts;
-  if (std::none_of(parts.begin(), parts.end(),
-                   [](const sdk::ComputePart& part) { return HasKnob(KeptBy(part)); })) {
+  if (std::ranges::none_of(parts,
+                           [](const sdk::ComputePart& part) { return HasKnob(KeptBy(part)); })) {
     return OkStatus();
   }
   const std::string owner = OwnerOf(instance.key);
@@ -244,8 +243,8 @@ Status CciDriver::Remove(const ContainerKey& key) {
 // Only if needed: reading all of the machine's files takes milliseconds.
 kernel::TunableMachine CciDriver::KnobsFor(const SpecLines& lines) const {
   const auto any = [&](bool (*is_such)(const std::vector<Attribute>&)) {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](const SpecLine& line) { return is_such(line.attributes); });
+    return std::ranges::any_of(lines,
+                               [&](const SpecLine& line) { return is_such(line.attributes); });
   };
   if (!any(HasKnob)) {
     return {};
@@ -261,7 +260,7 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   const int cpus = static_cast<int>(request.milli_cpus / kMilli);
   const bool has_fraction = request.milli_cpus % kMilli != 0;
   QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
-  const bool shares = std::any_of(spec.lines.begin(), spec.lines.end(), [](const SpecLine& line) {
+  const bool shares = std::ranges::any_of(spec.lines, [](const SpecLine& line) {
     return Has(line.attributes, AttributeKind::kShared);
   });
   if (cpus == 0 || (has_fraction && !shares)) {

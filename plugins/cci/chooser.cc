@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::cci {
 namespace {
@@ -23,9 +23,8 @@ using Wishes = std::set<const Attribute*>;
 using Attributes = std::vector<const Attribute*>;
 
 const Attribute* Find(const Attributes& attributes, AttributeKind kind) {
-  const auto found =
-      std::find_if(attributes.begin(), attributes.end(),
-                   [&](const Attribute* attribute) { return attribute->kind == kind; });
+  const auto found = std::ranges::find_if(
+      attributes, [&](const Attribute* attribute) { return attribute->kind == kind; });
   return found == attributes.end() ? nullptr : *found;
 }
 
@@ -257,7 +256,7 @@ class LineChoice {
     const auto rank = [&](int node) {
       return std::pair(!room_.near.Has(node), (cpus & machine().CpusOf({node})).Count());
     };
-    std::stable_sort(nodes.begin(), nodes.end(), [&](int a, int b) { return rank(a) < rank(b); });
+    std::ranges::stable_sort(nodes, [&](int a, int b) { return rank(a) < rank(b); });
     return nodes;
   }
 
@@ -280,8 +279,8 @@ class LineChoice {
         cores.push_back(core.cpus);
       }
     }
-    std::stable_sort(cores.begin(), cores.end(),
-                     [](const CpuSet& a, const CpuSet& b) { return a.Count() > b.Count(); });
+    std::ranges::stable_sort(
+        cores, [](const CpuSet& a, const CpuSet& b) { return a.Count() > b.Count(); });
     CpuSet taken;
     for (const CpuSet& core : cores) {
       if (taken.Count() + core.Count() <= line_.any) {
@@ -333,7 +332,7 @@ Status CheckBalance(const SpecLines& spec, const Wishes& wishes) {
   const auto is_balanced = [&](const SpecLine& line) {
     return Find(Asked(line, wishes), AttributeKind::kNoBalance) == nullptr;
   };
-  const auto balanced = std::count_if(spec.begin(), spec.end(), is_balanced);
+  const auto balanced = std::ranges::count_if(spec, is_balanced);
   return balanced == 0 || static_cast<std::size_t>(balanced) == spec.size()
              ? OkStatus()
              : Errorf(StatusCode::kInvalidArgument,
@@ -387,7 +386,7 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes&
                                             const kernel::TunableMachine& knobs) {
   std::vector<std::size_t> order(spec.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return Freedom(spec[a], wishes) < Freedom(spec[b], wishes);
   });
   std::vector<sdk::ComputePart> parts(spec.size());

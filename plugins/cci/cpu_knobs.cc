@@ -1,4 +1,5 @@
-// Reads the kernel's files of CPUs and interrupts.
+// Checks attributes against the machine's CPUs and interrupts, and uses the thread attributes of
+// the class type cpu-scheduling.
 #include "plugins/cci/cpu_knobs.h"
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "plugins/kernel/knob.h"
+#include "plugins/kernel/thread_attributes.h"
 
 namespace qrm::cci {
 namespace {
@@ -20,13 +23,13 @@ constexpr char kCgroups[] = "sys/fs/cgroup";
 constexpr char kExclusive[] = "cpuset.cpus.exclusive";
 
 const FrequencyPolicy* PolicyOf(const TunableMachine& machine, int cpu) {
-  const auto policy = std::find_if(machine.policies.begin(), machine.policies.end(),
-                                   [&](const FrequencyPolicy& of) { return of.cpus.Has(cpu); });
+  const auto policy = std::ranges::find_if(
+      machine.policies, [&](const FrequencyPolicy& of) { return of.cpus.Has(cpu); });
   return policy == machine.policies.end() ? nullptr : &*policy;
 }
 
 bool Has(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 template <typename... Args>
@@ -156,6 +159,36 @@ int OrderOf(const Attribute& attribute) {
   return attribute.kind == AttributeKind::kGovernor ? 0 : 1;
 }
 
+constexpr char kType[] = "cpu-scheduling";
+
+const kernel::KnobType& Type() {
+  static const kernel::KnobType type = *std::ranges::find_if(
+      kernel::KnobTypes(), [](const kernel::KnobType& one) { return one.name == kType; });
+  return type;
+}
+
+kernel::ThreadAttribute ThreadAttributeOf(const Attribute& attribute) {
+  switch (attribute.kind) {
+    case AttributeKind::kSchedule:
+      return kernel::ThreadAttribute::kPolicy;
+    case AttributeKind::kNice:
+      return kernel::ThreadAttribute::kNice;
+    default:
+      return kernel::ThreadAttribute::kNone;
+  }
+}
+
+Status Check(const Attribute& attribute, const kernel::KnobMachine& machine) {
+  const kernel::ThreadAttribute of = ThreadAttributeOf(attribute);
+  if (of == kernel::ThreadAttribute::kNone) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} is not supported by this driver; remove it, or write {}? to run without",
+                  attribute.text, attribute.text);
+  }
+  return Annotate(CheckValues(Type(), {{kernel::NameOf(of), attribute.word}}, machine),
+                  attribute.text + " is not possible");
+}
+
 }  // namespace
 
 bool IsKnob(const Attribute& attribute) {
@@ -215,8 +248,8 @@ std::vector<Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus
 std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
                             const TunableMachine& machine) {
   std::vector<Attribute> ordered = attributes;
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const Attribute& a, const Attribute& b) { return OrderOf(a) < OrderOf(b); });
+  std::ranges::stable_sort(
+      ordered, [](const Attribute& a, const Attribute& b) { return OrderOf(a) < OrderOf(b); });
   std::vector<Claim> claims;
   const auto add = [&](const std::vector<Claim>& more) {
     claims.insert(claims.end(), more.begin(), more.end());
@@ -239,6 +272,37 @@ std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuS
     }
   }
   return claims;
+}
+
+kernel::KnobMachine FindScheduling(const std::string& cgroup_root) {
+  return kernel::FindKnobs(Type().controller, cgroup_root);
+}
+
+StatusOr<std::vector<Attribute>> ChooseScheduling(const std::vector<Attribute>& asked,
+                                                  const kernel::KnobMachine& machine,
+                                                  std::vector<sdk::UnmetWish>& unmet) {
+  std::vector<Attribute> kept;
+  for (const Attribute& attribute : asked) {
+    Status good = Check(attribute, machine);
+    if (good.ok()) {
+      kept.push_back(attribute);
+      kept.back().is_wish = false;
+    } else if (attribute.is_wish) {
+      unmet.push_back({.token = attribute.text + "?", .reason = MessageOf(good)});
+    } else {
+      return good;
+    }
+  }
+  return kept;
+}
+
+Status GiveScheduling(const std::vector<Attribute>& attributes, const std::string& cgroup,
+                      const kernel::KnobMachine& machine) {
+  kernel::ThreadValues values;
+  for (const Attribute& attribute : attributes) {
+    values[ThreadAttributeOf(attribute)] = attribute.word;
+  }
+  return SetAllThreads(machine.threads_root + cgroup, values);
 }
 
 }  // namespace qrm::cci

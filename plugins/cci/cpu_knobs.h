@@ -1,4 +1,5 @@
-// The machine's values that attributes set: values in, values out.
+// The values that attributes set: on the machine, values in and values out, and on a container's
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,9 @@
 #include "plugins/kernel/claim.h"
 #include "plugins/kernel/interrupts.h"
 #include "plugins/kernel/kernel_files.h"
+#include "plugins/kernel/knob.h"
 #include "plugins/kernel/tunable_machine.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::cci {
 
@@ -31,5 +34,21 @@ std::vector<kernel::Claim> PartitionClaims(const std::string& cgroup, const CpuS
 /// The values that `attributes` of `cpus` set outside the cgroup, in the order of writing.
 std::vector<kernel::Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
                                     const kernel::TunableMachine& machine);
+
+/// Finds the containers' threads, with cgroups below `cgroup_root`.
+kernel::KnobMachine FindScheduling(const std::string& cgroup_root);
+
+/// The attributes in `asked` that are possible on `machine`. Other optional attributes go to
+/// `unmet`. Errors, with the remedy: kFailedPrecondition for a required attribute that is not
+/// possible, kInvalidArgument if this driver does not support it.
+StatusOr<std::vector<Attribute>> ChooseScheduling(const std::vector<Attribute>& asked,
+                                                  const kernel::KnobMachine& machine,
+                                                  std::vector<sdk::UnmetWish>& unmet);
+
+/// Sets `attributes` on all threads of the container in `cgroup`, which is "/a/b" as in
+/// ComputeInstance, and reads them back. New threads inherit them. Errors: the kernel's;
+/// kUnavailable for threads that were missed.
+Status GiveScheduling(const std::vector<Attribute>& attributes, const std::string& cgroup,
+                      const kernel::KnobMachine& machine);
 
 }  // namespace qrm::cci

@@ -1,4 +1,5 @@
-// A container's request to the driver: lines of CPUs, each with its attributes.
+// A container's request to the driver, or a policy of its configuration: lines of CPUs, each with
+// its attributes.
 #pragma once
 
 #include <map>
@@ -55,5 +56,9 @@ StatusOr<ComputeSpec> ReadSpec(const config::Section& section);
 /// text means the policy "default"; without that policy, `cpus` exclusive CPUs. Errors:
 /// kInvalidArgument; for an unknown name, with the known names.
 StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& policies, int cpus);
+
+/// Reads `policies: {NAME: {cores: ..., compute_attributes: ...}}`. Errors: kInvalidArgument with
+/// file, line and key for anything else.
+StatusOr<Policies> ParseConfig(const config::Section& file);
 
 }  // namespace qrm::cci

@@ -9,7 +9,7 @@
 #include "api/base/config_key.h"
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::config {
 namespace {
@@ -140,15 +140,15 @@ bool IsClassKey(const std::string& key) {
 }
 
 bool NamesClassType(const StringMap& annotations) {
-  return std::any_of(annotations.begin(), annotations.end(), [](const auto& annotation) {
+  return std::ranges::any_of(annotations, [](const auto& annotation) {
     const ClassKey key = Split(annotation.first);
     return !key.type.empty() && !key.IsRuntimes();
   });
 }
 
 bool HasRuntimeKey(const StringMap& annotations) {
-  return std::any_of(annotations.begin(), annotations.end(),
-                     [](const auto& annotation) { return Split(annotation.first).IsRuntimes(); });
+  return std::ranges::any_of(
+      annotations, [](const auto& annotation) { return Split(annotation.first).IsRuntimes(); });
 }
 
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types) {
@@ -162,7 +162,7 @@ Status CheckClassTypes(const StringMap& annotations, const std::vector<std::stri
                     "{} has a version that does not exist; write {}{}default", Shown(annotation),
                     key.type, kAlpha);
     }
-    if (std::find(types.begin(), types.end(), key.type) == types.end()) {
+    if (std::ranges::find(types, key.type) == types.end()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} is of a type of classes that this node does not have; remove it from the "
                     "pod, or use one of {}",
@@ -177,8 +177,7 @@ Status CheckClassContainers(const StringMap& annotations,
   for (const auto& annotation : annotations) {
     const ClassKey key = Split(annotation.first);
     if (key.rest.starts_with(kContainer) &&
-        std::find(containers.begin(), containers.end(), key.rest.substr(kContainer.size())) ==
-            containers.end()) {
+        std::ranges::find(containers, key.rest.substr(kContainer.size())) == containers.end()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} names a container that the pod does not have; its containers are {}",
                     Shown(annotation), EnumerateWords(containers, "and"));

@@ -1,6 +1,7 @@
 // Reads and builds the machine that a plugin's configuration describes.
 #include "plugins/config/machine_config.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -28,22 +29,13 @@ StatusOr<std::string> ReadSource(const Section& section, const std::string& fall
   return source;
 }
 
-std::string BytesByNodeText(const std::map<int, uint64_t>& bytes_by_node) {
+template <typename Value, typename Text>
+std::string ByNodeText(const std::map<int, Value>& by_node, const Text& text) {
   std::vector<std::string> entries;
-  entries.reserve(bytes_by_node.size());
-  for (const auto& [node, bytes] : bytes_by_node) {
-    entries.push_back(fmt::format("{}: {}", node, bytes));
+  for (const auto& [node, value] : by_node) {
+    entries.push_back(fmt::format("{}: {}", node, text(value)));
   }
   return fmt::format("{{{}}}", fmt::join(entries, ", "));
-}
-
-/// The node whose number is `name`, a key of `nodes`.
-StatusOr<int> ReadNode(const Section& nodes, const std::string& name, const char* remedy) {
-  const int node = ParseNumber<int>(name).value_or(-1);
-  if (node < 0 || node >= NumaMask::kMaxIds) {
-    return nodes.Error(name, "is not a NUMA node", remedy);
-  }
-  return node;
 }
 
 StatusOr<std::map<int, MemoryKind>> ParseMemoryKinds(const Section& section, std::string_view key) {
@@ -57,16 +49,25 @@ StatusOr<std::map<int, MemoryKind>> ParseMemoryKinds(const Section& section, std
   return kinds;
 }
 
-std::string MemoryKindsText(const std::map<int, MemoryKind>& kinds) {
-  std::vector<std::string> entries;
-  entries.reserve(kinds.size());
-  for (const auto& [node, kind] : kinds) {
-    entries.push_back(fmt::format("{}: {}", node, WordOf(kind)));
-  }
-  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+/// OK if the machine has `node`, which `key` is to `change`.
+Status CheckNode(const Machine& machine, const MachineConfig& config, int node, const char* key,
+                 const std::string& change) {
+  return machine.FindNode(node) != nullptr
+             ? OkStatus()
+             : Errorf(StatusCode::kInvalidArgument,
+                      "cannot {}: machine {} has nodes {}; correct {}", change,
+                      Quoted(config.source), ToString(machine.node_mask()), key);
 }
 
 }  // namespace
+
+StatusOr<int> ReadNode(const Section& nodes, const std::string& name, const char* remedy) {
+  const int node = ParseNumber<int>(name).value_or(-1);
+  if (node < 0 || node >= NumaMask::kMaxIds) {
+    return nodes.Error(name, "is not a NUMA node", remedy);
+  }
+  return node;
+}
 
 Section WithoutMachineKeys(const Section& section) {
   return section.Without({"machine", "numa-memory", kMemoryKindsKey});
@@ -117,7 +118,7 @@ std::vector<ConfigKey> MachineKeys(MachineConfig& config) {
              QRM_ASSIGN_OR_RETURN(config.node_memory, ParseBytesByNode(section, key));
              return OkStatus();
            },
-           .show = [&config] { return BytesByNodeText(config.node_memory); }},
+           .show = [&config] { return ByNodeText(config.node_memory, std::identity()); }},
           {.name = kMemoryKindsKey,
            .shape = KeyShape::kMapping,
            .range = "NUMA node: dram, hbm, pmem, cxl, gpu or cpu-less",
@@ -126,7 +127,7 @@ std::vector<ConfigKey> MachineKeys(MachineConfig& config) {
              QRM_ASSIGN_OR_RETURN(config.memory_kinds, ParseMemoryKinds(section, key));
              return OkStatus();
            },
-           .show = [&config] { return MemoryKindsText(config.memory_kinds); }}};
+           .show = [&config] { return ByNodeText(config.memory_kinds, WordOf); }}};
 }
 
 StatusOr<Machine> LoadMachine(const MachineConfig& config) {
@@ -134,20 +135,13 @@ StatusOr<Machine> LoadMachine(const MachineConfig& config) {
   source.outside_cpuset = MachineSource::OutsideCpuset::kKeep;
   QRM_ASSIGN_OR_RETURN(Machine machine, Discover(source));
   for (const auto& [node, bytes] : config.node_memory) {
-    if (machine.FindNode(node) == nullptr) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "cannot give NUMA node {} {} bytes: machine {} has nodes {}; correct "
-                    "numa-memory",
-                    node, bytes, Quoted(config.source), ToString(machine.node_mask()));
-    }
+    QRM_RETURN_IF_ERROR(CheckNode(machine, config, node, "numa-memory",
+                                  fmt::format("give NUMA node {} {} bytes", node, bytes)));
   }
   for (const auto& [node, kind] : config.memory_kinds) {
-    if (machine.FindNode(node) == nullptr) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "cannot treat the memory of NUMA node {} as {}: machine {} has nodes {}; "
-                    "correct memory-kinds",
-                    node, WordOf(kind), Quoted(config.source), ToString(machine.node_mask()));
-    }
+    QRM_RETURN_IF_ERROR(
+        CheckNode(machine, config, node, "memory-kinds",
+                  fmt::format("treat the memory of NUMA node {} as {}", node, WordOf(kind))));
   }
   return machine.WithNodeMemory(config.node_memory).WithMemoryKinds(config.memory_kinds);
 }

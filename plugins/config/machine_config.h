@@ -37,6 +37,9 @@ Section WithoutMachineKeys(const Section& section);
 StatusOr<MemoryKind> ReadMemoryKind(const Section& section, std::string_view key,
                                     std::string_view word);
 
+/// The node whose number is `name`, a key of `nodes`. Errors: kInvalidArgument with `remedy`.
+StatusOr<int> ReadNode(const Section& nodes, const std::string& name, const char* remedy);
+
 /// The mapping `key` from NUMA nodes to sizes, as in `0: 64Gi`. Errors: kInvalidArgument with file
 /// and line.
 StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key);

@@ -1,4 +1,4 @@
-// Reads selectors, and rules that use them.
+// Reads selectors, rules that use them, and the NUMA rules of roles.
 #include "plugins/config/select_config.h"
 
 #include <algorithm>
@@ -8,10 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "api/base/section.h"
+#include "plugins/rules/sharing.h"
 
 namespace qrm::config {
 
@@ -43,7 +45,7 @@ StatusOr<TextSet> ReadKnownTexts(const Section& section, std::string_view key,
   QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, key));
   for (const std::string& word : words) {
     const TextSet one({word.starts_with('!') ? word.substr(1) : word});
-    if (std::none_of(known.begin(), known.end(), [&](auto value) { return one.Has(value); })) {
+    if (std::ranges::none_of(known, [&](auto value) { return one.Has(value); })) {
       return section.Error(key, fmt::format("has '{}', which is not one of its values", word),
                            fmt::format("write {}", fmt::join(known, " or ")));
     }
@@ -138,6 +140,60 @@ StatusOr<std::vector<rules::RoleRule>> ParseRoleRules(const Section& section) {
     rules.push_back(std::move(rule));
   }
   return rules;
+}
+
+using rules::NumaSpan;
+using rules::ShareRule;
+
+StatusOr<NumaSpan> ParseNumaSpan(const Section& section, NumaSpan fallback) {
+  QRM_ASSIGN_OR_RETURN(
+      const std::size_t span,
+      section.Choice("numa", static_cast<std::size_t>(fallback), {"one", "fewest", "even", "any"}));
+  return static_cast<NumaSpan>(span);
+}
+
+StatusOr<ShareRule> ParseShareRule(const Section& section) {
+  ShareRule rule;
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.Words("share-numa-with"));
+  for (const std::string& word : words) {
+    if (word == "*") {
+      rule.anyone = true;
+    } else {
+      rule.roles.insert(word);
+    }
+  }
+  return rule;
+}
+
+StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section) {
+  constexpr char kKey[] = "exclusive-node-percent";
+  QRM_ASSIGN_OR_RETURN(const uint64_t percent,
+                       section.Number(kKey, rules::kUsualExclusiveNodePercent));
+  if (percent > 100) {
+    return section.Error(kKey, fmt::format("is {}, which is more than 100", percent),
+                         "write 0 to 100; 0 requires nothing");
+  }
+  return percent;
+}
+
+Status CheckShareRules(const Section& roles, const std::map<std::string, ShareRule>& rules) {
+  for (const auto& [role, rule] : rules) {
+    for (const std::string& other : rule.roles) {
+      const auto found = rules.find(other);
+      if (found == rules.end()) {
+        return roles.Error(role,
+                           fmt::format("shares NUMA nodes with '{}', which is not a role", other),
+                           "name roles of this section, or `*` for everyone");
+      }
+      if (!found->second.anyone && !found->second.roles.contains(role)) {
+        return roles.Error(
+            role,
+            fmt::format("shares NUMA nodes with {}, which does not share with {}", other, role),
+            fmt::format("add {} to share-numa-with of {}", role, other));
+      }
+    }
+  }
+  return OkStatus();
 }
 
 }  // namespace qrm::config

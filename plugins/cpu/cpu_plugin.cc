@@ -25,7 +25,7 @@
 #include "plugins/cpu/state.h"
 #include "plugins/cpu/usage.h"
 #include "plugins/kernel/host_tuner.h"
-#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/interrupts.h"
 #include "plugins/kernel/kernel_files.h"
 
 namespace qrm::cpu {

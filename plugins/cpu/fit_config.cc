@@ -10,7 +10,7 @@
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "plugins/cpu/place.h"
-#include "plugins/rules/exclusive_nodes.h"
-#include "topology/cpu_assignment.h"
+#include "plugins/rules/sharing.h"
+#include "topology/cpu_layout.h"
 #include "topology/hint_generation.h"
 
 namespace qrm::cpu {

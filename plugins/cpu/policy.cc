@@ -20,8 +20,8 @@
 #include "plugins/cpu/own_cpus.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
-#include "plugins/rules/exclusive_nodes.h"
-#include "topology/cpu_assignment.h"
+#include "plugins/rules/sharing.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::cpu {
 namespace {

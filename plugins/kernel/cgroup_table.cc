@@ -23,6 +23,13 @@ std::string LineOf(const std::string& key, const std::string& value) {
   return key.empty() ? value : fmt::format("{} {}", key, value);
 }
 
+const std::map<std::string, std::string>& LinesOf(const CgroupTable& table,
+                                                  const CgroupFile& file) {
+  static const std::map<std::string, std::string> none;
+  const auto lines = table.find(file.name);
+  return lines == table.end() ? none : lines->second;
+}
+
 /// One written line, and its former value.
 struct Undo {
   const CgroupFile& file;
@@ -36,21 +43,19 @@ class Change {
   Change(KernelFiles& cgroup, const CgroupTable& now) : cgroup_(cgroup), now_(now) {}
 
   Status Set(const CgroupFile& file, const std::map<std::string, std::string>& wanted) {
+    const std::map<std::string, std::string>& now = LinesOf(now_, file);
     for (const auto& [key, value] : wanted) {
-      const std::string* before = Before(file, key);
-      if (before == nullptr || *before != value) {
-        QRM_RETURN_IF_ERROR(Write(file, key, value, before == nullptr ? file.reset : *before));
+      const auto before = now.find(key);
+      if (before == now.end() || before->second != value) {
+        QRM_RETURN_IF_ERROR(
+            Write(file, key, value, before == now.end() ? file.reset : before->second));
       }
     }
     return OkStatus();
   }
 
   Status Reset(const CgroupFile& file, const std::map<std::string, std::string>& wanted) {
-    const auto lines = now_.find(file.name);
-    if (lines == now_.end()) {
-      return OkStatus();
-    }
-    for (const auto& [key, value] : lines->second) {
+    for (const auto& [key, value] : LinesOf(now_, file)) {
       if (!wanted.contains(key)) {
         QRM_RETURN_IF_ERROR(Write(file, key, file.reset, value));
       }
@@ -65,15 +70,6 @@ class Change {
   }
 
  private:
-  const std::string* Before(const CgroupFile& file, const std::string& key) const {
-    const auto lines = now_.find(file.name);
-    if (lines == now_.end()) {
-      return nullptr;
-    }
-    const auto line = lines->second.find(key);
-    return line == lines->second.end() ? nullptr : &line->second;
-  }
-
   Status Write(const CgroupFile& file, const std::string& key, const std::string& value,
                std::string before) {
     Status written = cgroup_.Write(file.name, LineOf(key, value));
@@ -90,13 +86,6 @@ class Change {
   const CgroupTable& now_;
   std::vector<Undo> done_;
 };
-
-const std::map<std::string, std::string>& LinesOf(const CgroupTable& table,
-                                                  const CgroupFile& file) {
-  static const std::map<std::string, std::string> none;
-  const auto lines = table.find(file.name);
-  return lines == table.end() ? none : lines->second;
-}
 
 }  // namespace
 
@@ -189,7 +178,7 @@ std::string PodCgroup(const std::string& path, const std::string& uid) {
   const std::string parent = path.substr(0, path.rfind('/'));
   const std::string_view name = std::string_view(parent).substr(parent.rfind('/') + 1);
   std::string for_systemd = uid;
-  std::replace(for_systemd.begin(), for_systemd.end(), '-', '_');
+  std::ranges::replace(for_systemd, '-', '_');
   const bool is_pods = name.find("pod" + uid) != std::string_view::npos ||
                        name.find("pod" + for_systemd) != std::string_view::npos;
   return is_pods ? parent : std::string();

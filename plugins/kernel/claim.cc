@@ -99,7 +99,7 @@ StatusOr<CpuSet> ParseCpuMask(const std::string& text) {
 }
 
 std::string CpuMaskText(const CpuSet& cpus, const std::string& like) {
-  const auto words = static_cast<int>(std::count(like.begin(), like.end(), ',')) + 1;
+  const auto words = static_cast<int>(std::ranges::count(like, ',')) + 1;
   const std::size_t digits = like.size() - (like.rfind(',') + 1);  // of the last word of `like`
   std::string text;
   for (int word = words - 1; word >= 0; --word) {

@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <absl/cleanup/cleanup.h>
+
 #include "api/base/errorf.h"
 #include "plugins/kernel/kernel_files.h"
 
@@ -108,6 +110,29 @@ int WriteTo(const std::string& path, const std::string& text) {
   return file.error();
 }
 
+/// Returns when nothing in the cgroup runs any more, so that no fork is in progress. Errors:
+/// kUnavailable after a fifth of a second, kFailedPrecondition if it cannot be frozen.
+Status Freeze(const std::string& directory, const std::optional<Freezer>& freezer) {
+  constexpr auto kPatience =
+      std::chrono::milliseconds(200);  // the container's probes wait meanwhile
+  constexpr auto kPause = std::chrono::milliseconds(1);
+  const int error = freezer.has_value() ? WriteTo(freezer->file, freezer->freeze) : ENOENT;
+  if (error != 0) {
+    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: {}", directory,
+                  freezer.has_value() ? std::strerror(error) : "it has no freezer");
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (ReadLine(freezer->state_file).find(freezer->frozen) == std::string::npos) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return Errorf(StatusCode::kUnavailable, "cannot freeze {}: its threads do not stop",
+                    directory);
+    }
+    WriteTo(freezer->file, freezer->freeze);  // v1 retries only after another write
+    std::this_thread::sleep_for(kPause);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<std::vector<pid_t>> ThreadsBelow(const std::string& directory) {
@@ -128,57 +153,28 @@ StatusOr<std::vector<pid_t>> ThreadsBelow(const std::string& directory) {
   return threads;
 }
 
-StatusOr<Frozen> Frozen::Freeze(const std::string& directory) {
-  constexpr auto kPatience =
-      std::chrono::milliseconds(200);  // the container's probes wait meanwhile
-  constexpr auto kPause = std::chrono::milliseconds(1);
-  const std::optional<Freezer> freezer = FreezerOf(directory);
-  if (!freezer.has_value()) {
-    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: it has no freezer",
-                  directory);
-  }
-  if (const int error = WriteTo(freezer->file, freezer->freeze); error != 0) {
-    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: {}", directory,
-                  std::strerror(error));
-  }
-  Frozen frozen(freezer->file, freezer->thaw);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (ReadLine(freezer->state_file).find(freezer->frozen) == std::string::npos) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return Errorf(StatusCode::kUnavailable, "cannot freeze {}: its threads do not stop",
-                    directory);
-    }
-    WriteTo(freezer->file, freezer->freeze);  // v1 retries only after another write
-    std::this_thread::sleep_for(kPause);
-  }
-  return frozen;
-}
-
-Frozen::Frozen(Frozen&& other) noexcept
-    : file_(std::exchange(other.file_, "")), thawed_(std::move(other.thawed_)) {}
-
-Frozen::~Frozen() {
-  if (!file_.empty()) {
-    WriteTo(file_, thawed_);
-  }
-}
-
 Status RepairAllThreads(const std::string& directory, const std::string& action,
                         const ThreadPass& pass) {
   QRM_ASSIGN_OR_RETURN(std::size_t missed, RunPasses(directory, pass));
   if (missed == 0) {
     return OkStatus();
   }
-  const StatusOr<Frozen> frozen = Frozen::Freeze(directory);
+  const std::optional<Freezer> freezer = FreezerOf(directory);
+  const absl::Cleanup thaw = [&freezer] {
+    if (freezer.has_value()) {
+      WriteTo(freezer->file, freezer->thaw);
+    }
+  };
+  const Status frozen = Freeze(directory, freezer);
   if (frozen.ok()) {
     QRM_ASSIGN_OR_RETURN(missed, RunPasses(directory, pass));
   }
   if (missed == 0) {
     return OkStatus();
   }
-  return Errorf(
-      StatusCode::kUnavailable, "cannot {}: {} were missed in {} passes{}{}; it is retried", action,
-      missed, kPasses, frozen.ok() ? "" : ", and: ", frozen.ok() ? "" : MessageOf(frozen.status()));
+  return Errorf(StatusCode::kUnavailable,
+                "cannot {}: {} were missed in {} passes{}{}; it is retried", action, missed,
+                kPasses, frozen.ok() ? "" : ", and: ", frozen.ok() ? "" : MessageOf(frozen));
 }
 
 }  // namespace qrm::kernel

@@ -13,7 +13,6 @@
 #include "api/base/mutex.h"
 #include "api/base/section.h"
 #include "api/base/status.h"
-#include "plugins/sdk/class_name.h"
 #include "plugins/sdk/class_provider.h"
 
 namespace qrm::kernel {

@@ -11,7 +11,6 @@
 
 #include "api/base/log.h"
 #include "plugins/kernel/interrupts.h"
-#include "plugins/kernel/irqbalance.h"
 #include "plugins/kernel/tunable_machine.h"
 
 namespace qrm::kernel {
@@ -26,8 +25,8 @@ constexpr std::chrono::seconds kLongestPause{1800};
 
 /// The file at `path`, if the plan sets it.
 const TunedFile* Find(const Resolved& resolved, const std::string& path) {
-  const auto file = std::find_if(resolved.files.begin(), resolved.files.end(),
-                                 [&](const TunedFile& of) { return of.claim.path == path; });
+  const auto file = std::ranges::find_if(
+      resolved.files, [&](const TunedFile& of) { return of.claim.path == path; });
   return file == resolved.files.end() ? nullptr : &*file;
 }
 
@@ -152,7 +151,7 @@ Status HostTuner::OpenKnobs() {
 void HostTuner::Report(std::vector<TuningProblem> problems) {
   const MutexLock lock(mutex_);
   for (const TuningProblem& problem : problems) {
-    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
+    if (std::ranges::find(problems_, problem) == problems_.end()) {
       log::Warning("CPUs are not tuned by their class",
                    {{"classes", fmt::format("{}", fmt::join(problem.classes, ", "))},
                     {"error", problem.text}});
@@ -163,9 +162,8 @@ void HostTuner::Report(std::vector<TuningProblem> problems) {
 
 std::string HostTuner::ProblemOf(const std::string& name) const {
   const MutexLock lock(mutex_);
-  const auto problem =
-      std::find_if(problems_.begin(), problems_.end(),
-                   [&](const TuningProblem& of) { return of.classes.contains(name); });
+  const auto problem = std::ranges::find_if(
+      problems_, [&](const TuningProblem& of) { return of.classes.contains(name); });
   return problem == problems_.end() ? "" : problem->text;
 }
 

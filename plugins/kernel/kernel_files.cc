@@ -114,7 +114,7 @@ std::vector<std::string> SystemFiles::List(const std::string& directory) const {
        !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -41,8 +41,8 @@ constexpr int kPasses = 2;
 constexpr int kReads = 3;
 
 bool ComesFromAny(const std::vector<std::string>& ours, ClaimForm form, const std::string& shown) {
-  return std::any_of(ours.begin(), ours.end(),
-                     [&](const std::string& value) { return ComesFrom(form, shown, value); });
+  return std::ranges::any_of(
+      ours, [&](const std::string& value) { return ComesFrom(form, shown, value); });
 }
 
 /// Merges two claims of one owner on the same file.
@@ -53,10 +53,6 @@ StatusOr<std::string> Joined(const Claim& claim, const std::string& before) {
   QRM_ASSIGN_OR_RETURN(const CpuSet first, CpuSet::Parse(before));
   QRM_ASSIGN_OR_RETURN(const CpuSet second, CpuSet::Parse(claim.value));
   return ToString(first | second);
-}
-
-Status FirstOf(const std::map<std::string, Status>& failures) {
-  return failures.empty() ? OkStatus() : failures.begin()->second;
 }
 
 }  // namespace
@@ -122,8 +118,8 @@ Status KernelValues::SaveJournal() const {
 }
 
 JournalRecord* KernelValues::Find(const std::string& path) {
-  const auto record = std::find_if(records_.begin(), records_.end(),
-                                   [&](const JournalRecord& of) { return of.path == path; });
+  const auto record =
+      std::ranges::find_if(records_, [&](const JournalRecord& of) { return of.path == path; });
   return record == records_.end() ? nullptr : &*record;
 }
 
@@ -274,6 +270,15 @@ StatusOr<KernelValues::Failures> KernelValues::Settle(const std::vector<std::str
   return failures;
 }
 
+/// The same; errors: also the first value that could not be written.
+Status KernelValues::SettleAll(const std::vector<std::string>& paths) {
+  if (paths.empty()) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle(paths));
+  return failures.empty() ? OkStatus() : failures.begin()->second;
+}
+
 /// Drops the optional claims of `owner` that are in `failures`.
 StatusOr<std::vector<Refusal>> KernelValues::GiveUp(const std::string& owner,
                                                     const Failures& failures) {
@@ -304,7 +309,7 @@ StatusOr<std::vector<Refusal>> KernelValues::Hold(const std::string& owner,
     }
   }
   const auto is_required = [&](const auto& failure) { return !optional.contains(failure.first); };
-  const auto refused = std::find_if(failures.begin(), failures.end(), is_required);
+  const auto refused = std::ranges::find_if(failures, is_required);
   if (!status.ok() || refused != failures.end()) {
     records_ = before;
     return status.ok() ? refused->second : status;
@@ -318,7 +323,7 @@ StatusOr<std::vector<Refusal>> KernelValues::Hold(const std::string& owner,
     return unset.status();
   }
   failures.insert(unset->begin(), unset->end());
-  const auto unkept = std::find_if(failures.begin(), failures.end(), is_required);
+  const auto unkept = std::ranges::find_if(failures, is_required);
   if (unkept != failures.end()) {
     Status why = unkept->second;
     DropClaims(owner, {paths.begin(), paths.end()});
@@ -335,8 +340,8 @@ bool KernelValues::IsSo(const JournalRecord& record) const {
 }
 
 bool KernelValues::Holds(const std::string& owner, const std::vector<Claim>& claims) const {
-  return std::all_of(claims.begin(), claims.end(), [&](const Claim& claim) {
-    return std::any_of(records_.begin(), records_.end(), [&](const JournalRecord& record) {
+  return std::ranges::all_of(claims, [&](const Claim& claim) {
+    return std::ranges::any_of(records_, [&](const JournalRecord& record) {
       const auto held = record.claims.find(owner);
       return record.path == claim.path && held != record.claims.end() &&
              held->second == claim.value && IsSo(record);
@@ -360,11 +365,7 @@ Status KernelValues::ReleaseAllBut(const std::string& owner, const std::vector<C
       paths.push_back(record->path);
     }
   }
-  if (paths.empty()) {
-    return OkStatus();
-  }
-  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle(paths));
-  return FirstOf(failures);
+  return SettleAll(paths);
 }
 
 Status KernelValues::ReleaseFile(const std::string& path) {
@@ -373,8 +374,7 @@ Status KernelValues::ReleaseFile(const std::string& path) {
     return OkStatus();
   }
   record->claims.clear();
-  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle({path}));
-  return FirstOf(failures);
+  return SettleAll({path});
 }
 
 Status KernelValues::KeepOnly(const std::set<std::string>& living) {
@@ -386,11 +386,7 @@ Status KernelValues::KeepOnly(const std::set<std::string>& living) {
   }
   std::vector<std::string> paths(ended.rbegin(), ended.rend());
   paths.insert(paths.end(), kept.begin(), kept.end());
-  if (paths.empty()) {
-    return OkStatus();
-  }
-  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle(paths));
-  return FirstOf(failures);
+  return SettleAll(paths);
 }
 
 }  // namespace qrm::kernel

@@ -89,6 +89,7 @@ class KernelValues {
   StatusOr<std::string> Wanted(const JournalRecord& record) const;
   Status Apply(const JournalRecord& record) const;
   StatusOr<Failures> Settle(const std::vector<std::string>& paths);
+  Status SettleAll(const std::vector<std::string>& paths);
   Status Announce(const std::vector<std::string>& paths);
   void Forget(const std::vector<std::string>& paths, const Failures& failures);
   StatusOr<std::vector<Refusal>> GiveUp(const std::string& owner, const Failures& failures);

@@ -1,9 +1,10 @@
-// Types of classes that are tables of kernel values: the tables, their files, and what a machine
-// has of them.
+// Types of classes that are tables of kernel values, or change quotas of CPUs: the tables, their
+// files, and what a machine has of them.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -106,5 +107,38 @@ Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMac
 
 /// Whether `knob` fits this machine's cgroup version, if the kernel has it.
 bool IsOf(const Knob& knob, const KnobMachine& machine);
+
+/// The classes of `config_file` by the table of `type`, which must outlive the provider, on
+/// `machine`. The runtime sets what it can at creation (cgroup v2's files, oom_score_adj). Apply
+/// sets the rest before the first instruction, and everything on running containers. If any class
+/// sets a knob, containers of other classes, or without a class, get its neutral value. Knobs that
+/// no class sets are not changed. Errors: kInvalidArgument for a file that cannot be read or has an
+/// error.
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeKnobProvider(const KnobType& type,
+                                                               const std::string& config_file,
+                                                               KnobMachine machine);
+
+inline constexpr char kQuotaType[] = "cpu-quota";
+
+/// How a class changes kubelet's quota.
+struct QuotaClass {
+  bool is_lifted = false;  ///< no quota
+  int burst_percent = 0;   ///< the part of the quota that may be saved and used later; 0 to 100
+
+  bool operator==(const QuotaClass&) const = default;
+};
+
+/// Reads `classes: {NAME: {quota: none}, NAME: {burst: 50%}}`. Errors: kInvalidArgument with file,
+/// line and key for anything else.
+StatusOr<std::map<std::string, QuotaClass>> ParseQuotaClasses(const config::Section& file);
+
+/// The classes of `config_file`. A container's class is set on its cgroup and on its pod's cgroup,
+/// whose quota would otherwise limit it. This happens before the first instruction, and again after
+/// the runtime or kubelet has overwritten it. The class cannot change while the container runs:
+/// kubelet's original quota is no longer known. Errors: kInvalidArgument for a file that cannot be
+/// read or has an error. Source: Linux Documentation/scheduler/sched-bwc.rst, cgroup-v2.rst,
+/// cpu.max.
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeQuotaProvider(const std::string& config_file,
+                                                                KnobMachine machine);
 
 }  // namespace qrm::kernel

@@ -1,6 +1,4 @@
 // Sets each class's values on containers, and gives back what the kernel drops meanwhile.
-#include "plugins/kernel/knob_provider.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,6 +11,7 @@
 #include "api/base/number.h"
 #include "plugins/kernel/cgroup_table.h"
 #include "plugins/kernel/file_classes.h"
+#include "plugins/kernel/knob.h"
 #include "plugins/kernel/thread_attributes.h"
 
 namespace qrm::kernel {
@@ -212,8 +211,8 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
           own.insert(*lines);
         }
       }
-      const bool is_of_all = std::all_of(containers.begin(), containers.end(),
-                                         [&own](const auto& each) { return each.second == own; });
+      const bool is_of_all =
+          std::ranges::all_of(containers, [&own](const auto& each) { return each.second == own; });
       levels.push_back({pod, &pod_files_, is_of_all ? own : CgroupTable()});
     }
     return levels;

@@ -1,6 +1,4 @@
 // Keeps the bandwidth of containers and their pods by their classes, in cgroup v1 and v2.
-#include "plugins/kernel/quota_provider.h"
-
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,6 +12,7 @@
 #include "api/base/number.h"
 #include "plugins/kernel/cgroup_table.h"
 #include "plugins/kernel/file_classes.h"
+#include "plugins/kernel/knob.h"
 
 namespace qrm::kernel {
 namespace {

@@ -92,7 +92,7 @@ Span SpanOf(const Sharers& sharers, FrequencyRange TuningProfile::* range, const
 
 /// The rank of `word` in `order`, the fastest first; unknown words come last.
 std::size_t RankOf(const std::string& word, const std::vector<std::string>& order) {
-  return static_cast<std::size_t>(std::find(order.begin(), order.end(), word) - order.begin());
+  return static_cast<std::size_t>(std::ranges::find(order, word) - order.begin());
 }
 
 const std::vector<std::string>& Governors() {
@@ -218,7 +218,7 @@ class Resolver {
     if (best.empty()) {
       return;
     }
-    if (std::find(known.begin(), known.end(), best) == known.end()) {
+    if (std::ranges::find(known, best) == known.end()) {
       Miss(sharers.names, "class {} requests {} {}, but CPUs {} have {}",
            fmt::join(sharers.names, ", "), governs ? "governor" : "epp", best,
            ToString(policy.cpus),
@@ -232,7 +232,7 @@ class Resolver {
 
   void NoteSharing(const Sharers& sharers, const FrequencyPolicy& policy) {
     if (sharers.names.size() + (sharers.is_mixed ? 1 : 0) > 1 &&
-        std::any_of(sharers.classes.begin(), sharers.classes.end(), SetsPolicy)) {
+        std::ranges::any_of(sharers.classes, SetsPolicy)) {
       Miss(sharers.names,
            "CPUs {} change their frequency together, but have the classes {}{}: the fastest "
            "request applies",
@@ -327,9 +327,8 @@ class Resolver {
            "class {} moves interrupts, but this process may not move any: run it as privileged "
            "root, or remove irq",
            classes);
-    } else if (const auto balancer = std::find_if_not(
-                   machine_.interrupts.balancers.begin(), machine_.interrupts.balancers.end(),
-                   [](const Balancer& of) { return of.takes_bans; });
+    } else if (const auto balancer = std::ranges::find_if_not(
+                   machine_.interrupts.balancers, [](const Balancer& of) { return of.takes_bans; });
                balancer != machine_.interrupts.balancers.end()) {
       Miss(names,
            "class {} moves interrupts, but irqbalance (process {}) moves them back within seconds: "
@@ -353,8 +352,8 @@ Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine) {
 }
 
 bool WantsQuiet(const TuningPlan& plan) {
-  return std::any_of(plan.classes.begin(), plan.classes.end(),
-                     [](const auto& entry) { return entry.second.irq != IrqRule::kAny; });
+  return std::ranges::any_of(plan.classes,
+                             [](const auto& entry) { return entry.second.irq != IrqRule::kAny; });
 }
 
 }  // namespace qrm::kernel

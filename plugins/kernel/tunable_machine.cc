@@ -118,7 +118,7 @@ std::vector<Uncore> ReadUncores(const KernelFiles& files, const std::map<Die, Cp
 /// From Linux 6.7, each cgroup v2 below the root with the controller has the file.
 bool FindPartitions(const KernelFiles& files) {
   const std::vector<std::string> cgroups = files.List(kCgroups);
-  return std::any_of(cgroups.begin(), cgroups.end(), [&](const std::string& name) {
+  return std::ranges::any_of(cgroups, [&](const std::string& name) {
     return files.MayWrite(fmt::format("{}/{}/cpuset.cpus.exclusive", kCgroups, name));
   });
 }

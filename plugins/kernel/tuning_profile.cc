@@ -70,9 +70,8 @@ StatusOr<FrequencyRange> ReadRange(const Section& parent, std::string_view key) 
 /// Reads a name that the kernel uses.
 StatusOr<std::string> ReadWord(const Section& section, std::string_view key) {
   QRM_ASSIGN_OR_RETURN(std::string word, section.Text(key, ""));
-  const bool good = std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-';
-  });
+  const bool good = std::ranges::all_of(
+      word, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
   if (!good || (section.Has(key) && word.empty())) {
     return section.Error(key,
                          fmt::format("is '{}', which is not a name that the kernel uses", word),

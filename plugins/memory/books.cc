@@ -156,18 +156,18 @@ void Books::ShowWhatMoved() {
 }
 
 bool Books::Fit(const std::vector<MemoryBlock>& blocks) const {
-  const bool each = std::all_of(blocks.begin(), blocks.end(), [this](const MemoryBlock& block) {
+  const bool each = std::ranges::all_of(blocks, [this](const MemoryBlock& block) {
     const auto flow = flows_.find(block.type);
     return block.bytes == 0 ||
            (flow != flows_.end() && flow->second.Fits(block.nodes, block.bytes));
   });
   const auto is_ordinary = [](const MemoryBlock& block) { return block.type == kOrdinaryMemory; };
-  if (!each || std::count_if(blocks.begin(), blocks.end(), is_ordinary) < 2) {
+  if (!each || std::ranges::count_if(blocks, is_ordinary) < 2) {
     return each;
   }
   // Each block of an even split fits by itself; others may have to make way for several blocks.
   MemoryFlow tried = flows_.at(kOrdinaryMemory);
-  return std::all_of(blocks.begin(), blocks.end(), [&](const MemoryBlock& block) {
+  return std::ranges::all_of(blocks, [&](const MemoryBlock& block) {
     return !is_ordinary(block) || tried.Take(block.nodes, block.bytes).has_value();
   });
 }

@@ -5,10 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "api/base/number.h"
 #include "api/base/section.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/config/role_config.h"
 #include "plugins/config/select_config.h"
 
 namespace qrm::memory {
@@ -28,7 +26,7 @@ StatusOr<std::vector<MemoryKind>> ParseKinds(const Section& section) {
   }
   for (const std::string& word : words) {
     QRM_ASSIGN_OR_RETURN(const MemoryKind kind, config::ReadMemoryKind(section, kKey, word));
-    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+    if (std::ranges::find(kinds, kind) != kinds.end()) {
       return section.Error(kKey, fmt::format("has {} twice", word), "name each kind once");
     }
     kinds.push_back(kind);
@@ -60,10 +58,8 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
   std::map<int, MemoryBytes> reserved;
   QRM_ASSIGN_OR_RETURN(const Section nodes, section.Child("reserved-memory"));
   for (const std::string& name : nodes.Keys()) {
-    const int node = ParseNumber<int>(name).value_or(-1);
-    if (node < 0 || node >= NumaMask::kMaxIds) {
-      return nodes.Error(name, "is not a NUMA node", "write lines such as `0: 1Gi`");
-    }
+    QRM_ASSIGN_OR_RETURN(const int node,
+                         config::ReadNode(nodes, name, "write lines such as `0: 1Gi`"));
     if (nodes.IsScalar(name)) {
       QRM_ASSIGN_OR_RETURN(reserved[node][kOrdinaryMemory], nodes.Bytes(name, 0));
       continue;

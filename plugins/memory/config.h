@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/select.h"
 #include "plugins/rules/sharing.h"
 #include "topology/machine.h"

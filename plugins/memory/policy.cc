@@ -11,8 +11,8 @@
 
 #include "plugins/memory/books.h"
 #include "plugins/memory/room.h"
-#include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/qos_annotations.h"
+#include "plugins/rules/sharing.h"
 #include "topology/static_memory_policy.h"
 
 namespace qrm::memory {
@@ -120,7 +120,7 @@ MemoryTable OpenNodes(const Room& room) {
 
 bool HoldsExactly(const Binding& binding, const MemoryBytes& bytes) {
   return binding.blocks.size() == bytes.size() &&
-         std::all_of(binding.blocks.begin(), binding.blocks.end(), [&](const MemoryBlock& block) {
+         std::ranges::all_of(binding.blocks, [&](const MemoryBlock& block) {
            const auto asked = bytes.find(block.type);
            return asked != bytes.end() && asked->second == block.bytes;
          });
@@ -213,7 +213,7 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
     return stays;  // rejects it, with the free memory there
   }
   const auto keeps_own = [&](const Spot& spot) { return own.IsSubsetOf(spot.nodes); };
-  if (std::any_of(fitting.begin(), fitting.end(), keeps_own)) {
+  if (std::ranges::any_of(fitting, keeps_own)) {
     std::erase_if(fitting, std::not_fn(keeps_own));
   }
   return HintList(HintsOf(fitting));
@@ -276,7 +276,7 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
     return unfilled.ok() ? NoRoom(view, request, room, {}, rule.kinds) : unfilled;
   }
   const auto is_kept = [&](const Spot& spot) { return spot.nodes == request.runs_near; };
-  if (std::any_of(spots.begin(), spots.end(), is_kept)) {
+  if (std::ranges::any_of(spots, is_kept)) {
     spots = SpotsOn(view.machine, rule.kinds, {.nodes = request.runs_near, .preferred = true});
   }
   return HintList(HintsOf(spots));

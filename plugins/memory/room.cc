@@ -36,17 +36,6 @@ rules::TenantsByNode TenantsOf(const Bindings& bindings) {
   return tenants;
 }
 
-/// The fewest of `amounts` with a sum of `bytes`; more than there are if all are too little.
-int FewestOf(std::vector<uint64_t> amounts, uint64_t bytes) {
-  std::sort(amounts.rbegin(), amounts.rend());
-  uint64_t sum = 0;
-  const auto last = std::find_if(amounts.begin(), amounts.end(), [&](uint64_t amount) {
-    sum += amount;
-    return sum >= bytes;
-  });
-  return static_cast<int>(last - amounts.begin()) + 1;
-}
-
 /// One search for masks of `allowed` nodes.
 class Search {
  public:
@@ -81,7 +70,8 @@ class Search {
       };
       masks.Visit(width, offer);
       if (width == narrowest && hints.empty()) {
-        offer(Richest(candidates, width));  // ClosestMasks leaves out many masks of many nodes
+        offer(Richest(candidates, room_of_.at(kOrdinaryMemory),
+                      width));  // ClosestMasks leaves out many masks of many nodes
       }
       if (!hints.empty() && need_.span != NumaSpan::kOne) {
         widest = masks.WidestWorthOffering(hints.front().nodes.Count());
@@ -98,10 +88,10 @@ class Search {
     NumaMask candidates;
     for (const auto& node : room_.books.table()) {
       const int id = node.first;
-      const bool has_some =
-          machine_.node_mask().Count() <= kMaxPlainNodes ||
-          std::any_of(room_of_.begin(), room_of_.end(),
-                      [id](const auto& of_type) { return of_type.second.at(id) > 0; });
+      const bool has_some = machine_.node_mask().Count() <= kMaxPlainNodes ||
+                            std::ranges::any_of(room_of_, [id](const auto& of_type) {
+                              return of_type.second.at(id) > 0;
+                            });
       if (allowed_.Has(id) && !room_.barred.Has(id) && has_some) {
         candidates.Add(id);
       }
@@ -140,7 +130,7 @@ class Search {
     const ClosestMasks masks(machine_, allowed_);
     for (bool found = false; width <= masks.size(); width += found ? 0 : 1) {
       masks.Visit(width, [&](const NumaMask& mask) {
-        found = std::all_of(need_.bytes.begin(), need_.bytes.end(), [&](const auto& asked) {
+        found = std::ranges::all_of(need_.bytes, [&](const auto& asked) {
           return Sum(table, mask, asked.first, &MemoryAmounts::allocatable) >= asked.second;
         });
         return !found;
@@ -150,18 +140,6 @@ class Search {
       }
     }
     return width;
-  }
-
-  NumaMask Richest(const NumaMask& candidates, int width) const {
-    std::vector<int> nodes(candidates.begin(), candidates.end());
-    const std::map<int, uint64_t>& amounts = room_of_.at(kOrdinaryMemory);
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [&amounts](int a, int b) { return amounts.at(a) > amounts.at(b); });
-    NumaMask mask;
-    for (int i = 0; i < std::min(width, static_cast<int>(nodes.size())); ++i) {
-      mask.Add(nodes[static_cast<std::size_t>(i)]);
-    }
-    return mask;
   }
 
   const Machine& machine_;
@@ -194,7 +172,7 @@ std::string AskedText(const MemoryBytes& asked) {
 /// Whether `nodes` have less together than one by one: a container on several of them can make way
 /// on each, but not on all.
 bool HaveLessTogether(const Books& books, const NumaMask& nodes, const MemoryBytes& asked) {
-  return std::any_of(asked.begin(), asked.end(), [&](const auto& of_type) {
+  return std::ranges::any_of(asked, [&](const auto& of_type) {
     uint64_t one_by_one = 0;
     for (const int node : nodes) {
       one_by_one += books.Room({node}, of_type.first);
@@ -273,8 +251,8 @@ std::vector<Spot> FittingSpots(const Machine& machine, const Room& room, const N
 }
 
 std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots) {
-  const bool beside = std::any_of(spots.begin(), spots.end(),
-                                  [](const Spot& spot) { return spot.nodes != spot.hint.nodes; });
+  const bool beside =
+      std::ranges::any_of(spots, [](const Spot& spot) { return spot.nodes != spot.hint.nodes; });
   std::vector<TopologyHint> hints;
   hints.reserve(spots.size());
   std::set<std::string> seen;
@@ -289,7 +267,7 @@ std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots) {
 NumaMask NodesOfKinds(const Machine& machine, const std::vector<MemoryKind>& kinds) {
   NumaMask nodes;
   for (const NumaNode& node : machine.nodes()) {
-    if (kinds.empty() || std::find(kinds.begin(), kinds.end(), node.memory_kind) != kinds.end()) {
+    if (kinds.empty() || std::ranges::find(kinds, node.memory_kind) != kinds.end()) {
       nodes.Add(node.id);
     }
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
 #include "plugins/memory/books.h"
@@ -162,7 +163,7 @@ std::vector<ContainerKey> EndedInits(const Bindings& bindings, const ContainerRe
       ended.emplace_back(binding.index, bound->first);
     }
   }
-  std::sort(ended.begin(), ended.end());
+  std::ranges::sort(ended);
   std::vector<ContainerKey> keys;
   keys.reserve(ended.size());
   for (auto& [index, key] : ended) {
@@ -203,6 +204,40 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const Bindings& bi
     }
   }
   return changed;
+}
+
+using nlohmann::json;
+
+std::string SaveInits(const Bindings& bindings) {
+  json inits = json::array();
+  for (const auto& [key, binding] : bindings) {
+    if (binding.type != ContainerType::kInit || binding.blocks.empty()) {
+      continue;
+    }
+    json bytes = json::object();
+    for (const MemoryBlock& block : binding.blocks) {
+      bytes[block.type] = block.bytes;
+    }
+    inits.push_back({{"pod", key.pod_uid}, {"container", key.container}, {"bytes", bytes}});
+  }
+  return inits.empty() ? "" : json{{"init_containers", inits}}.dump();
+}
+
+StatusOr<SavedInits> LoadInits(const std::string& text) {
+  SavedInits inits;
+  try {
+    const json saved = json::parse(text.empty() ? R"({"init_containers":[]})" : text);
+    for (const json& init : saved.at("init_containers")) {
+      inits[{init.at("pod").get<std::string>(), init.at("container").get<std::string>()}] =
+          init.at("bytes").get<MemoryBytes>();
+    }
+  } catch (const json::exception& error) {
+    return Errorf(StatusCode::kDataLoss,
+                  "cannot read the saved memory of init containers, so that their whole requests "
+                  "count: {1}: '{0}'",
+                  text, error.what());
+  }
+  return inits;
 }
 
 }  // namespace qrm::memory

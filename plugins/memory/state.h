@@ -86,8 +86,4 @@ Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config, const 
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const Bindings& bindings,
                                                               const sdk::Grants& grants);
 
-/// The state as JSON, in the form of the QoS Resource Manager proposal: `machineState` by type and
-/// NUMA node, sizes as text, and `pod_resource_entries`. Indented by four.
-std::string ExportJson(const View& view, const sdk::Grants& grants);
-
 }  // namespace qrm::memory

@@ -89,7 +89,7 @@ StatusOr<std::vector<NicConfig>> ParseNics(const Section& section) {
 bool IsVariableName(const std::string& text) {
   const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-         std::all_of(text.begin(), text.end(), is_word);
+         std::ranges::all_of(text, is_word);
 }
 
 bool IsAnnotationKey(const std::string& text) {

@@ -1,7 +1,9 @@
-// The kernel's state of network interfaces: values.
+// The kernel's state of network interfaces as values, and what reports its changes to the nic
+// plugin.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,5 +34,15 @@ struct NamespaceFacts {
 
 /// By path of the namespace; "" is the program's own. Nothing is known of a missing namespace.
 using NicFacts = std::map<std::string, NamespaceFacts>;
+
+/// Reports changes from Start until its destruction.
+class FactsWatch {
+ public:
+  virtual ~FactsWatch() = default;
+
+  /// Calls `on_change` with all facts whenever they changed since the last call; from one thread.
+  /// Called once.
+  virtual void Start(std::function<void(const NicFacts&)> on_change) = 0;
+};
 
 }  // namespace qrm::nic

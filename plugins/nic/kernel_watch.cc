@@ -11,6 +11,7 @@
 
 #include "api/base/check.h"
 #include "api/base/log.h"
+#include "plugins/nic/nic_plugin.h"
 
 namespace qrm::nic {
 namespace {
@@ -130,7 +131,7 @@ bool KernelWatch::Wait() {
     files.push_back({.fd = directory->fd(), .events = POLLIN, .revents = 0});
   }
   const bool all_exist =
-      std::all_of(known_.begin(), known_.end(), [](const auto& one) { return one.second.exists; });
+      std::ranges::all_of(known_, [](const auto& one) { return one.second.exists; });
   const milliseconds period =
       all_exist ? periods_.always : std::min(periods_.missing, periods_.always);
   ::poll(files.data(), files.size(), static_cast<int>(period.count()));
@@ -140,6 +141,23 @@ bool KernelWatch::Wait() {
 bool KernelWatch::StopsWithin(milliseconds time) const {
   pollfd stop = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
   return ::poll(&stop, 1, static_cast<int>(time.count())) > 0;
+}
+
+NicFacts ReadNicFacts(const NicPluginConfig& config) {
+  return KernelWatch(FollowedNamespaces(config)).Read();
+}
+
+StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeLiveNicPlugin(NicPluginConfig config,
+                                                                 const Machine& machine) {
+  if (machine.parts().online.empty()) {
+    config.follow = NicFollow::kNone;
+  }
+  auto watch = std::make_unique<KernelWatch>(FollowedNamespaces(config));
+  const NicFacts facts = watch->Read();
+  if (config.follow == NicFollow::kNone) {
+    watch.reset();
+  }
+  return MakeNicPlugin(config, machine, facts, std::move(watch));
 }
 
 }  // namespace qrm::nic

@@ -1,4 +1,4 @@
-// Follows the interfaces of network namespaces.
+// Follows the interfaces of network namespaces, and the nic plugin for the NICs of its own machine.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,13 @@
 #include <vector>
 
 #include "api/base/file_descriptor.h"
-#include "plugins/nic/facts_watch.h"
+#include "api/base/status.h"
+#include "plugins/nic/config.h"
+#include "plugins/nic/facts.h"
 #include "plugins/nic/namespace_sockets.h"
 #include "plugins/sdk/directory_watch.h"
+#include "plugins/sdk/resource_plugin.h"
+#include "topology/machine.h"
 
 namespace qrm::nic {
 
@@ -57,5 +61,14 @@ class KernelWatch final : public FactsWatch {
   std::function<void(const NicFacts&)> on_change_;
   std::thread thread_;
 };
+
+/// The kernel's current state of the NICs of `config`. Logs and leaves out what cannot be read.
+NicFacts ReadNicFacts(const NicPluginConfig& config);
+
+/// MakeNicPlugin with the kernel's state, which it follows as `config.follow` says. It follows
+/// nothing if `machine` is only described. Errors: kInvalidArgument when the configuration does not
+/// fit the machine.
+StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeLiveNicPlugin(NicPluginConfig config,
+                                                                 const Machine& machine);
 
 }  // namespace qrm::nic

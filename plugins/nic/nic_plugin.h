@@ -6,7 +6,6 @@
 #include "api/base/status.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/facts.h"
-#include "plugins/nic/facts_watch.h"
 #include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 

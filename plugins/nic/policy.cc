@@ -94,7 +94,7 @@ std::vector<Candidate> FindCandidates(const View& view, const ContainerRequest& 
                           .used_share = load.mbps > 0 ? load.mbps / (load.mbps + free) : 0,
                           .containers = load.containers});
   }
-  std::sort(candidates.begin(), candidates.end(), IsBetter);
+  std::ranges::sort(candidates, IsBetter);
   if (!candidates.empty() && candidates.front().of_same_pod) {
     candidates.resize(1);
   }
@@ -121,8 +121,7 @@ std::string Describe(const View& view) {
 }
 
 bool IsAnyUnhealthy(const View& view) {
-  return std::any_of(view.nics.begin(), view.nics.end(),
-                     [](const NicInfo& nic) { return !nic.problem.empty(); });
+  return std::ranges::any_of(view.nics, [](const NicInfo& nic) { return !nic.problem.empty(); });
 }
 
 Status NoNic(const View& view, const ContainerRequest& request, double mbps,
@@ -194,9 +193,8 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const double mbps, BandwidthOf(view, request));
   const std::vector<Candidate> candidates = FindCandidates(view, request, mbps);
-  auto chosen = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
-    return IsWithin(*candidate.nic, hint.nodes);
-  });
+  auto chosen = std::ranges::find_if(
+      candidates, [&](const Candidate& candidate) { return IsWithin(*candidate.nic, hint.nodes); });
   const bool near = chosen != candidates.end();
   Nearness wish = NearnessOf(view.config, request);
   if (!near && wish.affinity == NicAffinity::kPreferred) {
@@ -217,9 +215,8 @@ ResourceAllocation Retold(const ResourceAllocation& granted, const NicInfo& nic,
   for (const auto& [variable, address] :
        {std::pair(names.ipv4_env, nic.ipv4), std::pair(names.ipv6_env, nic.ipv6)}) {
     const auto known = told.envs.find(variable);
-    const bool is_lost =
-        known != told.envs.end() &&
-        std::find(nic.addresses.begin(), nic.addresses.end(), known->second) == nic.addresses.end();
+    const bool is_lost = known != told.envs.end() &&
+                         std::ranges::find(nic.addresses, known->second) == nic.addresses.end();
     if (is_lost && !address.empty()) {
       known->second = address;
     }

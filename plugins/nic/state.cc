@@ -45,7 +45,7 @@ const InterfaceFacts* InterfaceOf(const Sources& sources, const NicId& nic) {
 }
 
 bool Has(const std::vector<std::string>& addresses, const std::string& address) {
-  return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+  return std::ranges::find(addresses, address) != addresses.end();
 }
 
 /// Why no container should get `nic`, whose state in the kernel is `seen`.
@@ -284,8 +284,7 @@ StatusOr<std::vector<NicInfo>> FindNics(const NicPluginConfig& config, const Mac
 }
 
 const NicInfo* FindNic(const std::vector<NicInfo>& nics, const NicId& id) {
-  const auto found =
-      std::find_if(nics.begin(), nics.end(), [&](const NicInfo& nic) { return nic.id == id; });
+  const auto found = std::ranges::find_if(nics, [&](const NicInfo& nic) { return nic.id == id; });
   return found == nics.end() ? nullptr : &*found;
 }
 

@@ -115,7 +115,4 @@ NicId NicOf(const ResourceAllocation& allocation);
 /// The state after a restart: containers keep their NICs, even those that no longer exist.
 NicState Rebuild(const NicPluginConfig& config, const sdk::Grants& grants);
 
-/// The state as JSON, in the form of the QoS Resource Manager proposal. Indented by four.
-std::string ExportJson(const View& view, const sdk::Grants& grants);
-
 }  // namespace qrm::nic

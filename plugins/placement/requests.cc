@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
+#include "api/container_turns.h"
 #include "plugins/config/class_request.h"
 #include "plugins/rules/qos_annotations.h"
-#include "topology/pod_request.h"
 
 namespace qrm::placement {
 

@@ -11,7 +11,7 @@
 #include "api/base/number.h"
 #include "api/base/section.h"
 #include "api/id_set.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::rdt {
 namespace {

@@ -19,7 +19,7 @@ using Wanted = std::map<std::string, Schemata>;
 
 /// Whether `found` contains all values of `wanted`; it may have more resources.
 bool Says(const Schemata& found, const Schemata& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& line) {
+  return std::ranges::all_of(wanted, [&](const auto& line) {
     const auto resource = found.find(line.first);
     return resource != found.end() && resource->second == line.second;
   });
@@ -72,8 +72,8 @@ struct GroupKeeper::Plan {
 Status GroupKeeper::CheckRoom(const Wanted& wanted, const std::set<std::string>& present,
                               std::size_t most) const {
   std::vector<std::string> others;
-  std::copy_if(present.begin(), present.end(), std::back_inserter(others),
-               [](const std::string& group) { return !IsOurs(group); });
+  std::ranges::copy_if(present, std::back_inserter(others),
+                       [](const std::string& group) { return !IsOurs(group); });
   const std::size_t classes = wanted.size() - wanted.count("");
   const std::size_t taken = 1 + others.size();
   if (classes + taken <= most) {

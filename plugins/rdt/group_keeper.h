@@ -7,7 +7,6 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/rdt/info.h"
 #include "plugins/rdt/resctrl.h"
 #include "plugins/rdt/schemata.h"
 

@@ -1,25 +1,59 @@
-// Implements the class type rdt with resctrl.
+// Implements the class type rdt with resctrl; moves threads until all are in their group.
 #include "plugins/rdt/rdt_classes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include <sys/types.h>
+
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include "api/base/cgroup.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/section.h"
+#include "plugins/kernel/container_threads.h"
 #include "plugins/rdt/resolve.h"
-#include "plugins/rdt/thread_mover.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::rdt {
 namespace {
+
+/// How a pass finds the threads that are not in the group.
+enum class Check {
+  kGroupFile,    ///< one read for all threads, of the file that was written
+  kThreadFiles,  ///< each thread's file
+};
+
+StatusOr<std::vector<pid_t>> FindMissing(const Resctrl& resctrl, const std::vector<pid_t>& threads,
+                                         const std::string& group, Check check) {
+  std::vector<pid_t> missing;
+  if (check == Check::kGroupFile) {
+    QRM_ASSIGN_OR_RETURN(const std::set<pid_t> inside, resctrl.Threads(group));
+    for (const pid_t thread : threads) {
+      if (!inside.contains(thread)) {
+        missing.push_back(thread);
+      }
+    }
+    return missing;
+  }
+  for (const pid_t thread : threads) {
+    QRM_ASSIGN_OR_RETURN(const std::optional<std::string> found, resctrl.GroupOf(thread));
+    if (found.has_value() && *found != group) {
+      missing.push_back(thread);
+    }
+  }
+  return missing;
+}
 
 /// Whether `line` sets the key to a value that is not empty.
 bool SetsRdtFile(std::string_view line) {
@@ -74,17 +108,17 @@ std::set<std::string> NamesOf(const RdtConfig& config) {
 
 /// Whether a class of `lines` has less than the whole of some cache.
 bool IsPart(const Schemata& lines, const RdtInfo& info) {
-  return std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
+  return std::ranges::any_of(lines, [&](const auto& line) {
     const auto& cache = line.first.starts_with("L2") ? info.l2 : info.l3;
     return line.first.starts_with("L") && cache.has_value() &&
-           std::any_of(line.second.begin(), line.second.end(),
-                       [&](const auto& mask) { return mask.second != cache->mask; });
+           std::ranges::any_of(line.second,
+                               [&](const auto& mask) { return mask.second != cache->mask; });
   });
 }
 
 const sdk::ClassInfo* FindClass(const sdk::ClassType& type, const std::string& name) {
-  const auto found = std::find_if(type.classes.begin(), type.classes.end(),
-                                  [&](const sdk::ClassInfo& info) { return info.name == name; });
+  const auto found = std::ranges::find_if(
+      type.classes, [&](const sdk::ClassInfo& info) { return info.name == name; });
   return found == type.classes.end() ? nullptr : &*found;
 }
 
@@ -93,6 +127,43 @@ std::string QuantityOf(const std::string& event) {
 }
 
 }  // namespace
+
+std::string NameOfGroup(const std::string& group) {
+  return group.empty() ? "the root group" : fmt::format("group {}", group);
+}
+
+Status MoveAll(const Resctrl& resctrl, const std::string& directory, const std::string& group) {
+  const auto pass = [&](const std::vector<pid_t>& threads, int clean) -> StatusOr<std::size_t> {
+    const Check check = clean == 0 ? Check::kGroupFile : Check::kThreadFiles;
+    QRM_ASSIGN_OR_RETURN(const std::vector<pid_t> missing,
+                         FindMissing(resctrl, threads, group, check));
+    if (!missing.empty()) {
+      QRM_RETURN_IF_ERROR(resctrl.Move(missing, group));
+    }
+    return missing.size();
+  };
+  return kernel::RepairAllThreads(
+      directory, fmt::format("move all threads of {} to {}", directory, NameOfGroup(group)), pass);
+}
+
+StatusOr<std::string> FindElsewhere(const Resctrl& resctrl, const std::string& directory,
+                                    const std::string& group) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<pid_t> threads, kernel::ThreadsBelow(directory));
+  std::map<std::string, std::size_t> elsewhere;
+  for (const pid_t thread : threads) {
+    QRM_ASSIGN_OR_RETURN(const std::optional<std::string> found, resctrl.GroupOf(thread));
+    if (found.has_value() && *found != group) {
+      ++elsewhere[*found];
+    }
+  }
+  std::string where;
+  for (const auto& [name, count] : elsewhere) {
+    where += fmt::format("{}{} in {}", where.empty() ? "" : ", ", count, NameOfGroup(name));
+  }
+  return where.empty() ? ""
+                       : fmt::format("{} threads, not all in {}: {}", threads.size(),
+                                     NameOfGroup(group), where);
+}
 
 RdtClasses::RdtClasses(RdtSettings settings)
     : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_) {

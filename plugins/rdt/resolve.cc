@@ -123,8 +123,8 @@ StatusOr<Masks> CountBits(Shares shares, uint64_t total, const Place& place,
                           const CacheInfo& cache) {
   const auto least = static_cast<uint64_t>(cache.least_bits);
   const uint64_t bits = total * static_cast<uint64_t>(std::popcount(cache.mask)) / 100;
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const auto& a, const auto& b) { return a.second.high < b.second.high; });
+  std::ranges::stable_sort(
+      shares, [](const auto& a, const auto& b) { return a.second.high < b.second.high; });
   Masks counts;
   uint64_t left = bits;
   for (const auto& [name, share] : shares) {
@@ -171,10 +171,8 @@ StatusOr<Masks> Divide(const RdtConfig& config, const Place& place, const CacheI
   if (shares.empty()) {
     return Masks();
   }
-  const auto absolute =
-      static_cast<std::size_t>(std::count_if(shares.begin(), shares.end(), [](const auto& share) {
-        return share.second.form == Form::kMask;
-      }));
+  const auto absolute = static_cast<std::size_t>(std::ranges::count_if(
+      shares, [](const auto& share) { return share.second.form == Form::kMask; }));
   if (absolute == shares.size()) {
     return DivideByMasks(shares, place, cache);
   }
@@ -284,10 +282,10 @@ class CacheResolver {
 template <typename Member>
 Status CheckUnasked(const RdtConfig& config, Member member, const char* resource) {
   for (const auto& [name, partition] : config.partitions) {
-    const bool asked =
-        (partition.allocations.*member).has_value() ||
-        std::any_of(partition.classes.begin(), partition.classes.end(),
-                    [&](const auto& entry) { return (entry.second.*member).has_value(); });
+    const bool asked = (partition.allocations.*member).has_value() ||
+                       std::ranges::any_of(partition.classes, [&](const auto& entry) {
+                         return (entry.second.*member).has_value();
+                       });
     if (asked) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "cannot divide {} for partition {}: this machine cannot divide it, or resctrl "

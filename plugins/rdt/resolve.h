@@ -6,7 +6,7 @@
 
 #include "api/base/status.h"
 #include "plugins/rdt/config.h"
-#include "plugins/rdt/info.h"
+#include "plugins/rdt/resctrl.h"
 #include "plugins/rdt/schemata.h"
 
 namespace qrm::rdt {

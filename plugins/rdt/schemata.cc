@@ -73,7 +73,7 @@ std::string ToString(const Schemata& schemata) {
 
 std::string OneLine(const Schemata& schemata) {
   std::string text = ToString(schemata);
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 

@@ -1,4 +1,5 @@
-// The NUMA nodes of the devices of a pod's containers: an annotation that the manager sets.
+// Annotations of a pod that only the manager sets: the NUMA nodes of its containers' devices, and
+// its priority.
 #pragma once
 
 #include <map>
@@ -26,5 +27,9 @@ std::string ToText(const DeviceNodes& devices);
 
 /// The value in `annotations`; empty without the annotation, or if it cannot be read.
 DeviceNodes ReadDeviceNodes(const StringMap& annotations);
+
+/// qrmd sets it to a pod's `spec.priority` if it knows the spec. A value of the pod itself is
+/// dropped.
+inline constexpr char kPodPriorityAnnotation[] = "qrm.io/pod-priority";
 
 }  // namespace qrm::rules

@@ -2,30 +2,34 @@
 #include "plugins/rules/qos_annotations.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
-#include "plugins/rules/flat_json.h"
 
 namespace qrm::rules {
 namespace {
 
+/// Bounds of an annotation's object: all users who can create pods can write it. Of a key that is
+/// there twice, other readers could take the other value.
+constexpr JsonBounds kAnnotationBounds{
+    .bytes = 4096, .depth = 4, .values = 64, .unique_keys = true};
+
 /// The prefix of all these keys.
 constexpr std::string_view kDomain = "katalyst.kubewharf.io/";
 
+/// In the order of QosLevel, after kNone.
+constexpr std::string_view kLevels[] = {"dedicated_cores", "shared_cores", "reclaimed_cores",
+                                        "system_cores"};
+
 StatusOr<QosLevel> ParseLevel(const std::string& text) {
-  if (text == "dedicated_cores") {
-    return QosLevel::kDedicated;
-  }
-  if (text == "shared_cores") {
-    return QosLevel::kShared;
-  }
-  if (text == "reclaimed_cores") {
-    return QosLevel::kReclaimed;
-  }
-  if (text == "system_cores") {
-    return QosLevel::kSystem;
+  const auto level = std::ranges::find(kLevels, text);
+  if (level != std::end(kLevels)) {
+    return static_cast<QosLevel>(level - std::begin(kLevels) + 1);
   }
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read annotation {}: '{}' is not a QoS level; write dedicated_cores, "
@@ -76,8 +80,8 @@ const std::vector<QosKey>& QosKeys() {
 }
 
 const QosKey* FindKey(const std::string& name) {
-  const auto found = std::find_if(QosKeys().begin(), QosKeys().end(),
-                                  [&](const QosKey& key) { return key.name == name; });
+  const auto found =
+      std::ranges::find_if(QosKeys(), [&](const QosKey& key) { return key.name == name; });
   return found == QosKeys().end() ? nullptr : &*found;
 }
 
@@ -91,8 +95,7 @@ void AddIfIgnored(const StringMap& annotations, QosLevel level, const std::strin
     }
   } else if (key->is_flag && value != "true" && value != "false") {
     ignored.push_back({key->name, name + "=" + Quoted(value)});
-  } else if (value != "false" &&
-             std::find(key->levels.begin(), key->levels.end(), level) == key->levels.end()) {
+  } else if (value != "false" && std::ranges::find(key->levels, level) == key->levels.end()) {
     ignored.push_back({key->name, level == QosLevel::kNone
                                       ? name + " without qos_level"
                                       : name + " at " + annotations.at(kQosLevelKey)});
@@ -106,11 +109,42 @@ bool IsTrue(const StringMap& values, const char* key) {
 
 }  // namespace
 
+StatusOr<StringMap> ParseFlatJson(std::string_view text) {
+  // The API server's policies compare the text: an escape could hide a key from them.
+  if (text.find('\\') != std::string_view::npos) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "has a backslash; write keys and values without escapes");
+  }
+  const StatusOr<nlohmann::json> object = ParseJson(text, kAnnotationBounds);
+  const bool is_twice = object.status().code() == StatusCode::kAlreadyExists;
+  if (is_twice || object.status().code() == StatusCode::kResourceExhausted) {
+    return Errorf(StatusCode::kInvalidArgument, "{}; remove {}", MessageOf(object.status()),
+                  is_twice ? "one of them" : "unused keys");
+  }
+  if (!object.ok() || !object->is_object()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "is not a JSON object; write one such as {{\"numa_binding\": \"true\"}}");
+  }
+  StringMap values;
+  for (const auto& [key, value] : object->items()) {
+    if (value.is_structured()) {  // no reader of these annotations looks into it
+      return Errorf(StatusCode::kInvalidArgument,
+                    "has an object or a list in '{}'; write a string, true or false", Quoted(key));
+    }
+    if (value.is_string()) {
+      values[key] = value.get<std::string>();
+    } else if (value.is_boolean()) {
+      values[key] = value.get<bool>() ? "true" : "false";
+    }
+  }
+  return values;
+}
+
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   QosRequest request;
   // Most pods have no such annotation, and each plugin checks each pod.
-  if (std::none_of(annotations.begin(), annotations.end(),
-                   [](const auto& entry) { return entry.first.starts_with(kDomain); })) {
+  if (std::ranges::none_of(annotations,
+                           [](const auto& entry) { return entry.first.starts_with(kDomain); })) {
     return request;
   }
   if (const auto level = annotations.find(kQosLevelKey); level != annotations.end()) {

@@ -10,6 +10,11 @@
 
 namespace qrm::rules {
 
+/// The strings and booleans ("true", "false") directly in the object `text`; other values are
+/// skipped. Errors: kInvalidArgument with cause and remedy, such as "is not a JSON object; write
+/// ..."; also for a key that is there twice, for escapes, and for objects and lists within.
+StatusOr<StringMap> ParseFlatJson(std::string_view text);
+
 /// The annotation that names the level.
 inline constexpr char kQosLevelKey[] = "katalyst.kubewharf.io/qos_level";
 inline constexpr char kQosCpuKey[] = "katalyst.kubewharf.io/cpu_enhancement";

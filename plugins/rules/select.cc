@@ -8,7 +8,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
-#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/device_nodes.h"
 #include "plugins/rules/qos_annotations.h"
 
 namespace qrm::rules {
@@ -37,8 +37,7 @@ bool Describes(std::string_view glob, std::string_view text) {
 }
 
 bool DescribesAny(const std::vector<std::string>& globs, std::string_view text) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& glob) { return Describes(glob, text); });
+  return std::ranges::any_of(globs, [&](const std::string& glob) { return Describes(glob, text); });
 }
 
 /// Whether `text` is in `set`; an empty text means that there is none.
@@ -47,7 +46,7 @@ bool Fits(const TextSet& set, std::string_view text) {
 }
 
 bool MatchesEach(const std::map<std::string, TextSet>& wanted, const StringMap& given) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& entry) {
+  return std::ranges::all_of(wanted, [&](const auto& entry) {
     const auto found = given.find(entry.first);
     return found == given.end() ? entry.second.HasNothing() : entry.second.Has(found->second);
   });
@@ -141,7 +140,7 @@ bool AmountSet::Has(double amount) const {
            (range.without_high ? amount < range.high : amount <= range.high);
   };
   return every_ || (whole_ && IsWhole(amount)) || (fraction_ && std::floor(amount) != amount) ||
-         std::any_of(ranges_.begin(), ranges_.end(), in);
+         std::ranges::any_of(ranges_, in);
 }
 
 bool Matches(const Selector& selector, const ContainerRequest& request) {
@@ -158,8 +157,8 @@ bool Matches(const Selector& selector, const ContainerRequest& request) {
 }
 
 const RoleRule* FirstFitting(const std::vector<RoleRule>& rules, const ContainerRequest& request) {
-  const auto rule = std::find_if(rules.begin(), rules.end(),
-                                 [&](const RoleRule& one) { return Matches(one.select, request); });
+  const auto rule = std::ranges::find_if(
+      rules, [&](const RoleRule& one) { return Matches(one.select, request); });
   return rule == rules.end() ? nullptr : &*rule;
 }
 

@@ -1,7 +1,10 @@
-// Decides which containers may share a NUMA node.
+// Decides which containers may share a NUMA node, and compares requests with whole nodes.
 #include "plugins/rules/sharing.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "api/base/errorf.h"
 
 namespace qrm::rules {
 namespace {
@@ -19,9 +22,8 @@ bool MayShare(const Tenant& a, const Tenant& b) {
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& candidate) {
   NumaMask barred;
   for (const auto& [node, standing] : tenants) {
-    const bool welcome = std::all_of(standing.begin(), standing.end(), [&](const Tenant* tenant) {
-      return MayShare(*tenant, candidate);
-    });
+    const bool welcome = std::ranges::all_of(
+        standing, [&](const Tenant* tenant) { return MayShare(*tenant, candidate); });
     if (!welcome) {
       barred.Add(node);
     }
@@ -30,9 +32,9 @@ NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& candidate) {
 }
 
 std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes) {
-  const bool kept =
-      !nodes.Empty() && std::any_of(fitting.begin(), fitting.end(),
-                                    [&](const TopologyHint& hint) { return hint.nodes == nodes; });
+  const bool kept = !nodes.Empty() && std::ranges::any_of(fitting, [&](const TopologyHint& hint) {
+    return hint.nodes == nodes;
+  });
   if (kept) {
     return {{.nodes = nodes, .preferred = true}};
   }
@@ -40,14 +42,44 @@ std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const Num
 }
 
 std::string NameOfEnemy(const Tenants& standing, const Tenant& candidate) {
-  const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant* tenant) {
-    return !MayShare(*tenant, candidate);
-  });
+  const auto enemy = std::ranges::find_if(
+      standing, [&](const Tenant* tenant) { return !MayShare(*tenant, candidate); });
   return NameOf(**enemy);
 }
 
 std::string NameOf(const Tenant& tenant) {
   return tenant.role.empty() ? "a container without role" : tenant.role;
+}
+
+Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const NumaMask& nodes,
+                 const Fill& fill) {
+  const bool by_annotation = tenant.role.empty() && !tenant.share.anyone;
+  if (!by_annotation || fill.asked * 100 >= fill.total * static_cast<double>(fill.least_percent)) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kPermissionDenied,
+                "cannot place container {0} of pod {1}/{2}: numa_exclusive of annotation "
+                "memory_enhancement needs {7}% of NUMA nodes {3} (exclusive-node-percent), but it "
+                "requests only {6:.0f} of {4:.0f} {5}; request more, or remove numa_exclusive",
+                request.key.container, request.pod_namespace, request.pod_name, ToString(nodes),
+                fill.total, fill.what, fill.asked, fill.least_percent);
+}
+
+StatusOr<std::vector<TopologyHint>> OnlyFilled(
+    std::vector<TopologyHint> fitting, const std::function<Status(const NumaMask& nodes)>& check) {
+  std::vector<TopologyHint> filled;
+  Status first;
+  for (TopologyHint& hint : fitting) {
+    if (const Status checked = check(hint.nodes); checked.ok()) {
+      filled.push_back(std::move(hint));
+    } else {
+      first.Update(checked);
+    }
+  }
+  if (filled.empty() && !first.ok()) {
+    return first;
+  }
+  return filled;
 }
 
 }  // namespace qrm::rules

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/base/status.h"
@@ -133,5 +134,12 @@ class ClassProvider {
   /// For metrics; called at each scrape.
   [[nodiscard]] virtual std::vector<ClassReading> Readings() { return {}; }
 };
+
+/// True for 1 to 63 letters, digits, '-', '_' and '.', where the first and the last are letters or
+/// digits. Source: KEP-3008 (2022).
+bool IsClassName(std::string_view text);
+/// The same rule, as the last part of an error.
+inline constexpr char kClassNameForm[] =
+    "write 1 to 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit";
 
 }  // namespace qrm::sdk

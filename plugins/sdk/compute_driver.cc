@@ -29,8 +29,7 @@ CpuSet ComputeGrant::Cpus() const {
 }
 
 bool ComputeGrant::shares() const {
-  return std::any_of(parts.begin(), parts.end(),
-                     [](const ComputePart& part) { return part.shared; });
+  return std::ranges::any_of(parts, [](const ComputePart& part) { return part.shared; });
 }
 
 CpuSet ComputeGrant::SharedOf(const CpuSet& pool) const {
@@ -51,18 +50,6 @@ CpuSet ComputeGrant::Idle() const {
   return idle;
 }
 
-Status ComputeDriver::Restore(const ComputeGrants& /*grants*/) {
-  return OkStatus();
-}
-
-Status ComputeDriver::Add(const ComputeInstance& /*instance*/) {
-  return OkStatus();
-}
-
-Status ComputeDriver::Remove(const ContainerKey& /*key*/) {
-  return OkStatus();
-}
-
 std::string DriverResource(std::string_view name) {
   return fmt::format("{}{}", kPrefix, name);
 }
@@ -79,7 +66,7 @@ Status CheckDriverName(std::string_view name) {
   const bool good =
       !name.empty() && name.size() <= kMostNameBytes && IsLetterOrDigit(name.front()) &&
       IsLetterOrDigit(name.back()) &&
-      std::all_of(name.begin(), name.end(), [](char c) { return IsLetterOrDigit(c) || c == '-'; });
+      std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '-'; });
   if (good) {
     return OkStatus();
   }

@@ -129,7 +129,7 @@ class ComputeDriver {
 
   /// Replaces the driver's state: `grants` are all current grants. Called once before any other
   /// call, and again when a grant could not be written to disk. Errors: the driver does not start.
-  virtual Status Restore(const ComputeGrants& grants);
+  virtual Status Restore(const ComputeGrants& /*grants*/) { return OkStatus(); }
 
   /// Chooses CPUs from `request.available` for one container. Errors: the container is rejected
   /// with the message.
@@ -137,11 +137,11 @@ class ComputeDriver {
 
   /// The container is about to start, and the runtime waits. Also called when the container
   /// restarts in place. Errors: the container does not start, with the message, and is retried.
-  virtual Status Add(const ComputeInstance& instance);
+  virtual Status Add(const ComputeInstance& /*instance*/) { return OkStatus(); }
 
   /// The container's allocation has ended, whether it ever ran or not. Errors: the container keeps
   /// its CPUs, and this is called again.
-  virtual Status Remove(const ContainerKey& key);
+  virtual Status Remove(const ContainerKey& /*key*/) { return OkStatus(); }
 };
 
 /// All of a driver's main: command line, socket, registration, signals and state. `name` is a DNS

@@ -8,6 +8,10 @@
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/resource_plugin.h"
 
+namespace cci::v1alpha1 {
+class AdmitResponse;
+}  // namespace cci::v1alpha1
+
 namespace qrm::sdk {
 
 /// A driver as the SDK runs it. Its grants are a resource plugin's grants, and each allocation
@@ -41,5 +45,11 @@ class ComputePlugin final : public ResourcePlugin {
 /// allocation that does not contain a driver's grant.
 ResourceAllocation ToAllocation(const ComputeGrant& grant);
 StatusOr<ComputeGrant> GrantOf(const ResourceAllocation& allocation);
+
+::cci::v1alpha1::AdmitResponse ToWire(const ComputeGrant& grant);
+
+/// Errors: kInvalidArgument for CPUs that cannot be read or are in two parts, for a grant without
+/// exclusive CPUs, and for a set that differs from the union of its parts.
+StatusOr<ComputeGrant> FromWire(const ::cci::v1alpha1::AdmitResponse& message);
 
 }  // namespace qrm::sdk

@@ -1,27 +1,117 @@
-// Runs one gRPC server for each socket, since a running server cannot get a new socket.
+// Runs one gRPC server for each socket, since a running server cannot get a new socket. It serves
+// the tables of calls, with one generic method instead of generated code for each call.
 #include "plugins/sdk/host.h"
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/service_type.h>
 
 #include "api/base/errorf.h"
 #include "api/base/task_thread.h"
 #include "api/rpc/grpc_lifetime.h"
+#include "api/rpc/grpc_status.h"
 #include "api/rpc/request_bounds.h"
+#include "plugins/sdk/calls/class_calls.h"
+#include "plugins/sdk/calls/compute_calls.h"
+#include "plugins/sdk/calls/extension_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
+#include "plugins/sdk/calls/registration_calls.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
-#include "plugins/sdk/services.h"
 #include "plugins/sdk/socket_file.h"
 
 namespace qrm::sdk {
 namespace {
+
+using calls::ServedCall;
+using Context = grpc::CallbackServerContext;
+using Reactor = grpc::ServerUnaryReactor;
+
+std::string_view BytesOf(const grpc::Slice& slice) {
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+}
+
+/// Every call that plugins serve (resourceplugin.v1alpha1.ResourcePlugin, qrm.v1.PluginExtensions,
+/// qrm.v1.ClassPlugin, cci.v1alpha1.CCIDriver and pluginregistration.Registration), over `driver`,
+/// which must have started. It is called on `thread`, or on another thread while `thread` is idle.
+/// The methods belong to several services: their names are whole paths.
+class PluginService final : public grpc::Service {
+ public:
+  PluginService(TaskThread& thread, PluginDriver& driver) : thread_(thread), driver_(driver) {
+    for (const auto& served : {calls::PluginCalls(), calls::ExtensionCalls(), calls::ClassCalls(),
+                               calls::ComputeCalls(), calls::RegistrationCalls()}) {
+      for (const ServedCall& call : served) {
+        Add(call);
+      }
+    }
+  }
+
+ private:
+  // Source: what protoc's gRPC plugin generates for WithRawCallbackMethod_<Method>.
+  void Add(const ServedCall& call) {
+    using Handler = grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>;
+    AddMethod(new grpc::internal::RpcServiceMethod(call.method.path,
+                                                   grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
+    MarkMethodRawCallback(
+        count_++, new Handler([this, call](Context* context, const grpc::ByteBuffer* request,
+                                           grpc::ByteBuffer* response) {
+          return Serve(call, *context, *request, *response);
+        }));
+  }
+
+  Reactor* Serve(const ServedCall& call, Context& context, const grpc::ByteBuffer& request,
+                 grpc::ByteBuffer& response) {
+    Reactor* reactor = context.DefaultReactor();
+    const auto work = [this, answer = call.answer, reactor, &context, &request, &response] {
+      reactor->Finish(context.IsCancelled() ? grpc::Status::CANCELLED
+                                            : Answer(answer, request, response));
+    };
+    switch (call.method.answered_by) {
+      case calls::AnsweredBy::kAnyThread:
+        work();
+        break;
+      case calls::AnsweredBy::kAnyThreadIfQuick:
+        driver_.answers_are_quick() ? thread_.Dispatch(work) : thread_.Post(work);
+        break;
+      case calls::AnsweredBy::kAnyThreadIfQuickAndTaught:
+        driver_.answers_are_quick() && driver_.is_taught() ? thread_.Dispatch(work)
+                                                           : thread_.Post(work);
+        break;
+      case calls::AnsweredBy::kPluginThread:
+        thread_.Post(work);
+        break;
+    }
+    return reactor;
+  }
+
+  grpc::Status Answer(decltype(ServedCall::answer) answer, const grpc::ByteBuffer& request,
+                      grpc::ByteBuffer& response) {
+    grpc::Slice whole;
+    if (const grpc::Status read = request.DumpToSingleSlice(&whole); !read.ok()) {
+      return read;
+    }
+    const StatusOr<std::string> answered = answer(driver_, BytesOf(whole));
+    if (answered.ok()) {
+      const grpc::Slice slice(*answered);
+      response = grpc::ByteBuffer(&slice, 1);
+    }
+    return rpc::ToGrpc(answered.status());
+  }
+
+  TaskThread& thread_;
+  PluginDriver& driver_;
+  int count_ = 0;
+};
 
 /// How long a call in progress may take at shutdown before it is cancelled.
 constexpr std::chrono::seconds kStopGrace{2};
@@ -43,7 +133,7 @@ struct PluginHost::Impl {
        const std::string& state_dir)
       : plugin(served),
         driver(served, resource, std::move(state), state_dir),
-        service(MakePluginService(thread, driver)) {}
+        service(thread, driver) {}
 
   ~Impl() {
     if (socket_id.has_value() && FindFile(socket_path) == socket_id) {
@@ -61,14 +151,14 @@ struct PluginHost::Impl {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
     rpc::BoundRequests(builder, kMaxRequestBytes);
-    builder.RegisterService(service.get());
+    builder.RegisterService(&service);
     return builder.BuildAndStart();
   }
 
   ResourcePlugin& plugin;
   PluginDriver driver;
   TaskThread thread;
-  std::unique_ptr<grpc::Service> service;
+  PluginService service;
   std::string socket_path;
   std::optional<FileId> socket_id;
   std::unique_ptr<grpc::Server> server;

@@ -17,14 +17,6 @@ bool Grant::operator==(const Grant& other) const {
 
 ResourcePlugin::ResourcePlugin() : changes_(std::make_shared<ChangeSignal>()) {}
 
-Status ResourcePlugin::Restore(const Grants& /*grants*/) {
-  return OkStatus();
-}
-
-StatusOr<HintList> ResourcePlugin::Hints(const ContainerRequest& /*request*/) {
-  return HintList::NoPreference();
-}
-
 HintList ResourcePlugin::HeldHints(const Grant& grant, const ContainerRequest& /*request*/) {
   if (grant.allocation->hints.has_value()) {
     return *grant.allocation->hints;
@@ -33,25 +25,6 @@ HintList ResourcePlugin::HeldHints(const Grant& grant, const ContainerRequest& /
     return std::vector<TopologyHint>{*grant.request.hint};
   }
   return HintList::NoPreference();
-}
-
-void ResourcePlugin::Remove(const std::vector<ContainerKey>& /*keys*/) {}
-
-Status ResourcePlugin::PreStart(const ContainerKey& /*container*/) {
-  return OkStatus();
-}
-
-StatusOr<std::map<ContainerKey, ResourceAllocation>> ResourcePlugin::Reconcile(
-    const Grants& /*grants*/) {
-  return std::map<ContainerKey, ResourceAllocation>{};
-}
-
-AllocatableResource ResourcePlugin::Allocatable() const {
-  return {};
-}
-
-AllocatableByResource ResourcePlugin::AllocatableBeside() const {
-  return {};
 }
 
 std::vector<PlacedQuantity> ResourcePlugin::PlacesOf(const ContainerKey& /*container*/,
@@ -64,32 +37,10 @@ std::vector<PlacedQuantity> ResourcePlugin::PlacesOf(const ContainerKey& /*conta
   return places;
 }
 
-std::vector<Pool> ResourcePlugin::Pools() const {
-  return {};
-}
-
 Status ResourcePlugin::SetPools(const std::map<std::string, CpuSet>& /*cpus_by_pool*/) {
   return Errorf(
       StatusCode::kUnimplemented,
       "cannot set pools: this plugin has no pools; name the resource of a plugin that has pools");
-}
-
-std::string ResourcePlugin::SaveState() const {
-  return {};
-}
-
-void ResourcePlugin::Begin(const std::string& /*state_dir*/) {}
-
-Status ResourcePlugin::LoadState(const std::string& /*state*/) {
-  return OkStatus();
-}
-
-std::string ResourcePlugin::ExportState(const Grants& /*grants*/) const {
-  return "{}";
-}
-
-std::unique_ptr<ResourcePlugin> ResourcePlugin::Fork() const {
-  return nullptr;
 }
 
 void ResourcePlugin::NotifyChanged() {

@@ -62,6 +62,10 @@ PluginDriver::PluginDriver(ResourcePlugin& plugin, std::string resource,
       state_(std::move(state)),
       state_dir_(std::move(state_dir)) {}
 
+StatusOr<PluginDriver::Allocations> PluginDriver::Wanted(const Grants& grants) const {
+  return Ask("Reconcile", [&](ResourcePlugin& plugin) { return plugin.Reconcile(grants); });
+}
+
 Status PluginDriver::Threw(const char* function) const {
   std::string what;
   try {
@@ -144,10 +148,7 @@ void PluginDriver::GoBack() {
 
 /// A container's exclusive CPUs must not be lost to grants that the plugin still has for others.
 Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
-  using Allocations = std::map<ContainerKey, ResourceAllocation>;
-  QRM_ASSIGN_OR_RETURN(const Allocations wanted, Ask("Reconcile", [&](ResourcePlugin& plugin) {
-                         return plugin.Reconcile(all);
-                       }));
+  QRM_ASSIGN_OR_RETURN(const Allocations wanted, Wanted(all));
   for (const auto& [key, grant] : held) {
     const auto now = wanted.find(key);
     if (grant.allocation->exclusive && now != wanted.end() &&
@@ -309,10 +310,7 @@ void PluginDriver::TakeOver(Grants changed) {
 }
 
 StatusOr<Grants> PluginDriver::ChangedGrants() {
-  using Allocations = std::map<ContainerKey, ResourceAllocation>;
-  QRM_ASSIGN_OR_RETURN(const Allocations wanted, Ask("Reconcile", [&](ResourcePlugin& plugin) {
-                         return plugin.Reconcile(grants_);
-                       }));
+  QRM_ASSIGN_OR_RETURN(const Allocations wanted, Wanted(grants_));
   Grants changed;
   for (const auto& [key, allocation] : wanted) {
     const auto known = grants_.find(key);
@@ -331,10 +329,6 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
     }
   }
   return changed;
-}
-
-const AllocationsAnswer::Bytes& PluginDriver::SerializedAllocations() {
-  return allocations_.For(grants_, resource_, changes_.count());
 }
 
 std::shared_ptr<const HeldList> PluginDriver::Held() {
@@ -379,15 +373,11 @@ StatusOr<AllocatableByResource> PluginDriver::Allocatable() const {
 }
 
 StatusOr<std::vector<Pool>> PluginDriver::Pools() const {
-  return Ask("Pools", [](const ResourcePlugin& plugin) -> StatusOr<std::vector<Pool>> {
-    return plugin.Pools();
-  });
+  return Get("Pools", &ResourcePlugin::Pools);
 }
 
 StatusOr<std::string> PluginDriver::ExportState() const {
-  return Ask("ExportState", [this](const ResourcePlugin& plugin) -> StatusOr<std::string> {
-    return plugin.ExportState(grants_);
-  });
+  return Get("ExportState", &ResourcePlugin::ExportState, grants_);
 }
 
 Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) {
@@ -419,10 +409,7 @@ void PluginDriver::RestorePools(const std::vector<Pool>& pools) {
 }
 
 Status PluginDriver::Prepare(ResourcePlugin& next) {
-  QRM_ASSIGN_OR_RETURN(const std::string saved,
-                       Ask("SaveState", [](ResourcePlugin& plugin) -> StatusOr<std::string> {
-                         return plugin.SaveState();
-                       }));
+  QRM_ASSIGN_OR_RETURN(const std::string saved, Get("SaveState", &ResourcePlugin::SaveState));
   ResourcePlugin* const former = std::exchange(serving_, &next);
   Status ready = GiveBack(grants_, saved.empty() ? std::nullopt : std::optional(saved));
   if (ready.ok()) {
@@ -473,10 +460,7 @@ void PluginDriver::Replace(std::unique_ptr<ResourcePlugin> next) {
 
 /// Adds the plugin's saved state when it changed; an empty change does not touch the disk.
 Status PluginDriver::Commit(StateChange change) {
-  QRM_ASSIGN_OR_RETURN(std::string saved,
-                       Ask("SaveState", [&](ResourcePlugin& plugin) -> StatusOr<std::string> {
-                         return plugin.SaveState();
-                       }));
+  QRM_ASSIGN_OR_RETURN(std::string saved, Get("SaveState", &ResourcePlugin::SaveState));
   if (saved != saved_.value_or("")) {
     change.saved = saved;
   }

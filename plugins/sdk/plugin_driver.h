@@ -15,8 +15,6 @@
 #include "api/base/interner.h"
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "plugins/sdk/allocations_answer.h"
-#include "plugins/sdk/changed_allocations.h"
 #include "plugins/sdk/held_list.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/recent_changes.h"
@@ -46,9 +44,7 @@ class PluginDriver {
   bool is_taught() const { return is_taught_; }
   const SharedText& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
-  /// All allocations as the answer to GetResourcesAllocation, for a socket and for the manager's
-  /// own process. The result is the same object while grants() does not change.
-  const AllocationsAnswer::Bytes& SerializedAllocations();
+  /// All allocations. The result is the same object while grants() does not change.
   std::shared_ptr<const HeldList> Held();
   /// What changed since `since`, the `now` of an earlier answer; all allocations if `since` is too
   /// old or not from this driver.
@@ -109,7 +105,31 @@ class PluginDriver {
     }
   }
 
+  /// The same for a member function of the plugin that returns its answer.
+  template <typename Answer, typename... Parameters, typename... Args>
+  StatusOr<Answer> Get(const char* function, Answer (ResourcePlugin::*get)(Parameters...) const,
+                       const Args&... args) const {
+    return Ask(function, [&](const ResourcePlugin& plugin) -> StatusOr<Answer> {
+      return (plugin.*get)(args...);
+    });
+  }
+
+  /// The same with the plugin as an `Also`. Errors: kUnimplemented with `missing` if it is none.
+  template <typename Also, typename Question>
+  auto AskAs(const char* function, const char* missing, const Question& question) const
+      -> decltype(question(std::declval<Also&>())) {
+    return Ask(function, [&](ResourcePlugin& plugin) -> decltype(question(std::declval<Also&>())) {
+      if (auto* const also = dynamic_cast<Also*>(&plugin); also != nullptr) {
+        return question(*also);
+      }
+      return Status(StatusCode::kUnimplemented, missing);
+    });
+  }
+
  private:
+  using Allocations = std::map<ContainerKey, ResourceAllocation>;
+
+  StatusOr<Allocations> Wanted(const Grants& grants) const;
   /// The error for the exception that is being handled.
   Status Threw(const char* function) const;
   void LoadSaved(const std::string& saved);
@@ -137,9 +157,8 @@ class PluginDriver {
   PluginOptions options_;
   bool answers_are_quick_ = false;
   Grants grants_;
-  Grants unsaved_;         ///< the grants whose write to disk failed
-  RecentChanges changes_;  ///< of grants_
-  AllocationsAnswer allocations_;
+  Grants unsaved_;                        ///< the grants whose write to disk failed
+  RecentChanges changes_;                 ///< of grants_
   std::shared_ptr<const HeldList> held_;  ///< as of held_count_; null before the first
   uint64_t held_count_ = 0;
   Interner<Shared<ResourceAllocation>> given_;

@@ -1,11 +1,12 @@
 // Checks repeatedly whether the socket exists and the plugin is registered with the current
-// manager.
+// manager; calls Register over gRPC.
 #include "plugins/sdk/registrar.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -14,15 +15,23 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <grpcpp/grpcpp.h>
+
 #include "api/base/check.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
+#include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/channel.h"
+#include "api/rpc/unary_call.h"
+#include "api/wire.h"
 #include "plugins/sdk/directory_watch.h"
-#include "plugins/sdk/registration_call.h"
 #include "plugins/sdk/socket_file.h"
 
 namespace qrm::sdk {
 namespace {
+
+/// The manager dials the plugin before it answers.
+constexpr std::chrono::seconds kRegisterTimeout{5};
 
 using std::chrono::milliseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
@@ -52,6 +61,30 @@ class Complaint {
  private:
   std::string last_;
 };
+
+/// A call of resourceplugin.v1alpha1.Registration/Register, which another thread can cancel.
+struct RegisterCall {
+  explicit RegisterCall(const std::string& manager_socket)
+      : stub(wire::pb::Registration::NewStub(rpc::UnixChannel(manager_socket))) {}
+
+  const std::unique_ptr<wire::pb::Registration::Stub> stub;
+  const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
+  std::promise<Status> answer;  ///< the manager's; also when none listens, answers or is waited for
+};
+
+void Send(const std::shared_ptr<RegisterCall>& call, const PluginHost& host,
+          const std::string& endpoint) {
+  using Async = wire::pb::Registration::StubInterface::async_interface;
+  wire::pb::RegisterRequest request;
+  request.set_version(wire::kPluginApiVersion);
+  request.set_endpoint(endpoint);
+  request.set_resource_name(host.resource());
+  *request.mutable_options() = wire::ToWire(host.options());
+  const bool sent = rpc::StartUnary(
+      {call->calls, DeadlineAfter(kRegisterTimeout)}, call->stub->async(), &Async::Register,
+      std::move(request), [call](const auto& answer) { call->answer.set_value(answer.status()); });
+  QRM_CHECK(sent);  // only StopAndWait stops
+}
 
 }  // namespace
 
@@ -89,7 +122,7 @@ struct Registrar::Impl {
 
   Mutex mutex;
   bool stopping QRM_GUARDED_BY(mutex) = false;
-  std::shared_ptr<RegistrationCall> call QRM_GUARDED_BY(mutex);
+  std::shared_ptr<RegisterCall> call QRM_GUARDED_BY(mutex);
   std::thread thread;
 };
 
@@ -103,14 +136,14 @@ Registrar::~Registrar() {
 }
 
 void Registrar::Impl::Stop() {
-  std::shared_ptr<RegistrationCall> in_flight;
+  std::shared_ptr<RegisterCall> in_flight;
   {
     const MutexLock lock(mutex);
     stopping = true;
     in_flight = call;
   }
   if (in_flight != nullptr) {
-    in_flight->Cancel();
+    in_flight->calls->StopAndWait();
   }
   ::eventfd_write(stop_event, 1);
   thread.join();
@@ -176,18 +209,16 @@ void Registrar::Impl::KeepRegistered() {
 }
 
 Status Registrar::Impl::Register() {
-  const auto begun = std::make_shared<RegistrationCall>(
-      place.manager_socket, Announcement{.resource = host.resource(),
-                                         .endpoint = FileNameOf(place.plugin_socket),
-                                         .options = host.options()});
+  const auto begun = std::make_shared<RegisterCall>(place.manager_socket);
+  Send(begun, host, FileNameOf(place.plugin_socket));
   {
     const MutexLock lock(mutex);
     call = begun;
     if (stopping) {
-      begun->Cancel();
+      begun->calls->StopAndWait();
     }
   }
-  Status answer = begun->Wait();
+  Status answer = begun->answer.get_future().get();
   const MutexLock lock(mutex);
   call.reset();
   return answer;

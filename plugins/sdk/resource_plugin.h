@@ -74,11 +74,13 @@ class ResourcePlugin {
   /// other calls except LoadState; an error then ends the plugin. Called again when an allocation
   /// could not be written to disk, or when the manager restores allocations that the plugin lost.
   /// After an error, the plugin must then keep its state.
-  virtual Status Restore(const Grants& grants);
+  virtual Status Restore(const Grants& /*grants*/) { return OkStatus(); }
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
   /// Not called for a container whose grant already serves the request.
-  virtual StatusOr<HintList> Hints(const ContainerRequest& request);
+  virtual StatusOr<HintList> Hints(const ContainerRequest& /*request*/) {
+    return HintList::NoPreference();
+  }
 
   /// The hints for a container whose `grant` already serves the request. The default returns the
   /// nodes of the grant.
@@ -94,25 +96,27 @@ class ResourcePlugin {
 
   /// Frees the allocations of `keys`: the pod was removed, or the admission failed in another
   /// plugin.
-  virtual void Remove(const std::vector<ContainerKey>& keys);
+  virtual void Remove(const std::vector<ContainerKey>& /*keys*/) {}
 
   /// The container is about to start: its process exists but has not run an instruction, and the
   /// runtime waits. Called only with the option `pre_start_required`, for containers with an
   /// allocation of this plugin. The default does nothing. Errors: the container does not start,
   /// with the message, and is retried.
-  virtual Status PreStart(const ContainerKey& container);
+  virtual Status PreStart(const ContainerKey& /*container*/) { return OkStatus(); }
 
   /// Returns the allocations that should change now; `grants` are the current ones. A container
   /// that is not in the result keeps its allocation. The default changes nothing. Changes are
   /// written to disk and reach the containers in the same reconcile.
-  virtual StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const Grants& grants);
+  virtual StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const Grants& /*grants*/) {
+    return std::map<ContainerKey, ResourceAllocation>();
+  }
 
   /// The node's allocatable amounts of this resource, for the pod-resources API. The default is
   /// none.
-  virtual AllocatableResource Allocatable() const;
+  virtual AllocatableResource Allocatable() const { return {}; }
   /// The same of resources that have no plugin of their own and that this one places, such as
   /// hugepages beside memory. The default is none.
-  virtual AllocatableByResource AllocatableBeside() const;
+  virtual AllocatableByResource AllocatableBeside() const { return {}; }
 
   /// Where the container's allocation is, with sockets, names and types, for the pod-resources API.
   /// The default has `amount_by_node`.
@@ -120,25 +124,25 @@ class ResourcePlugin {
                                                const ResourceAllocation& allocation) const;
 
   /// The plugin's named pools; the default has no pools, and SetPools fails.
-  virtual std::vector<Pool> Pools() const;
+  virtual std::vector<Pool> Pools() const { return {}; }
   /// Replaces pools in one step, all or none; pools that are not in the map keep their CPUs. The
   /// SDK calls Reconcile next. Errors: kInvalidArgument, kUnimplemented without pools.
   virtual Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
 
   /// The plugin's own state besides its allocations, such as pool sizes. The SDK writes it to disk
   /// whenever Allocate, Remove, Reconcile or SetPools changed it.
-  virtual std::string SaveState() const;
+  virtual std::string SaveState() const { return {}; }
   /// Restores the last SaveState, before Restore; not called if there is none. An error is logged,
   /// and the plugin starts without it.
-  virtual Status LoadState(const std::string& state);
+  virtual Status LoadState(const std::string& /*state*/) { return OkStatus(); }
 
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
-  virtual std::string ExportState(const Grants& grants) const;
+  virtual std::string ExportState(const Grants& /*grants*/) const { return "{}"; }
 
   /// Begins the plugin's own work, such as setting values of the machine: the plugin serves from
   /// now on. Called after Restore, but not for a dry run. `state_dir`: a directory for the plugin's
   /// own files; empty: none.
-  virtual void Begin(const std::string& state_dir);
+  virtual void Begin(const std::string& /*state_dir*/) {}
 
   /// Ends the plugin's own work, such as watching: a plugin with a changed configuration has
   /// replaced it, and no further call follows.
@@ -146,7 +150,7 @@ class ResourcePlugin {
 
   /// For plugins inside the manager: the plugin as it is, with all that is allocated, but without
   /// its own work. The manager tries pods with it. The default is none.
-  virtual std::unique_ptr<ResourcePlugin> Fork() const;
+  virtual std::unique_ptr<ResourcePlugin> Fork() const { return nullptr; }
 
   /// Makes the manager call Reconcile now instead of at its next period. Call it when allocations
   /// should change without a call from the manager. Several calls may lead to one Reconcile.

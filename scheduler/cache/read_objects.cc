@@ -12,7 +12,7 @@
 #include "api/base/foreign_text.h"
 #include "api/pod_texts.h"
 #include "api/quantity.h"
-#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/device_nodes.h"
 
 namespace qrm::scheduler {
 namespace {

@@ -18,7 +18,7 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/placement/node_model.h"
 #include "plugins/placement/walk.h"
-#include "plugins/rules/pod_priority.h"
+#include "plugins/rules/device_nodes.h"
 #include "plugins/rules/qos_annotations.h"
 #include "scheduler/topology/numa_verdicts.h"
 #include "scheduler/topology/placement_note.h"

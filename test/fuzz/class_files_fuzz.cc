@@ -6,7 +6,6 @@
 #include "api/base/section.h"
 #include "plugins/blockio/config.h"
 #include "plugins/kernel/knob.h"
-#include "plugins/kernel/quota_provider.h"
 #include "plugins/rdt/config.h"
 #include "test/fuzz/sentence.h"
 

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "topology/hwloc_xml.h"
 #include "topology/machine_objects.h"
 
 namespace qrm::test {

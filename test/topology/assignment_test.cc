@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 #include "topology/hint_generation.h"
 #include "topology/node_memory.h"
 #include "topology/static_cpu_policy.h"

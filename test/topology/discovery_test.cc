@@ -15,7 +15,7 @@
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 #include "test/support/xml_machine.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 #include "topology/machine_objects.h"
 
 namespace qrm::discovery_test {

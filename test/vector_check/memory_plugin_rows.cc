@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "api/container_turns.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/memory/state.h"
 #include "test/vector_check/memory_row.h"
 #include "test/vector_check/preset_plugin.h"
 #include "test/vector_check/report.h"
 #include "test/vector_check/type_names.h"
-#include "topology/pod_request.h"
 
 namespace qrm::vectors {
 namespace {

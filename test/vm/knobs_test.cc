@@ -31,7 +31,6 @@
 #include "api/base/number.h"
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/cpu_knobs.h"
-#include "plugins/cci/scheduling.h"
 #include "plugins/kernel/kernel_files.h"
 #include "plugins/kernel/kernel_values.h"
 #include "test/support/await.h"

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "api/base/section.h"
-#include "plugins/config/role_config.h"
+#include "plugins/config/select_config.h"
 #include "plugins/cpu/config/pool_config.h"
 
 namespace qrm::cpu {

@@ -13,9 +13,8 @@
 #include "plugins/cpu/config/pool_rules.h"
 #include "plugins/cpu/config/rules.h"
 #include "plugins/kernel/tuning_profile.h"
-#include "plugins/rules/exclusive_nodes.h"
 #include "plugins/rules/sharing.h"
-#include "topology/cpu_assignment.h"
+#include "topology/cpu_layout.h"
 
 namespace qrm::config {
 class Section;

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -140,15 +139,12 @@ class CallTo final : public Call {
   Done done_;
 };
 
-/// A serialized answer; several calls may share it.
-using SharedBytes = std::shared_ptr<const std::string>;
-
 /// A call on the plugin's side.
 struct ServedCall {
   Method method;
   /// The answer of the plugin in `driver` to the serialized `request`. Errors: kInvalidArgument for
   /// a request that cannot be read; the plugin's. Threads: see Method::answered_by.
-  StatusOr<SharedBytes> (*answer)(sdk::PluginDriver& driver, std::string_view request);
+  StatusOr<std::string> (*answer)(sdk::PluginDriver& driver, std::string_view request);
 };
 
 }  // namespace qrm::calls

@@ -1,13 +1,14 @@
 // What all calls have in common, on both sides of the wire.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "api/base/pieces.h"
 #include "api/base/status.h"
+#include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call.h"
 
 namespace qrm::calls {
@@ -17,44 +18,16 @@ namespace qrm::calls {
 ///   Message ToWire(request)                            the caller writes
 ///   StatusOr<Request> FromWire(message)                the plugin's side reads
 ///   StatusOr<Answer> Serve(driver, request)            the plugin answers, unless CallTo<C>::Serve
-///   does Response AnswerToWire(request, answer)             the plugin's side writes
-///   StatusOr<Answer> AnswerFromWire(response, request) the caller reads
+///                                                      is specialized
+///   Response AnswerToWire(answer)                      the plugin's side writes
+///   StatusOr<Answer> AnswerFromWire(response)          the caller reads
 ///   Status Check(answer, machine_nodes)                the caller checks
-/// all static. FromWire fails for an invalid message, Serve for a request that the plugin must not
-/// get, Check for an answer that does not fit the machine.
+/// all static. What is Nothing has no functions, and Serve then returns a Status. The functions of
+/// the answer may take the request, too: AnswerToWire first, AnswerFromWire last. FromWire fails
+/// for an invalid message, Serve for a request that the plugin must not get, Check, which may be
+/// left out, for an answer that does not fit the machine.
 template <typename C>
 struct Codec;
-
-/// For calls whose answer has nothing to check.
-struct Unchecked {
-  template <typename Answer>
-  static Status Check(const Answer& /*answer*/, const NumaMask& /*machine_nodes*/) {
-    return OkStatus();
-  }
-};
-
-/// For calls without arguments.
-template <typename M>
-struct WithoutArguments {
-  using Message = M;
-  static Message ToWire(const Nothing& /*request*/) { return {}; }
-  static StatusOr<Nothing> FromWire(const Message& /*message*/) { return Nothing{}; }
-};
-
-/// For calls whose answer has no content.
-template <typename R>
-struct WithoutAnswer : Unchecked {
-  using Response = R;
-  template <typename Request>
-  static Response AnswerToWire(const Request& /*request*/, const Nothing& /*answer*/) {
-    return {};
-  }
-  template <typename Request>
-  static StatusOr<Nothing> AnswerFromWire(const Response& /*response*/,
-                                          const Request& /*request*/) {
-    return Nothing{};
-  }
-};
 
 inline Status Unreadable(std::string_view what) {
   return {StatusCode::kInvalidArgument,
@@ -76,25 +49,39 @@ bool Parse(const Pieces& pieces, Message& message) {
 
 /// The result of a call that ended with `answer`.
 template <typename Answer>
-CallResult<Answer> ResultOf(StatusOr<Answer> answer, Blame blame_for_error) {
-  const Blame blame = answer.ok() ? Blame::kNobody : blame_for_error;
+CallResult<Answer> ResultOf(StatusOr<Answer> answer) {
+  const Blame blame = answer.ok() ? Blame::kNobody : Blame::kProtocol;
   return {std::move(answer), blame};
 }
 
 template <typename C>
-CallResult<typename C::Answer> Checked(StatusOr<typename C::Answer> answer,
-                                       const NumaMask& machine_nodes, Blame blame_for_error) {
-  if (answer.ok()) {
-    if (Status fits = Codec<C>::Check(*answer, machine_nodes); !fits.ok()) {
-      return {std::move(fits), Blame::kProtocol};
+StatusOr<typename C::Answer> AnswerIn(const typename Codec<C>::Response& response,
+                                      const typename C::Request& request,
+                                      const NumaMask& machine_nodes) {
+  if constexpr (std::is_same_v<typename C::Answer, Nothing>) {
+    return Nothing{};
+  } else {
+    StatusOr<typename C::Answer> answer = [&]() -> StatusOr<typename C::Answer> {
+      if constexpr (requires { Codec<C>::AnswerFromWire(response); }) {
+        return Codec<C>::AnswerFromWire(response);
+      } else {
+        return Codec<C>::AnswerFromWire(response, request);
+      }
+    }();
+    if constexpr (requires { Codec<C>::Check(*answer, machine_nodes); }) {
+      QRM_RETURN_IF_ERROR(answer.ok() ? Codec<C>::Check(*answer, machine_nodes) : OkStatus());
     }
+    return answer;
   }
-  return ResultOf(std::move(answer), blame_for_error);
 }
 
 template <typename C>
 std::string CallTo<C>::Request() const {
-  return Codec<C>::ToWire(request_).SerializeAsString();
+  if constexpr (std::is_same_v<typename C::Request, Nothing>) {
+    return "";
+  } else {
+    return Codec<C>::ToWire(request_).SerializeAsString();
+  }
 }
 
 template <typename C>
@@ -104,25 +91,48 @@ void CallTo<C>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
     Fail(Unreadable("its answer"), Blame::kProtocol);
     return;
   }
-  End(Checked<C>(Codec<C>::AnswerFromWire(response, request_), machine_nodes, Blame::kProtocol));
+  if constexpr (requires {
+                  response.err();
+                }) {  // a compute driver rejects a container in its answer
+    if (!response.err().empty()) {
+      Fail(Status(StatusCode::kFailedPrecondition, OneLine(response.err())), Blame::kRefusal);
+      return;
+    }
+  }
+  End(ResultOf(AnswerIn<C>(response, request_, machine_nodes)));
 }
 
 template <typename C>
 StatusOr<typename C::Answer> CallTo<C>::Serve(sdk::PluginDriver& driver,
                                               const typename C::Request& request) {
-  return Codec<C>::Serve(driver, request);
+  if constexpr (std::is_same_v<typename C::Answer, Nothing>) {
+    QRM_RETURN_IF_ERROR(Codec<C>::Serve(driver, request));
+    return Nothing{};
+  } else if constexpr (requires { Codec<C>::Serve(driver, request); }) {
+    return Codec<C>::Serve(driver, request);
+  } else {
+    return Codec<C>::Serve(driver);
+  }
 }
 
 template <typename C>
-StatusOr<SharedBytes> AnswerTo(sdk::PluginDriver& driver, std::string_view request) {
+StatusOr<std::string> AnswerTo(sdk::PluginDriver& driver, std::string_view bytes) {
   typename Codec<C>::Message message;
-  if (!message.ParseFromArray(request.data(), static_cast<int>(request.size()))) {
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Unreadable("the request");
   }
-  QRM_ASSIGN_OR_RETURN(const auto read, Codec<C>::FromWire(message));
-  QRM_ASSIGN_OR_RETURN(const auto answer, CallTo<C>::Serve(driver, read));
-  return std::make_shared<const std::string>(
-      Codec<C>::AnswerToWire(read, answer).SerializeAsString());
+  typename C::Request request;
+  if constexpr (!std::is_same_v<typename C::Request, Nothing>) {
+    QRM_ASSIGN_OR_RETURN(request, StatusOr<typename C::Request>(Codec<C>::FromWire(message)));
+  }
+  QRM_ASSIGN_OR_RETURN(const auto answer, CallTo<C>::Serve(driver, request));
+  if constexpr (std::is_same_v<typename C::Answer, Nothing>) {
+    return std::string();
+  } else if constexpr (requires { Codec<C>::AnswerToWire(answer); }) {
+    return Codec<C>::AnswerToWire(answer).SerializeAsString();
+  } else {
+    return Codec<C>::AnswerToWire(request, answer).SerializeAsString();
+  }
 }
 
 template <typename C>

@@ -7,7 +7,7 @@
 #include "api/proto/qrm/v1/class_plugin.pb.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 #include "plugins/sdk/plugin_driver.h"
 
 namespace qrm::calls {
@@ -20,22 +20,13 @@ using sdk::ClassProvider;
 using sdk::ClassTarget;
 using sdk::PluginDriver;
 
-/// Calls `question` with the class type of `driver`. Errors: kUnimplemented if it has no class
-/// type.
+/// Calls `question` with the class type of `driver`.
 template <typename Question>
-auto AskType(PluginDriver& driver, const char* function, const Question& question)
-    -> decltype(question(std::declval<ClassProvider&>())) {
-  return driver.Ask(
+auto AskType(PluginDriver& driver, const char* function, const Question& question) {
+  return driver.AskAs<ClassProvider>(
       function,
-      [&](sdk::ResourcePlugin& plugin) -> decltype(question(std::declval<ClassProvider&>())) {
-        auto* const type = dynamic_cast<ClassProvider*>(&plugin);
-        if (type == nullptr) {
-          return Errorf(StatusCode::kUnimplemented,
-                        "it offers no classes; remove it from class-types, or start the plugin "
-                        "that offers them");
-        }
-        return question(*type);
-      });
+      "it offers no classes; remove it from class-types, or start the plugin that offers them",
+      question);
 }
 
 v1::ClassTarget ToWire(const ClassTarget& target) {
@@ -119,8 +110,7 @@ struct Codec<RefreshClasses> {
       return offer;
     });
   }
-  static Response AnswerToWire(const RefreshClasses::Request& /*request*/,
-                               const ClassOffer& offer) {
+  static Response AnswerToWire(const ClassOffer& offer) {
     Response response;
     response.set_of_pods(offer.type.level == ClassLevel::kPod);
     response.set_immutable(!offer.type.is_mutable);
@@ -189,7 +179,8 @@ struct Codec<RefreshClasses> {
 template class CallTo<RefreshClasses>;
 
 template <>
-struct Codec<ApplyClass> : WithoutAnswer<v1::ApplyClassResponse> {
+struct Codec<ApplyClass> {
+  using Response = v1::ApplyClassResponse;
   using Message = v1::ApplyClassRequest;
 
   static Message ToWire(const ApplyClass::Request& request) {
@@ -203,17 +194,16 @@ struct Codec<ApplyClass> : WithoutAnswer<v1::ApplyClassResponse> {
     return ApplyClass::Request{
         .target = calls::FromWire(message.target()), .from = message.from(), .to = message.to()};
   }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const ApplyClass::Request& request) {
-    return AskType(driver, "Apply", [&](ClassProvider& type) -> StatusOr<Nothing> {
-      QRM_RETURN_IF_ERROR(type.Apply(request.target, request.from, request.to));
-      return Nothing{};
+  static Status Serve(PluginDriver& driver, const ApplyClass::Request& request) {
+    return AskType(driver, "Apply", [&](ClassProvider& type) {
+      return type.Apply(request.target, request.from, request.to);
     });
   }
 };
 template class CallTo<ApplyClass>;
 
 template <>
-struct Codec<ReadBackClass> : Unchecked {
+struct Codec<ReadBackClass> {
   using Message = v1::ReadBackClassRequest;
   using Response = v1::ReadBackClassResponse;
 
@@ -232,21 +222,20 @@ struct Codec<ReadBackClass> : Unchecked {
       return type.ReadBack(request.target, request.class_name);
     });
   }
-  static Response AnswerToWire(const ReadBackClass::Request& /*request*/,
-                               const std::string& difference) {
+  static Response AnswerToWire(const std::string& difference) {
     Response response;
     response.set_difference(difference);
     return response;
   }
-  static StatusOr<std::string> AnswerFromWire(const Response& response,
-                                              const ReadBackClass::Request& /*request*/) {
+  static StatusOr<std::string> AnswerFromWire(const Response& response) {
     return OneLine(response.difference());
   }
 };
 template class CallTo<ReadBackClass>;
 
 template <>
-struct Codec<ReleaseClass> : WithoutAnswer<v1::ReleaseClassResponse> {
+struct Codec<ReleaseClass> {
+  using Response = v1::ReleaseClassResponse;
   using Message = v1::ReleaseClassRequest;
 
   static Message ToWire(const ReleaseClass::Request& request) {
@@ -257,10 +246,10 @@ struct Codec<ReleaseClass> : WithoutAnswer<v1::ReleaseClassResponse> {
   static StatusOr<ReleaseClass::Request> FromWire(const Message& message) {
     return ReleaseClass::Request{.target = calls::FromWire(message.target())};
   }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const ReleaseClass::Request& request) {
-    return AskType(driver, "Release", [&](ClassProvider& type) -> StatusOr<Nothing> {
+  static Status Serve(PluginDriver& driver, const ReleaseClass::Request& request) {
+    return AskType(driver, "Release", [&](ClassProvider& type) {
       type.Release(request.target);
-      return Nothing{};
+      return OkStatus();
     });
   }
 };

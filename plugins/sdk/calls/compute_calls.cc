@@ -9,7 +9,6 @@
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"
 #include "plugins/sdk/compute_plugin.h"
-#include "plugins/sdk/compute_wire.h"
 #include "plugins/sdk/plugin_driver.h"
 
 namespace qrm::calls {
@@ -51,20 +50,6 @@ Status CheckKey(const ContainerKey& key) {
   }
   return Errorf(StatusCode::kInvalidArgument,
                 "pod_uid \"{}\" and container \"{}\" must both be set", key.pod_uid, key.container);
-}
-
-/// Ends `call` with a response whose text may be a rejection.
-template <typename C>
-void TakeOrRefuse(CallTo<C>& call, const Pieces& pieces, const NumaMask& machine_nodes) {
-  typename Codec<C>::Response response;
-  if (!Parse(pieces, response)) {
-    call.Fail(Unreadable("its answer"), Blame::kProtocol);
-  } else if (!response.err().empty()) {
-    call.Fail(Status(StatusCode::kFailedPrecondition, OneLine(response.err())), Blame::kRefusal);
-  } else {
-    call.End(Checked<C>(Codec<C>::AnswerFromWire(response, call.request()), machine_nodes,
-                        Blame::kProtocol));
-  }
 }
 
 }  // namespace
@@ -135,25 +120,19 @@ struct Codec<ComputeAdmit> {
   static StatusOr<ComputeGrant> Serve(PluginDriver& driver, const sdk::ComputeRequest& request) {
     return ComputePlugin::Admit(driver, request);
   }
-  static Response AnswerToWire(const sdk::ComputeRequest& /*request*/, const ComputeGrant& grant) {
-    return sdk::ToWire(grant);
-  }
-  static StatusOr<ComputeGrant> AnswerFromWire(const Response& response,
-                                               const sdk::ComputeRequest& /*request*/) {
+  static Response AnswerToWire(const ComputeGrant& grant) { return sdk::ToWire(grant); }
+  static StatusOr<ComputeGrant> AnswerFromWire(const Response& response) {
     return sdk::FromWire(response);
   }
   static Status Check(const ComputeGrant& grant, const NumaMask& machine_nodes) {
     return CheckHints({{.nodes = grant.mems}}, machine_nodes);
   }
 };
-template <>
-void CallTo<ComputeAdmit>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
-  TakeOrRefuse(*this, pieces, machine_nodes);
-}
 template class CallTo<ComputeAdmit>;
 
 template <>
-struct Codec<ComputeAdd> : WithoutAnswer<cci::AddResourceResponse> {
+struct Codec<ComputeAdd> {
+  using Response = cci::AddResourceResponse;
   using Message = cci::AddResourceRequest;
 
   static Message ToWire(const sdk::ComputeInstance& instance) {
@@ -177,19 +156,15 @@ struct Codec<ComputeAdd> : WithoutAnswer<cci::AddResourceResponse> {
     QRM_ASSIGN_OR_RETURN(instance.cpus, CpuSet::Parse(message.cpuset()));
     return instance;
   }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const sdk::ComputeInstance& instance) {
-    QRM_RETURN_IF_ERROR(ComputePlugin::Add(driver, instance));
-    return Nothing{};
+  static Status Serve(PluginDriver& driver, const sdk::ComputeInstance& instance) {
+    return ComputePlugin::Add(driver, instance);
   }
 };
-template <>
-void CallTo<ComputeAdd>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
-  TakeOrRefuse(*this, pieces, machine_nodes);
-}
 template class CallTo<ComputeAdd>;
 
 template <>
-struct Codec<ComputeRemove> : WithoutAnswer<cci::RemoveResourceResponse> {
+struct Codec<ComputeRemove> {
+  using Response = cci::RemoveResourceResponse;
   using Message = cci::RemoveResourceRequest;
 
   static Message ToWire(const sdk::ComputeRemoval& removal) {
@@ -203,31 +178,24 @@ struct Codec<ComputeRemove> : WithoutAnswer<cci::RemoveResourceResponse> {
     return sdk::ComputeRemoval{.key = {message.pod_uid(), message.container()},
                                .container_id = message.container_id()};
   }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const sdk::ComputeRemoval& removal) {
-    QRM_RETURN_IF_ERROR(ComputePlugin::Remove(driver, removal));
-    return Nothing{};
+  static Status Serve(PluginDriver& driver, const sdk::ComputeRemoval& removal) {
+    return ComputePlugin::Remove(driver, removal);
   }
 };
-template <>
-void CallTo<ComputeRemove>::Take(const Pieces& pieces, const NumaMask& machine_nodes) {
-  TakeOrRefuse(*this, pieces, machine_nodes);
-}
 template class CallTo<ComputeRemove>;
 
 template <>
-struct Codec<ComputeOptions> : WithoutArguments<cci::OptionsRequest>, Unchecked {
+struct Codec<ComputeOptions> {
+  using Message = cci::OptionsRequest;
   using Response = cci::OptionsResponse;
 
-  static StatusOr<PluginOptions> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
-    return driver.options();
-  }
-  static Response AnswerToWire(const Nothing& /*request*/, const PluginOptions& options) {
+  static StatusOr<PluginOptions> Serve(const PluginDriver& driver) { return driver.options(); }
+  static Response AnswerToWire(const PluginOptions& options) {
     Response response;
     response.set_needs_add(options.pre_start_required);
     return response;
   }
-  static StatusOr<PluginOptions> AnswerFromWire(const Response& response,
-                                                const Nothing& /*request*/) {
+  static StatusOr<PluginOptions> AnswerFromWire(const Response& response) {
     return PluginOptions{.pre_start_required = response.needs_add()};
   }
 };

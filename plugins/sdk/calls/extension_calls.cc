@@ -79,12 +79,11 @@ StatusOr<Pool> ParsePool(const v1::Pool& message) {
 
 /// Answers with all pools of a plugin, in the message `R`.
 template <typename R>
-struct WithPools : Unchecked {
+struct WithPools {
   using Response = R;
   static constexpr int kMostPools = 4096;
 
-  template <typename Request>
-  static Response AnswerToWire(const Request& /*request*/, const std::vector<Pool>& pools) {
+  static Response AnswerToWire(const std::vector<Pool>& pools) {
     Response response;
     for (const Pool& pool : pools) {
       v1::Pool& message = *response.add_pools();
@@ -98,9 +97,7 @@ struct WithPools : Unchecked {
     }
     return response;
   }
-  template <typename Request>
-  static StatusOr<std::vector<Pool>> AnswerFromWire(const Response& response,
-                                                    const Request& /*request*/) {
+  static StatusOr<std::vector<Pool>> AnswerFromWire(const Response& response) {
     if (response.pools_size() > kMostPools) {
       return Errorf(StatusCode::kInvalidArgument, "it has {} pools, more than {}",
                     response.pools_size(), kMostPools);
@@ -120,7 +117,8 @@ struct WithPools : Unchecked {
 }  // namespace
 
 template <>
-struct Codec<ReleaseContainer> : WithoutAnswer<v1::ReleaseContainerResponse> {
+struct Codec<ReleaseContainer> {
+  using Response = v1::ReleaseContainerResponse;
   using Message = v1::ReleaseContainerRequest;
 
   static Message ToWire(const ContainerKey& key) {
@@ -132,15 +130,14 @@ struct Codec<ReleaseContainer> : WithoutAnswer<v1::ReleaseContainerResponse> {
   static StatusOr<ContainerKey> FromWire(const Message& message) {
     return ContainerKey{message.pod_uid(), message.container_name()};
   }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const ContainerKey& key) {
+  static Status Serve(PluginDriver& driver, const ContainerKey& key) {
     if (key.pod_uid.empty() || key.container.empty()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot release a container: pod_uid \"{}\" and container_name \"{}\" must "
                     "both be set",
                     key.pod_uid, key.container);
     }
-    QRM_RETURN_IF_ERROR(driver.ReleaseContainer(key));
-    return Nothing{};
+    return driver.ReleaseContainer(key);
   }
 };
 template class CallTo<ReleaseContainer>;
@@ -155,10 +152,7 @@ struct Codec<GetPools> : WithPools<v1::GetPoolsResponse> {
     return message;
   }
   static StatusOr<std::string> FromWire(const Message& message) { return message.resource_name(); }
-  static StatusOr<std::vector<Pool>> Serve(const PluginDriver& driver,
-                                           const std::string& /*resource*/) {
-    return driver.Pools();
-  }
+  static StatusOr<std::vector<Pool>> Serve(const PluginDriver& driver) { return driver.Pools(); }
 };
 template class CallTo<GetPools>;
 
@@ -187,26 +181,23 @@ struct Codec<SetPools> : WithPools<v1::SetPoolsResponse> {
 template class CallTo<SetPools>;
 
 template <>
-struct Codec<ExportState> : WithoutArguments<v1::ExportStateRequest>, Unchecked {
+struct Codec<ExportState> {
+  using Message = v1::ExportStateRequest;
   using Response = v1::ExportStateResponse;
 
-  static StatusOr<std::string> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
-    return driver.ExportState();
-  }
-  static Response AnswerToWire(const Nothing& /*request*/, const std::string& json) {
+  static StatusOr<std::string> Serve(const PluginDriver& driver) { return driver.ExportState(); }
+  static Response AnswerToWire(const std::string& json) {
     Response response;
     response.set_json(json);
     return response;
   }
-  static StatusOr<std::string> AnswerFromWire(const Response& response,
-                                              const Nothing& /*request*/) {
-    return response.json();
-  }
+  static StatusOr<std::string> AnswerFromWire(const Response& response) { return response.json(); }
 };
 template class CallTo<ExportState>;
 
 template <>
-struct Codec<Restore> : WithoutAnswer<v1::RestoreResponse> {
+struct Codec<Restore> {
+  using Response = v1::RestoreResponse;
   using Message = v1::RestoreRequest;
 
   static Message ToWire(const Restore::Request& request) {
@@ -236,9 +227,8 @@ struct Codec<Restore> : WithoutAnswer<v1::RestoreResponse> {
     }
     return request;
   }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const Restore::Request& request) {
-    QRM_RETURN_IF_ERROR(driver.Restore(request.grants, request.saved));
-    return Nothing{};
+  static Status Serve(PluginDriver& driver, const Restore::Request& request) {
+    return driver.Restore(request.grants, request.saved);
   }
 };
 template class CallTo<Restore>;
@@ -258,15 +248,13 @@ struct Codec<GetChangedAllocations> {
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.ChangesSince(since);
   }
-  static Response AnswerToWire(const std::string& /*since*/,
-                               const sdk::ChangedAllocations& answer) {
+  static Response AnswerToWire(const sdk::ChangedAllocations& answer) {
     Response response;
     response.set_now(answer.now);
     wire::ToWire(answer.changed).SerializeToString(response.mutable_changed());
     return response;
   }
-  static StatusOr<sdk::ChangedAllocations> AnswerFromWire(const Response& response,
-                                                          const std::string& /*since*/) {
+  static StatusOr<sdk::ChangedAllocations> AnswerFromWire(const Response& response) {
     const auto parts = PartsOf(response.changed(), kPartBytes);
     if (!parts.has_value()) {
       return Unreadable("what changed");

@@ -8,7 +8,7 @@
 
 #include "api/resource.h"
 #include "plugins/sdk/calls/call.h"
-#include "plugins/sdk/changed_allocations.h"
+#include "plugins/sdk/held_list.h"
 #include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::calls {

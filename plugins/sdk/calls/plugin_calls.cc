@@ -92,17 +92,13 @@ StatusOr<PlacedResource> PlacedFrom(const pb::TopologyAwareResource& message) {
 }  // namespace
 
 template <>
-struct Codec<GetOptions> : WithoutArguments<pb::Empty>, Unchecked {
+struct Codec<GetOptions> {
+  using Message = pb::Empty;
   using Response = pb::ResourcePluginOptions;
 
-  static StatusOr<PluginOptions> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
-    return driver.options();
-  }
-  static Response AnswerToWire(const Nothing& /*request*/, const PluginOptions& options) {
-    return wire::ToWire(options);
-  }
-  static StatusOr<PluginOptions> AnswerFromWire(const Response& response,
-                                                const Nothing& /*request*/) {
+  static StatusOr<PluginOptions> Serve(const PluginDriver& driver) { return driver.options(); }
+  static Response AnswerToWire(const PluginOptions& options) { return wire::ToWire(options); }
+  static StatusOr<PluginOptions> AnswerFromWire(const Response& response) {
     return wire::FromWire(response);
   }
 };
@@ -170,7 +166,8 @@ StatusOr<AllocationByResource> CallTo<Allocate>::Serve(PluginDriver& driver,
 template class CallTo<Allocate>;
 
 template <>
-struct Codec<RemovePod> : WithoutAnswer<pb::RemovePodResponse> {
+struct Codec<RemovePod> {
+  using Response = pb::RemovePodResponse;
   using Message = pb::RemovePodRequest;
 
   static Message ToWire(const std::string& pod_uid) {
@@ -179,29 +176,32 @@ struct Codec<RemovePod> : WithoutAnswer<pb::RemovePodResponse> {
     return message;
   }
   static StatusOr<std::string> FromWire(const Message& message) { return message.pod_uid(); }
-  static StatusOr<Nothing> Serve(PluginDriver& driver, const std::string& pod_uid) {
+  static Status Serve(PluginDriver& driver, const std::string& pod_uid) {
     if (pod_uid.empty()) {
       return Errorf(StatusCode::kInvalidArgument, "cannot remove a pod: pod_uid is empty; set it");
     }
-    QRM_RETURN_IF_ERROR(driver.RemovePod(pod_uid));
-    return Nothing{};
+    return driver.RemovePod(pod_uid);
   }
 };
 template class CallTo<RemovePod>;
 
 template <>
-struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocationRequest>,
-                                       Unchecked {
+struct Codec<GetResourcesAllocation> {
+  using Message = pb::GetResourcesAllocationRequest;
   using Response = pb::GetResourcesAllocationResponse;
 
-  static StatusOr<HeldAllocations> Serve(PluginDriver& driver, const Nothing& /*request*/) {
+  static StatusOr<HeldAllocations> Serve(PluginDriver& driver) {
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.Held();
   }
-  /// On an idle node the answer is the same in each period: its bytes are cached.
-  static StatusOr<SharedBytes> AnswerTo(PluginDriver& driver, std::string_view /*request*/) {
-    QRM_RETURN_IF_ERROR(driver.Reconcile());
-    return driver.SerializedAllocations();
+  static Response AnswerToWire(const HeldAllocations& held) {
+    Response response;
+    for (const auto& [key, resource, allocation] : *held) {
+      pb::ContainerResources& pod = (*response.mutable_pod_resources())[key.pod_uid];
+      pb::ResourceAllocation& container = (*pod.mutable_container_resources())[key.container];
+      (*container.mutable_resource_allocation())[resource] = wire::ToWire(allocation);
+    }
+    return response;
   }
 };
 
@@ -223,8 +223,8 @@ class HeldReader {
   /// Errors: kInvalidArgument for a container that has come twice.
   StatusOr<HeldAllocations> Take() {
     const auto name = [](const HeldAllocation& held) { return std::tie(held.key, held.resource); };
-    std::sort(list_.begin(), list_.end(),
-              [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) < name(b); });
+    std::ranges::sort(
+        list_, [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) < name(b); });
     const auto twice = std::adjacent_find(
         list_.begin(), list_.end(),
         [&](const HeldAllocation& a, const HeldAllocation& b) { return name(a) == name(b); });
@@ -281,28 +281,26 @@ StatusOr<HeldAllocations> ReadHeld(std::string_view answer) {
 
 template <>
 void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, const NumaMask& /*machine_nodes*/) {
-  End(ResultOf(ReadHeld(Joined(pieces)), Blame::kProtocol));
+  End(ResultOf(ReadHeld(Joined(pieces))));
 }
 template class CallTo<GetResourcesAllocation>;
 
 template <>
-struct Codec<GetAllocatable> : WithoutArguments<pb::GetTopologyAwareAllocatableResourcesRequest>,
-                               Unchecked {
+struct Codec<GetAllocatable> {
+  using Message = pb::GetTopologyAwareAllocatableResourcesRequest;
   using Response = pb::GetTopologyAwareAllocatableResourcesResponse;
 
-  static StatusOr<AllocatableByResource> Serve(const PluginDriver& driver,
-                                               const Nothing& /*request*/) {
+  static StatusOr<AllocatableByResource> Serve(const PluginDriver& driver) {
     return driver.Allocatable();
   }
-  static Response AnswerToWire(const Nothing& /*request*/, const AllocatableByResource& resources) {
+  static Response AnswerToWire(const AllocatableByResource& resources) {
     Response response;
     for (const auto& [name, resource] : resources) {
       (*response.mutable_allocatable_resources())[name] = wire::ToWire(resource);
     }
     return response;
   }
-  static StatusOr<AllocatableByResource> AnswerFromWire(const Response& response,
-                                                        const Nothing& /*request*/) {
+  static StatusOr<AllocatableByResource> AnswerFromWire(const Response& response) {
     AllocatableByResource resources;
     for (const auto& [name, message] : response.allocatable_resources()) {
       StatusOr<AllocatableResource> resource = wire::FromWire(message);
@@ -317,7 +315,7 @@ struct Codec<GetAllocatable> : WithoutArguments<pb::GetTopologyAwareAllocatableR
 template class CallTo<GetAllocatable>;
 
 template <>
-struct Codec<GetPlacement> : Unchecked {
+struct Codec<GetPlacement> {
   using Message = pb::GetTopologyAwareResourcesRequest;
   using Response = pb::GetTopologyAwareResourcesResponse;
 
@@ -354,8 +352,7 @@ struct Codec<GetPlacement> : Unchecked {
     }
     return response;
   }
-  static StatusOr<ContainerPlacement> AnswerFromWire(const Response& response,
-                                                     const ContainerKey& /*key*/) {
+  static StatusOr<ContainerPlacement> AnswerFromWire(const Response& response) {
     ContainerPlacement placement{.pod_namespace = response.pod_namespace(),
                                  .pod_name = response.pod_name()};
     for (const auto& [name, message] :
@@ -369,7 +366,8 @@ struct Codec<GetPlacement> : Unchecked {
 template class CallTo<GetPlacement>;
 
 template <>
-struct Codec<PreStartContainer> : WithoutAnswer<pb::PreStartContainerResponse> {
+struct Codec<PreStartContainer> {
+  using Response = pb::PreStartContainerResponse;
   using Message = pb::PreStartContainerRequest;
 
   static Message ToWire(const PreStartContainer::Request& request) {
@@ -385,24 +383,17 @@ struct Codec<PreStartContainer> : WithoutAnswer<pb::PreStartContainerResponse> {
                                       .pod_namespace = message.pod_namespace(),
                                       .pod_name = message.pod_name()};
   }
-  static StatusOr<Nothing> Serve(const PluginDriver& driver,
-                                 const PreStartContainer::Request& request) {
-    QRM_RETURN_IF_ERROR(driver.Ask(
-        "PreStart", [&](sdk::ResourcePlugin& plugin) { return plugin.PreStart(request.key); }));
-    return Nothing{};
+  static Status Serve(const PluginDriver& driver, const PreStartContainer::Request& request) {
+    return driver.Ask("PreStart",
+                      [&](sdk::ResourcePlugin& plugin) { return plugin.PreStart(request.key); });
   }
 };
 template class CallTo<PreStartContainer>;
 
 std::vector<ServedCall> PluginCalls() {
-  return {Served<GetOptions>(),
-          Served<GetTopologyHints>(),
-          Served<Allocate>(),
-          Served<RemovePod>(),
-          {GetResourcesAllocation::kMethod, &Codec<GetResourcesAllocation>::AnswerTo},
-          Served<GetAllocatable>(),
-          Served<GetPlacement>(),
-          Served<PreStartContainer>()};
+  return {Served<GetOptions>(),   Served<GetTopologyHints>(),       Served<Allocate>(),
+          Served<RemovePod>(),    Served<GetResourcesAllocation>(), Served<GetAllocatable>(),
+          Served<GetPlacement>(), Served<PreStartContainer>()};
 }
 
 }  // namespace qrm::calls

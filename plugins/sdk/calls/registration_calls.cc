@@ -15,17 +15,18 @@ namespace pr = ::pluginregistration;
 using sdk::PluginDriver;
 
 template <>
-struct Codec<GetInfo> : WithoutArguments<pr::InfoRequest>, Unchecked {
+struct Codec<GetInfo> {
+  using Message = pr::InfoRequest;
   using Response = pr::PluginInfo;
 
-  static StatusOr<PluginIdentity> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
+  static StatusOr<PluginIdentity> Serve(const PluginDriver& driver) {
     const bool computes = sdk::IsDriverResource(driver.resource());
     return PluginIdentity{.type = computes ? kComputeDriverType : wire::kResourcePluginType,
                           .name = computes ? std::string(sdk::DriverNameOf(driver.resource()))
                                            : driver.resource().str(),
                           .supported_versions = {wire::kPluginApiVersion}};
   }
-  static Response AnswerToWire(const Nothing& /*request*/, const PluginIdentity& identity) {
+  static Response AnswerToWire(const PluginIdentity& identity) {
     Response response;
     response.set_type(identity.type);
     response.set_name(identity.name);
@@ -35,8 +36,7 @@ struct Codec<GetInfo> : WithoutArguments<pr::InfoRequest>, Unchecked {
     }
     return response;
   }
-  static StatusOr<PluginIdentity> AnswerFromWire(const Response& response,
-                                                 const Nothing& /*request*/) {
+  static StatusOr<PluginIdentity> AnswerFromWire(const Response& response) {
     return PluginIdentity{.type = response.type(),
                           .name = response.name(),
                           .endpoint = response.endpoint(),
@@ -47,7 +47,8 @@ struct Codec<GetInfo> : WithoutArguments<pr::InfoRequest>, Unchecked {
 template class CallTo<GetInfo>;
 
 template <>
-struct Codec<NotifyRegistrationStatus> : WithoutAnswer<pr::RegistrationStatusResponse> {
+struct Codec<NotifyRegistrationStatus> {
+  using Response = pr::RegistrationStatusResponse;
   using Message = pr::RegistrationStatus;
 
   static Message ToWire(const std::string& refusal) {
@@ -64,7 +65,7 @@ struct Codec<NotifyRegistrationStatus> : WithoutAnswer<pr::RegistrationStatusRes
   }
   /// A rejection may come from a manager of other plugins that watches the same directory. It is
   /// logged, and the plugin continues.
-  static StatusOr<Nothing> Serve(const PluginDriver& driver, const std::string& refusal) {
+  static Status Serve(const PluginDriver& driver, const std::string& refusal) {
     if (refusal.empty()) {
       log::Info("plugin registered through the watched directory",
                 {{"resource", driver.resource()}});
@@ -72,7 +73,7 @@ struct Codec<NotifyRegistrationStatus> : WithoutAnswer<pr::RegistrationStatusRes
       log::Warning("manager rejected the plugin's registration",
                    {{"resource", driver.resource()}, {"error", refusal}});
     }
-    return Nothing{};
+    return OkStatus();
   }
 };
 template class CallTo<NotifyRegistrationStatus>;

@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/interrupts.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"

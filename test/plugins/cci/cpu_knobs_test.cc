@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
-#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/interrupts.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 

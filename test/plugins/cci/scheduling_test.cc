@@ -1,6 +1,4 @@
 // Attributes of a whole container, on threads of this machine.
-#include "plugins/cci/scheduling.h"
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 
 #include "api/base/cgroup.h"
 #include "plugins/cci/cci_driver.h"
+#include "plugins/cci/cpu_knobs.h"
 #include "plugins/kernel/kernel_values.h"
 #include "plugins/kernel/thread_attributes.h"
 #include "test/plugins/kernel/nasty_files.h"

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "plugins/cci/config.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::cci::spec_test {

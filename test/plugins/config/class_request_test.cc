@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/sdk/class_name.h"
+#include "plugins/sdk/class_provider.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::config::class_request_test {

@@ -19,7 +19,6 @@
 #include "test/support/manual_clock.h"
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
-#include "topology/online_list.h"
 
 namespace qrm::cpu {
 
@@ -30,7 +29,7 @@ class DrivenNode {
  public:
   DrivenNode(MachineParts parts, Tuned tuned) : parts_(std::move(parts)), tuned_(tuned) {
     SetOffline({});
-    parts_.online = OnlineList::Open(root_.path());
+    parts_.online = root_ / "sys/devices/system/cpu/online";
     if (is_tuned()) {
       parts_.root = root_.path();
       WriteFrequencies();

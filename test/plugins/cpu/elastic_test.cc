@@ -13,7 +13,6 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 #include "test/support/temp_dir.h"
-#include "topology/online_list.h"
 
 namespace qrm::cpu::elastic_test {
 namespace {
@@ -188,7 +187,7 @@ TEST_F(ElasticTest, KeepsMinimumsFromNewContainersWhereCpusAreGone) {
   for (int cpu = 0; cpu < 4; ++cpu) {
     parts.cpus.push_back({.id = cpu, .core = cpu, .l3 = 0, .node = 0, .package = 0});
   }
-  parts.online = OnlineList::Open(root.path());
+  parts.online = folder / "online";
   Drive drive(
       MakeElastic("pools: {a: {size: {min: 2}, roles: [a]}, b: {size: {max: 2}, roles: [b]}, "
                   "default: {size: {min: 1}}}",

@@ -19,7 +19,7 @@
 #include "api/base/unix_socket.h"
 #include "api/id_set.h"
 #include "plugins/kernel/claim.h"
-#include "plugins/kernel/irqbalance.h"
+#include "plugins/kernel/interrupts.h"
 
 namespace qrm::test {
 

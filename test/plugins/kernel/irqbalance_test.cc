@@ -1,7 +1,5 @@
 // What irqbalance is sent, and what it makes of it: the program itself where this machine has it,
 // and a double that also fails in ways that it does not.
-#include "plugins/kernel/irqbalance.h"
-
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -16,6 +14,7 @@
 
 #include <gmock/gmock.h>
 
+#include "plugins/kernel/interrupts.h"
 #include "plugins/kernel/kernel_values.h"
 #include "test/plugins/kernel/irqbalance_double.h"
 #include "test/support/await.h"

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/kernel/knob_provider.h"
+#include "plugins/kernel/knob.h"
 #include "plugins/kernel/thread_attributes.h"
 #include "test/support/is_ok.h"
 #include "test/support/resctrl/container_cgroup.h"

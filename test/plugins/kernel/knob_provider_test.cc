@@ -1,6 +1,4 @@
 // Types that are tables, on directories that look like cgroups, with a real process in one.
-#include "plugins/kernel/knob_provider.h"
-
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/kernel/knob.h"
 #include "plugins/kernel/thread_attributes.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"

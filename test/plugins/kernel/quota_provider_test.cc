@@ -1,6 +1,4 @@
 // CPU bandwidth by class, on directories that look like the cgroups of pods.
-#include "plugins/kernel/quota_provider.h"
-
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -9,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/kernel/knob.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 

@@ -1,6 +1,4 @@
 // Interfaces in rtnetlink's bytes, also when these are damaged.
-#include "plugins/nic/link_table.h"
-
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -16,7 +16,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/rdt/thread_mover.h"
 #include "test/support/is_ok.h"
 #include "test/support/resctrl/container_cgroup.h"
 #include "test/support/resctrl/resctrl_double.h"

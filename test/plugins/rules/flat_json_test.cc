@@ -1,11 +1,11 @@
 // The small JSON objects of annotations, and their limits.
-#include "plugins/rules/flat_json.h"
-
 #include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::rules::flat_json_test {
 namespace {

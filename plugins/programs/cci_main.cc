@@ -1,32 +1,27 @@
 // qrm-cci-driver: the reference compute driver.
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
-#include "api/base/section.h"
 #include "plugins/cci/cci_driver.h"
-#include "plugins/cci/config.h"
-#include "plugins/cci/scheduling.h"
-#include "plugins/config/machine_config.h"
-#include "plugins/kernel/irqbalance.h"
+#include "plugins/cci/cpu_knobs.h"
+#include "plugins/cci/spec.h"
+#include "plugins/kernel/interrupts.h"
 #include "plugins/kernel/kernel_files.h"
 #include "plugins/kernel/kernel_values.h"
+#include "plugins/programs/plugin_program.h"
 #include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/running_plugin.h"
 
 namespace {
 
-constexpr int kExitMisused = 2;
-
 struct Flags {
-  std::string config;
-  std::string machine;
+  qrm::programs::InputFlags input;
   std::string root = "/";
   bool check = false;
   bool undo = false;
@@ -38,26 +33,13 @@ struct Parts {
 };
 
 qrm::StatusOr<Parts> Read(const Flags& flags) {
-  using qrm::config::Section;
-  QRM_ASSIGN_OR_RETURN(const Section file, flags.config.empty() ? Section::Parse("", "defaults")
-                                                                : Section::Load(flags.config));
-  QRM_ASSIGN_OR_RETURN(auto machine_config, qrm::config::ParseMachineConfig(file));
-  if (!flags.machine.empty()) {
-    machine_config.source = flags.machine;
-  }
-  Parts parts;
-  QRM_ASSIGN_OR_RETURN(parts.machine, qrm::config::LoadMachine(machine_config));
-  QRM_ASSIGN_OR_RETURN(parts.policies,
-                       qrm::cci::ParseConfig(qrm::config::WithoutMachineKeys(file)));
+  QRM_ASSIGN_OR_RETURN(qrm::programs::Input input, qrm::programs::ReadInput(flags.input));
+  Parts parts{.machine = std::move(input.machine), .policies = {}};
+  QRM_ASSIGN_OR_RETURN(parts.policies, qrm::cci::ParseConfig(input.section));
   for (const std::string& warning : parts.machine.parts().warnings) {
     qrm::log::Warning("warning about the machine's description", {{"warning", warning}});
   }
   return parts;
-}
-
-int Misused(const qrm::Status& error) {
-  std::cerr << qrm::MessageOf(error) << '\n';
-  return kExitMisused;
 }
 
 /// In the directory of the driver's state.
@@ -95,27 +77,25 @@ int main(int argc, char** argv) {
   Flags flags;
   const auto settings = qrm::sdk::ParseSettings(
       qrm::sdk::DriverResource(qrm::cci::kDriverName), argc, argv,
-      {{.name = "config", .help = "YAML file with the driver's keys", .value = &flags.config},
-       {.name = "machine",
-        .help = "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT; replaces the "
-                "file's key",
-        .value = &flags.machine},
-       {.name = "check-config",
-        .help = "read the configuration and exit: 0 if it is valid, else 2",
-        .present = &flags.check},
-       {.name = "host-root",
-        .help = "directory with the machine's proc and sys, where attributes are set",
-        .value = &flags.root},
-       {.name = "undo",
-        .help = "restore all values that attributes changed on the machine and exit; the driver "
+      flags.input.With(
+          "driver",
+          {{.name = "check-config",
+            .help = "read the configuration and exit: 0 if it is valid, else 2",
+            .present = &flags.check},
+           {.name = "host-root",
+            .help = "directory with the machine's proc and sys, where attributes are set",
+            .value = &flags.root},
+           {.name = "undo",
+            .help =
+                "restore all values that attributes changed on the machine and exit; the driver "
                 "must not run",
-        .present = &flags.undo}});
+            .present = &flags.undo}}));
   if (!settings.ok()) {
-    return Misused(settings.status());
+    return qrm::programs::Misused(settings.status());
   }
   auto parts = Read(flags);
   if (!parts.ok()) {
-    return Misused(parts.status());
+    return qrm::programs::Misused(parts.status());
   }
   return flags.check ? EXIT_SUCCESS : Run(flags, *settings, *std::move(parts));
 }

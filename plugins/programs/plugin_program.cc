@@ -1,5 +1,5 @@
 // Starts a plugin from flags and file.
-#include "plugins/config/plugin_program.h"
+#include "plugins/programs/plugin_program.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,38 +10,24 @@
 #include <fmt/format.h>
 
 #include "api/base/log.h"
-#include "api/base/section.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"
 
-namespace qrm::config {
+namespace qrm::programs {
 namespace {
 
 constexpr int kExitMisused = 2;
 
 struct Flags {
-  std::string config;
-  std::string machine;
+  InputFlags input;
   bool print_state = false;
 };
 
-StatusOr<Machine> ReadMachine(const Section& section, const std::string& override_source) {
-  QRM_ASSIGN_OR_RETURN(MachineConfig machine, ParseMachineConfig(section));
-  if (!override_source.empty()) {
-    machine.source = override_source;
-  }
-  return LoadMachine(machine);
-}
+using config::Section;
 
-void LogWarnings(const Machine& machine) {
-  for (const std::string& warning : machine.parts().warnings) {
-    log::Warning("description of the plugin's machine is incomplete", {{"warning", warning}});
-  }
-}
-
-StatusOr<Section> ReadFile(const Flags& flags) {
+StatusOr<Section> ReadFile(const InputFlags& flags) {
   return flags.config.empty() ? Section::Parse("", "defaults") : Section::Load(flags.config);
 }
 
@@ -51,19 +37,15 @@ struct Made {
   NamedPlugin named;
 };
 
-StatusOr<NamedPlugin> MakeOn(const Machine& machine, const Section& section,
-                             const PluginFactory& make) {
-  return make(WithoutMachineKeys(section), machine);
-}
-
 StatusOr<Made> MakePlugin(const Flags& flags, const PluginFactory& make) {
-  QRM_ASSIGN_OR_RETURN(const Section section, ReadFile(flags));
-  QRM_ASSIGN_OR_RETURN(Machine machine, ReadMachine(section, flags.machine));
-  if (!flags.print_state) {
-    LogWarnings(machine);
+  QRM_ASSIGN_OR_RETURN(Input input, ReadInput(flags.input));
+  for (const std::string& warning : input.machine.parts().warnings) {
+    if (!flags.print_state) {
+      log::Warning("description of the plugin's machine is incomplete", {{"warning", warning}});
+    }
   }
-  QRM_ASSIGN_OR_RETURN(NamedPlugin named, MakeOn(machine, section, make));
-  return Made{std::move(machine), std::move(named)};
+  QRM_ASSIGN_OR_RETURN(NamedPlugin named, make(input.section, input.machine));
+  return Made{std::move(input.machine), std::move(named)};
 }
 
 /// The plugin of the current file. Errors: also when its resource differs from that of `former`, by
@@ -71,8 +53,9 @@ StatusOr<Made> MakePlugin(const Flags& flags, const PluginFactory& make) {
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeAnew(const Flags& flags,
                                                         const PluginFactory& make,
                                                         const Made& former) {
-  QRM_ASSIGN_OR_RETURN(const Section section, ReadFile(flags));
-  QRM_ASSIGN_OR_RETURN(NamedPlugin named, MakeOn(former.machine, section, make));
+  QRM_ASSIGN_OR_RETURN(const Section section, ReadFile(flags.input));
+  QRM_ASSIGN_OR_RETURN(NamedPlugin named,
+                       make(config::WithoutMachineKeys(section), former.machine));
   if (named.resource != former.named.resource) {
     return section.Error(
         "resource", fmt::format("is not {}, with which the plugin started", former.named.resource),
@@ -102,30 +85,55 @@ Status PrintState(const sdk::PluginSettings& settings, sdk::ResourcePlugin& plug
 
 }  // namespace
 
-int PluginProgramMain(const std::string& default_resource, const PluginFactory& make, int argc,
-                      char** argv) {
+std::vector<sdk::ExtraFlag> InputFlags::With(const std::string& what,
+                                             std::vector<sdk::ExtraFlag> more) {
+  std::vector<sdk::ExtraFlag> all = {
+      {.name = "config",
+       .help = fmt::format("YAML file with the {}'s keys", what),
+       .value = &config},
+      {.name = "machine",
+       .help = "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT; replaces the "
+               "file's key",
+       .value = &machine}};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+StatusOr<Input> ReadInput(const InputFlags& flags) {
+  QRM_ASSIGN_OR_RETURN(const Section file, ReadFile(flags));
+  QRM_ASSIGN_OR_RETURN(config::MachineConfig machine, config::ParseMachineConfig(file));
+  if (!flags.machine.empty()) {
+    machine.source = flags.machine;
+  }
+  QRM_ASSIGN_OR_RETURN(Machine loaded, config::LoadMachine(machine));
+  return Input{config::WithoutMachineKeys(file), std::move(loaded)};
+}
+
+int Misused(const Status& error) {
+  std::cerr << MessageOf(error) << '\n';
+  return kExitMisused;
+}
+
+int PluginProgramMain(const std::string& default_resource, const PluginFactory& make,
+                      CommandLine command) {
   Flags flags;
   StatusOr<sdk::PluginSettings> settings = sdk::ParseSettings(
-      default_resource, argc, argv,
-      {{.name = "config", .help = "YAML file with the plugin's keys", .value = &flags.config},
-       {.name = "machine",
-        .help = "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT; replaces the "
-                "file's key",
-        .value = &flags.machine},
-       {.name = "print-state",
-        .help = "print the state as JSON and exit: the saved state, or else the initial one",
-        .present = &flags.print_state}});
+      default_resource, command.argc, command.argv,
+      flags.input.With(
+          "plugin",
+          {{.name = "print-state",
+            .help = "print the state as JSON and exit: the saved state, or else the initial one",
+            .present = &flags.print_state}}));
   StatusOr<Made> made = settings.ok() ? MakePlugin(flags, make) : StatusOr<Made>(settings.status());
   if (!made.ok()) {
-    std::cerr << MessageOf(made.status()) << '\n';
-    return kExitMisused;
+    return Misused(made.status());
   }
   if (settings->resource == default_resource) {
     settings->resource = made->named.resource;
   }
   const Status end = flags.print_state ? PrintState(*settings, *made->named.plugin)
                                        : sdk::RunPlugin(*settings, *made->named.plugin,
-                                                        {.file = flags.config, .make = [&] {
+                                                        {.file = flags.input.config, .make = [&] {
                                                            return MakeAnew(flags, make, *made);
                                                          }});
   if (!end.ok()) {
@@ -135,4 +143,4 @@ int PluginProgramMain(const std::string& default_resource, const PluginFactory& 
   return EXIT_SUCCESS;
 }
 
-}  // namespace qrm::config
+}  // namespace qrm::programs
