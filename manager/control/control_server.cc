@@ -21,7 +21,6 @@
 #include "api/proto/qrm/v1/policy.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 #include "manager/control/control_answers.h"
-#include "manager/control/events_answer.h"
 #include "manager/control/pool_change.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_services.h"

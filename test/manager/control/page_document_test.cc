@@ -1,5 +1,5 @@
 // The live page's document about the node, also when names are hostile and many.
-#include "manager/page/page_document.h"
+#include "manager/control/page_document.h"
 
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "manager/page/page_decisions.h"
+#include "manager/control/page_decisions.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::page_document_test {

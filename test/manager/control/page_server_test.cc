@@ -1,5 +1,5 @@
 // The live page over real HTTP: its content, its clients, and how little is sent again.
-#include "manager/page/page_server.h"
+#include "manager/control/page_server.h"
 
 #include <iterator>
 #include <string>
@@ -8,8 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/page/page_decisions.h"
-#include "manager/page/page_files.h"
+#include "manager/control/page_decisions.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "api/base/status.h"
 #include "manager/observability/http_options.h"
@@ -16,6 +17,10 @@ namespace qrm::manager {
 class NodeServices;
 class Plugins;
 class Snapshots;
+
+/// The content of the page's file `name`, which is embedded in the program; empty if there is no
+/// such file.
+std::string_view FindPageFile(std::string_view name);
 
 /// Serves a page that shows this node live. The page gets /node.json once a second. The document is
 /// built at most twice a second for all clients, and is not sent to clients that have the current

@@ -1,4 +1,4 @@
-#include "manager/config/config_table.h"
+#include "manager/daemon/config_table.h"
 
 #include <algorithm>
 #include <fstream>

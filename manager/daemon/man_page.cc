@@ -1,10 +1,9 @@
 // Writes the tables of flags and keys as roff.
-#include "manager/config/man_page.h"
+#include "manager/daemon/man_page.h"
 
 #include <fmt/format.h>
 
-#include "manager/config/config_table.h"
-#include "manager/config/roff.h"
+#include "manager/daemon/config_table.h"
 
 namespace qrm::manager {
 namespace {

@@ -1,5 +1,5 @@
 // Builds each part of the document in its own function.
-#include "manager/page/page_document.h"
+#include "manager/control/page_document.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 
 #include "api/base/foreign_text.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "manager/page/page_decisions.h"
+#include "manager/control/page_decisions.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

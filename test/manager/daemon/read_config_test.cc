@@ -1,10 +1,9 @@
-#include "manager/config/read_config.h"
-
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/daemon/config_table.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager::read_config_test {

@@ -1,5 +1,5 @@
 // Serves the page's files, and documents that are cached for half a second.
-#include "manager/page/page_server.h"
+#include "manager/control/page_server.h"
 
 #include <chrono>
 #include <optional>
@@ -14,11 +14,10 @@
 #include "api/base/rejected.h"
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
+#include "manager/control/page_decisions.h"
+#include "manager/control/page_document.h"
 #include "manager/observability/http_guard.h"
 #include "manager/observability/node_services.h"
-#include "manager/page/page_decisions.h"
-#include "manager/page/page_document.h"
-#include "manager/page/page_files.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"

@@ -1,5 +1,5 @@
 // Takes the fields that the page shows from the JSON documents of decisions. Fields may be missing.
-#include "manager/page/page_decisions.h"
+#include "manager/control/page_decisions.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 
 #include "api/base/foreign_text.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "manager/control/events_answer.h"
+#include "manager/control/control_answers.h"
 
 namespace qrm::manager {
 namespace {
@@ -98,10 +98,6 @@ Json Sentences(const Json& list) {
     }
   }
   return sentences;
-}
-
-int64_t UnixMillis(std::chrono::system_clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
 std::string WhyText(const checkpoint::DecisionTrace& trace) {

@@ -1,12 +1,11 @@
-#include "manager/config/man_page.h"
+#include "manager/daemon/man_page.h"
 
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/config/config_table.h"
-#include "manager/config/roff.h"
+#include "manager/daemon/config_table.h"
 
 namespace qrm::manager::man_page_test {
 namespace {
