@@ -24,7 +24,6 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/daemon_parts.h"
-#include "manager/daemon/file_watch.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"
 #include "manager/daemon/process/service_manager.h"
@@ -75,7 +74,7 @@ struct Daemon::Impl : DaemonParts, private ConfigTaker {
   void StartPlugins();
   void NoteStart();
   void RaisePriority();
-  void ReadAgain();
+  void ReadAgain() override;
   void Follow(const StatusOr<Config>& read);
   Status TakeClasses(const ClassesOptions& options) override;
   Status TakePlugins(const BuiltinOptions& options) override;
@@ -84,8 +83,7 @@ struct Daemon::Impl : DaemonParts, private ConfigTaker {
   void Stop();
 
   ServiceManager service_manager{io, [this] { return node->StalledLoops().empty(); }};
-  std::unique_ptr<FileWatch> config_watch;  // from the creation on
-  std::vector<std::string> replaced;        // resources whose plugins the latest reload replaced
+  std::vector<std::string> replaced;  // resources whose plugins the latest reload replaced
   bool running = false;
   bool stopping = false;      // the configuration is not read again; on the I/O loop
   bool has_own_cpus = false;  // written before the threads start
@@ -122,7 +120,7 @@ void Daemon::Impl::ReadAgain() {
   if (stopping) {
     return;
   }
-  config_watch->Know();
+  housekeeping.KnowConfig();
   if (reader == nullptr) {
     reader = std::make_unique<TaskThread>();
   }
@@ -208,7 +206,6 @@ Status Daemon::Impl::StartOnLoop() {
   reconciler->Start();
   class_keeper->Start();
   housekeeping.Start();
-  config_watch->Start();
   stop_signals.OnHangup([this] { ReadAgain(); });
   return follower->Start();
 }
@@ -255,7 +252,6 @@ void Daemon::Impl::Stop() {
     reconciler->Stop();
     class_keeper->Stop();
     housekeeping.Stop();
-    config_watch->Stop();
     reader.reset();
     stopping = true;
     service_manager.Ending();
@@ -269,7 +265,6 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  ClassBook::Providers class_providers,
                                                  ConfigSource source) {
   Config as_read = config;
-  const std::string file = source.file;
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   const Status stays = StayOnReserved(config, machine);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
@@ -288,8 +283,6 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                              std::move(lock), std::move(opened), found, std::move(builtins),
                              std::move(class_providers), std::move(as_read), std::move(source));
   impl->rebuilding = lost;
-  impl->config_watch =
-      std::make_unique<FileWatch>(impl->io, file, [daemon = impl.get()] { daemon->ReadAgain(); });
   impl->has_own_cpus = stays.ok();
   if (!stays.ok()) {
     impl->warnings.push_back(MessageOf(stays));

@@ -18,7 +18,6 @@
 #include "manager/daemon/class_providers.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/live_config.h"
-#include "manager/daemon/metered_store.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/reason_log.h"
 #include "manager/daemon/start_builtin.h"
@@ -68,7 +67,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
       found(given_found),
       warnings(machine.parts().warnings),
       owned_metrics(new Metrics()),
-      state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
+      state(std::move(opened), ListenersOfState()),
       decisions(new checkpoint::DecisionLog(
           config.process.state_dir,
           [this](const std::string& pod_uid) { return IsOnNode(pod_uid); })),
@@ -177,7 +176,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .after_list = [this] { housekeeping.GiveBackSoon(); }})),
       checks(CheckedPaths(config), live),
       reasons(new ReasonLog),
-      housekeeping({io, kubelet, *follower, *reconciler, *this}),
+      housekeeping({io, kubelet, *follower, *reconciler, *this, source.file}),
       pod_resources(new PodResourcesServer(
           {.snapshots = state,
            .plugins = registry->plugins(),
@@ -251,7 +250,11 @@ ClassBook::Providers DaemonParts::WithOtherTypes(ClassBook::Providers providers)
 }
 
 StateListeners DaemonParts::ListenersOfState() {
-  return {.on_disk_refused =
+  return {.on_written =
+              [this](const WritePace& pace, const Status& written, std::size_t repairs) {
+                metrics.store.Record(pace.Took(*pace.ended), written.ok(), repairs);
+              },
+          .on_disk_refused =
               [this](const std::string& problem) {
                 NoteEvent({.type = "disk", .message = "the disk rejects changes: " + problem});
               },

@@ -11,14 +11,14 @@
 #include "checkpoint/node_state.h"
 #include "manager/classes/class_book.h"
 #include "manager/control/control_server.h"
+#include "manager/control/page_server.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
 #include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/stop_signals.h"
-#include "manager/kubelet/kubelet_watch.h"
+#include "manager/kubelet/kubelet_policy.h"
 #include "manager/observability/http_server.h"
-#include "manager/control/page_server.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/cgroup_reader.h"
@@ -57,7 +57,7 @@ class RuntimeFollower;
 
 /// All parts, created and wired; the derived class starts and stops them. Members are declared in
 /// the order of construction: each part uses the parts before it.
-struct DaemonParts : private FaultWatch {
+struct DaemonParts : protected Chores {
   /// `given_found` is the state as read from disk, before it was repaired to fit `given_machine`.
   DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
               StateLock given_lock, checkpoint::OpenedStore opened,
