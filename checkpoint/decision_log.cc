@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -22,15 +23,11 @@
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "api/base/status.h"
-#include "checkpoint/sqlite/sqlite_db.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
 namespace {
-
-/// Holds many decisions. Units: bytes.
-constexpr std::streamoff kLastPart = 64 << 10;
-constexpr std::streamoff kGrowth = 16;
 
 /// Of an event.
 constexpr std::size_t kMostMessageBytes = 1000;
@@ -91,7 +88,8 @@ std::ifstream OpenHistory(const std::string& path, std::ios::openmode mode = std
                                      : std::ifstream();
 }
 
-void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
+std::vector<DecisionTrace> ReadFile(const std::string& path) {
+  std::vector<DecisionTrace> traces;
   std::ifstream file = OpenHistory(path);
   std::size_t unreadable = 0;
   for (std::string line; std::getline(file, line);) {
@@ -107,33 +105,7 @@ void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
                                         "lines are shown; move the file away to end this warning",
                                         unreadable, path)}});
   }
-}
-
-/// The decision of the last line that can be read.
-std::optional<DecisionTrace> LastOf(const std::string& path) {
-  std::ifstream file = OpenHistory(path, std::ios::ate);
-  const auto size = static_cast<std::streamoff>(file.tellg());
-  for (std::streamoff part = kLastPart; size > 0; part *= kGrowth) {
-    const std::streamoff begin = std::max<std::streamoff>(size - part, 0);
-    std::string text(static_cast<std::size_t>(size - begin), '\0');
-    file.seekg(begin);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    while (!text.empty()) {
-      const std::size_t before = text.rfind('\n', text.size() - 1);
-      const std::size_t line = before == std::string::npos ? 0 : before + 1;
-      if (before == std::string::npos && begin > 0) {
-        break;  // its beginning is in what was not read
-      }
-      if (auto trace = FromLine(std::string_view(text).substr(line)); trace.has_value()) {
-        return trace;
-      }
-      text.resize(before == std::string::npos ? 0 : before);
-    }
-    if (begin == 0) {
-      break;
-    }
-  }
-  return std::nullopt;
+  return traces;
 }
 
 Status ReplaceFile(const std::string& path, const std::vector<DecisionTrace>& traces) {
@@ -165,10 +137,6 @@ DecisionLog::DecisionLog(const std::string& directory, IsOnNode is_on_node)
     : is_on_node_(std::move(is_on_node)),
       current_(Measure(WithoutForeign(directory + "/decisions.jsonl"))),
       older_path_(WithoutForeign(directory + "/decisions.older.jsonl")) {
-  if (IsFolded()) {
-    ::unlink(current_.path.c_str());
-    current_.lines = current_.bytes = 0;
-  }
   // What a power loss cut off must not swallow the next line.
   std::ifstream file = OpenHistory(current_.path, std::ios::ate);
   if (current_.bytes > 0 && file.seekg(-1, std::ios::end) && file.get() != '\n') {
@@ -177,14 +145,6 @@ DecisionLog::DecisionLog(const std::string& directory, IsOnNode is_on_node)
 }
 
 DecisionLog::~DecisionLog() = default;
-
-// Its latest decision is that of the older file: the process ended between the two steps of a fold.
-bool DecisionLog::IsFolded() const {
-  const std::optional<DecisionTrace> older = LastOf(older_path_);
-  const std::optional<DecisionTrace> current = LastOf(current_.path);
-  return older.has_value() && current.has_value() && older->key == current->key &&
-         older->time == current->time;
-}
 
 DecisionLog::File DecisionLog::Measure(std::string path) {
   std::ifstream file = OpenHistory(path);
@@ -249,8 +209,7 @@ void DecisionLog::WriteNext() {
 std::vector<DecisionTrace> DecisionLog::Read() {
   std::vector<DecisionTrace> traces;
   thread_.Run([&] {
-    ReadFile(older_path_, traces);
-    ReadFile(current_.path, traces);
+    traces = ReadFiles();
     for (std::string line : waiting_) {
       line.pop_back();
       if (std::optional<DecisionTrace> trace = FromLine(line); trace.has_value()) {
@@ -259,6 +218,21 @@ std::vector<DecisionTrace> DecisionLog::Read() {
     }
   });
   return Latest(std::move(traces), is_on_node_, {.traces = kKept, .bytes = 2 * kMostBytes});
+}
+
+// A process that ended between the two steps of a fold left the same traces in both files.
+std::vector<DecisionTrace> DecisionLog::ReadFiles() const {
+  std::vector<DecisionTrace> traces = ReadFile(older_path_);
+  std::set<std::pair<ContainerKey, std::chrono::system_clock::time_point>> folded;
+  for (const DecisionTrace& trace : traces) {
+    folded.emplace(trace.key, trace.time);
+  }
+  for (DecisionTrace& trace : ReadFile(current_.path)) {
+    if (!folded.contains({trace.key, trace.time})) {
+      traces.push_back(std::move(trace));
+    }
+  }
+  return traces;
 }
 
 void DecisionLog::Write(std::string line) {
@@ -288,10 +262,8 @@ bool DecisionLog::Append(const std::string& line) {
 }
 
 Status DecisionLog::FoldIntoOlder() {
-  std::vector<DecisionTrace> traces;
-  ReadFile(older_path_, traces);
-  ReadFile(current_.path, traces);
-  traces = Latest(Folded(std::move(traces)), is_on_node_, {.traces = kKept, .bytes = kMostBytes});
+  const std::vector<DecisionTrace> traces =
+      Latest(Folded(ReadFiles()), is_on_node_, {.traces = kKept, .bytes = kMostBytes});
   QRM_RETURN_IF_ERROR(ReplaceFile(older_path_, traces));
   if (::unlink(current_.path.c_str()) != 0 && errno != ENOENT) {
     return SystemError(errno, "remove", current_.path);

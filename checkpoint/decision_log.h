@@ -12,7 +12,6 @@
 #include "api/base/status.h"
 #include "api/base/task_thread.h"
 #include "checkpoint/decision_trace.h"
-#include "checkpoint/node_event.h"
 
 namespace qrm::checkpoint {
 
@@ -72,7 +71,7 @@ class DecisionLog {
     std::function<std::string()> compose;
   };
   static File Measure(std::string path);
-  bool IsFolded() const;
+  std::vector<DecisionTrace> ReadFiles() const;
   void WriteNext();
   void Write(std::string line);
   bool Append(const std::string& line);

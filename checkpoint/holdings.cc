@@ -83,6 +83,29 @@ ClassUse ClassesOf(const PodRecord& pod) {
   return use;
 }
 
+/// States share `all`: it is replaced, and only where it changes.
+template <typename Counts, typename CountsOf>
+void RecountShared(const PodRecord* before, const PodRecord* now, const CountsOf& counts_of,
+                   std::shared_ptr<const Counts>& all) {
+  const Counts was = before == nullptr ? Counts() : counts_of(*before);
+  const Counts is = now == nullptr ? Counts() : counts_of(*now);
+  if (was == is) {
+    return;
+  }
+  auto next = std::make_shared<Counts>(*all);
+  for (const auto& [key, count] : is) {
+    (*next)[key] += count;
+  }
+  for (const auto& [key, count] : was) {
+    auto& left = (*next)[key];
+    left -= count;
+    if (left == typename Counts::mapped_type()) {
+      next->erase(key);
+    }
+  }
+  all = std::move(next);
+}
+
 }  // namespace
 
 void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound) {
@@ -95,26 +118,7 @@ void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, u
 }
 
 void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const ClassUse>& use) {
-  const ClassUse was = before == nullptr ? ClassUse() : ClassesOf(*before);
-  const ClassUse is = now == nullptr ? ClassUse() : ClassesOf(*now);
-  if (was == is) {
-    return;
-  }
-  auto next = std::make_shared<ClassUse>(*use);
-  for (const auto& [name, users] : is) {
-    ClassUsers& all = (*next)[name];
-    all.pods += users.pods;
-    all.containers += users.containers;
-  }
-  for (const auto& [name, users] : was) {
-    ClassUsers& all = (*next)[name];
-    all.pods -= users.pods;
-    all.containers -= users.containers;
-    if (all == ClassUsers()) {
-      next->erase(name);
-    }
-  }
-  use = std::move(next);
+  RecountShared(before, now, ClassesOf, use);
 }
 
 void AddCpuLists(const PodRecord& pod, CpuLists& lists) {
@@ -127,29 +131,12 @@ void AddCpuLists(const PodRecord& pod, CpuLists& lists) {
 
 void Recount(const PodRecord* before, const PodRecord* now,
              std::shared_ptr<const CpuLists>& lists) {
-  CpuLists was;
-  CpuLists is;
-  if (before != nullptr) {
-    AddCpuLists(*before, was);
-  }
-  if (now != nullptr) {
-    AddCpuLists(*now, is);
-  }
-  if (was == is) {
-    return;
-  }
-  auto next = std::make_shared<CpuLists>(*lists);
-  for (const auto& [list, containers] : is) {
-    (*next)[list] += containers;
-  }
-  for (const auto& [list, containers] : was) {
-    const auto of_all = next->find(list);
-    of_all->second -= containers;
-    if (of_all->second == 0) {
-      next->erase(of_all);
-    }
-  }
-  lists = std::move(next);
+  const auto lists_of = [](const PodRecord& pod) {
+    CpuLists of_pod;
+    AddCpuLists(pod, of_pod);
+    return of_pod;
+  };
+  RecountShared(before, now, lists_of, lists);
 }
 
 }  // namespace qrm::checkpoint

@@ -64,7 +64,7 @@ class ClassHolders {
 /// What `before` holds counts no more in `bound`, by NUMA node, what `now` holds counts; either may
 /// be null.
 void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound);
-/// The same for classes. States share `use`: it is replaced, and only where it changes.
+/// The same for classes.
 void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const ClassUse>& use);
 /// The same for lists of CPUs.
 void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const CpuLists>& lists);

@@ -96,6 +96,14 @@ struct ClassUsers {
   uint64_t pods = 0;
   uint64_t containers = 0;
 
+  void operator+=(const ClassUsers& more) {
+    pods += more.pods;
+    containers += more.containers;
+  }
+  void operator-=(const ClassUsers& fewer) {
+    pods -= fewer.pods;
+    containers -= fewer.containers;
+  }
   bool operator==(const ClassUsers&) const = default;
 };
 using ClassUse = std::map<ClassName, ClassUsers>;

@@ -8,15 +8,20 @@
 #include <optional>
 #include <utility>
 
+#include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_json.h"
+#include "api/base/foreign_text.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
+#include "api/wire.h"
 
 namespace qrm::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;  // keys as in resourceplugin.v1alpha1, as Go writes them
+namespace json_util = google::protobuf::util;
+using Json = nlohmann::ordered_json;
 
 struct Entry {
   std::string pod_uid;
@@ -98,187 +103,52 @@ StatusOr<Entries> ReadEntries(const Json& file) {
   return Entries(std::move(entries));
 }
 
-std::string Text(const Json& json, const char* key) {
-  return json.contains(key) ? json.at(key).get<std::string>() : std::string();
-}
-
-bool Flag(const Json& json, const char* key) {
-  return json.contains(key) && json.at(key).get<bool>();
-}
-
-std::vector<TopologyHint> ReadHints(const Json& json) {
-  std::vector<TopologyHint> hints;
-  for (const Json& item : json.value("hints", Json::array())) {
-    TopologyHint hint = {.preferred = Flag(item, "preferred")};
-    for (const Json& node : item.value("nodes", Json::array())) {
-      const auto id = node.get<uint64_t>();
-      if (id >= static_cast<uint64_t>(IdSet::kMaxIds)) {
-        throw Json::out_of_range::create(401, fmt::format("NUMA node {}", id), &node);
-      }
-      hint.nodes.Add(static_cast<int>(id));
-    }
-    hints.push_back(std::move(hint));
-  }
-  return hints;
-}
-
-/// Throws Json::exception for a member of another kind than expected.
-ResourceAllocation ReadAllocationOrThrow(const Json& json) {
-  ResourceAllocation allocation = {.oci_property = Text(json, "oci_property_name"),
-                                   .value = Text(json, "allocation_result"),
-                                   .is_node_resource = Flag(json, "is_node_resource"),
-                                   .is_scalar_resource = Flag(json, "is_scalar_resource"),
-                                   .quantity = json.value("allocated_quantity", 0.0),
-                                   .envs = json.value("envs", StringMap()),
-                                   .annotations = json.value("annotations", StringMap()),
-                                   .exclusive = Flag(json, "exclusive"),
-                                   .may_share = Text(json, "may_share"),
-                                   .shares = Text(json, "shares"),
-                                   .shares_of = Text(json, "shares_of"),
-                                   .pool = Text(json, "pool"),
-                                   .grown = Text(json, "grown"),
-                                   .lacks = json.value("lacks", 0.0),
-                                   .decided_by = Text(json, "decided_by"),
-                                   .class_defaults = json.value("class_defaults", StringMap())};
-  if (json.contains("resource_hints")) {
-    allocation.hints = ReadHints(json.at("resource_hints"));
-  }
-  const Json amounts = json.value("topology_assignments", Json::object());
-  for (const auto& [node, amount] : amounts.items()) {
-    allocation.amount_by_node[std::stoull(node)] = amount.get<uint64_t>();
-  }
-  for (const Json& item : json.value("mounts", Json::array())) {
-    allocation.mounts.push_back({.container_path = Text(item, "container_path"),
-                                 .host_path = Text(item, "host_path"),
-                                 .read_only = Flag(item, "read_only")});
-  }
-  for (const Json& item : json.value("devices", Json::array())) {
-    allocation.devices.push_back({.container_path = Text(item, "container_path"),
-                                  .host_path = Text(item, "host_path"),
-                                  .permissions = Text(item, "permissions")});
-  }
-  return allocation;
-}
-
-/// The same rules as for what a plugin answers.
-Status Validate(const ResourceAllocation& allocation) {
-  if (allocation.oci_property == kCpusetCpus) {
-    QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.value).status());
-  }
-  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
-  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.shares).status());
-  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.grown).status());
-  if (allocation.oci_property == kCpusetMems) {
-    QRM_RETURN_IF_ERROR(NumaMask::Parse(allocation.value).status());
-  }
-  return allocation.quantity >= 0 ? OkStatus()
-                                  : Errorf(StatusCode::kInvalidArgument,
-                                           "its quantity {} is negative", allocation.quantity);
-}
-
+/// By the same rules as what a plugin answers.
 StatusOr<ResourceAllocation> ReadAllocation(const std::string& info) {
-  const StatusOr<nlohmann::json> json = ParseJson(info);
-  if (!json.ok()) {
-    return Errorf(StatusCode::kInvalidArgument, "it {}", MessageOf(json.status()));
-  }
-  try {
-    ResourceAllocation allocation = ReadAllocationOrThrow(*json);
-    QRM_RETURN_IF_ERROR(Validate(allocation));
-    return allocation;
-  } catch (const std::exception& error) {  // of the JSON library and of std::stoull
-    return Errorf(StatusCode::kInvalidArgument, "{}", error.what());
+  wire::pb::ResourceAllocationInfo message;
+  json_util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto parsed = json_util::JsonStringToMessage(info, &message, options);
+  return parsed.ok() ? wire::FromWire(message)
+                     : Errorf(StatusCode::kInvalidArgument, "it is no allocation in JSON: {}",
+                              Escaped(parsed.ToString()));
+}
+
+Status NotUtf8() {
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot write the checkpoint as JSON: it holds text that is not UTF-8; find and "
+                "correct the plugin that sent it");
+}
+
+/// protobuf's JSON has numbers of 64 bits as texts.
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a list of hints
+void TextsToNumbers(Json& json) {
+  if (json.is_string()) {
+    json = std::stoull(json.get<std::string>());
+  } else if (json.is_structured()) {
+    std::for_each(json.begin(), json.end(), TextsToNumbers);
   }
 }
 
-Json WriteHints(const std::vector<TopologyHint>& hints) {
-  Json list = Json::array();
-  for (const TopologyHint& hint : hints) {
-    Json item = Json::object();
-    if (!hint.nodes.Empty()) {
-      item["nodes"] = std::vector<int>(hint.nodes.begin(), hint.nodes.end());
+/// As Go writes it: numbers of 64 bits as numbers, and maps in the order of their keys.
+StatusOr<std::string> WriteAllocation(const ResourceAllocation& allocation) {
+  std::string text;
+  json_util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  const auto written = json_util::MessageToJsonString(wire::ToWire(allocation), &text, options);
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!written.ok() || !json.is_object()) {
+    return NotUtf8();
+  }
+  for (auto& [name, value] : json.items()) {
+    if (name == "topology_assignments" || name == "resource_hints") {
+      TextsToNumbers(value);
     }
-    if (hint.preferred) {
-      item["preferred"] = true;
+    if (value.is_object()) {
+      value = nlohmann::json(value);
     }
-    list.push_back(std::move(item));
   }
-  Json json = Json::object();
-  if (!list.empty()) {
-    json["hints"] = std::move(list);
-  }
-  return json;
-}
-
-/// As Go writes it: without a fraction where there is none.
-Json WriteNumber(double number) {
-  constexpr double kExact = 9007199254740992;  // 2^53
-  if (number == std::floor(number) && std::abs(number) < kExact) {
-    return static_cast<int64_t>(number);
-  }
-  return number;
-}
-
-/// Empty values are left out, as Go's omitempty does.
-template <typename Value>
-void PutUnlessEmpty(Json& json, const char* key, const Value& value) {
-  if (value != Value()) {
-    json[key] = value;
-  }
-}
-
-Json WriteAllocation(const ResourceAllocation& allocation) {
-  Json json = Json::object();
-  PutUnlessEmpty(json, "oci_property_name", allocation.oci_property);
-  PutUnlessEmpty(json, "is_node_resource", allocation.is_node_resource);
-  PutUnlessEmpty(json, "is_scalar_resource", allocation.is_scalar_resource);
-  if (allocation.quantity != 0) {
-    json["allocated_quantity"] = WriteNumber(allocation.quantity);
-  }
-  PutUnlessEmpty(json, "allocation_result", allocation.value);
-  PutUnlessEmpty(json, "envs", allocation.envs);
-  PutUnlessEmpty(json, "annotations", allocation.annotations);
-  if (allocation.hints.has_value()) {
-    json["resource_hints"] = WriteHints(*allocation.hints);
-  }
-  for (const auto& [node, amount] : allocation.amount_by_node) {
-    json["topology_assignments"][std::to_string(node)] = amount;
-  }
-  for (const Mount& mount : allocation.mounts) {
-    Json item = Json::object();
-    PutUnlessEmpty(item, "container_path", mount.container_path);
-    PutUnlessEmpty(item, "host_path", mount.host_path);
-    PutUnlessEmpty(item, "read_only", mount.read_only);
-    json["mounts"].push_back(std::move(item));
-  }
-  for (const DeviceSpec& device : allocation.devices) {
-    Json item = Json::object();
-    PutUnlessEmpty(item, "container_path", device.container_path);
-    PutUnlessEmpty(item, "host_path", device.host_path);
-    PutUnlessEmpty(item, "permissions", device.permissions);
-    json["devices"].push_back(std::move(item));
-  }
-  PutUnlessEmpty(json, "exclusive", allocation.exclusive);
-  PutUnlessEmpty(json, "may_share", allocation.may_share);
-  PutUnlessEmpty(json, "shares", allocation.shares);
-  PutUnlessEmpty(json, "shares_of", allocation.shares_of);
-  PutUnlessEmpty(json, "pool", allocation.pool);
-  PutUnlessEmpty(json, "grown", allocation.grown);
-  if (allocation.lacks != 0) {
-    json["lacks"] = allocation.lacks;
-  }
-  PutUnlessEmpty(json, "decided_by", allocation.decided_by);
-  PutUnlessEmpty(json, "class_defaults", allocation.class_defaults);
-  return json;
-}
-
-StatusOr<std::string> Dump(const Json& json) {
-  try {
-    return json.dump();
-  } catch (const Json::exception&) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot write the checkpoint as JSON: it holds text that is not UTF-8; find and "
-                  "correct the plugin that sent it");
-  }
+  return json.dump();
 }
 
 StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocations) {
@@ -291,7 +161,7 @@ StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocatio
                       "plugin",
                       resource, key.container);
       }
-      QRM_ASSIGN_OR_RETURN(std::string info, Dump(WriteAllocation(allocation)));
+      QRM_ASSIGN_OR_RETURN(std::string info, WriteAllocation(allocation));
       entries.push_back({.pod_uid = key.pod_uid,
                          .container = key.container,
                          .resource = resource,
@@ -352,7 +222,11 @@ StatusOr<std::string> ToPeerCheckpoint(const AllocationByContainer& allocations)
   Json file = Json::object();
   file["Data"]["PodResourceEntries"] = std::move(list);
   file["Checksum"] = Checksum(Entries(std::move(entries)));
-  return Dump(file);
+  try {
+    return file.dump();
+  } catch (const Json::exception&) {
+    return NotUtf8();
+  }
 }
 
 AllocationByContainer AllocationsOf(const NodeState& state) {

@@ -1,9 +1,7 @@
 // Writes and reads records as messages.
 #include "checkpoint/record_codec.h"
 
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -294,31 +292,11 @@ StatusOr<ContainerRecord> Read(const pb::Record& message) {
   return record;
 }
 
-/// Begins on the stack, which holds most records: a block of the heap is cold each time.
-class StackArena {
- public:
-  template <typename Message>
-  Message& Make() {
-    return *google::protobuf::Arena::CreateMessage<Message>(&arena_);
-  }
-
- private:
-  static google::protobuf::ArenaOptions BeginIn(std::array<char, 8192>& block) {
-    google::protobuf::ArenaOptions options;
-    options.initial_block = block.data();
-    options.initial_block_size = block.size();
-    return options;
-  }
-
-  alignas(std::max_align_t) std::array<char, 8192> block_;
-  google::protobuf::Arena arena_{BeginIn(block_)};
-};
-
 }  // namespace
 
 StatusOr<std::string> EncodeRecord(const PodRecord& pod, const ContainerRecord& container) {
-  StackArena arena;
-  auto& message = arena.Make<pb::Record>();
+  google::protobuf::Arena arena;
+  auto& message = *google::protobuf::Arena::CreateMessage<pb::Record>(&arena);
   Writer writer;
   writer.Fill(pod, container, message);
   QRM_RETURN_IF_ERROR(writer.status());
@@ -326,8 +304,8 @@ StatusOr<std::string> EncodeRecord(const PodRecord& pod, const ContainerRecord& 
 }
 
 StatusOr<StoredRecord> DecodeRecord(std::string_view bytes) {
-  StackArena arena;
-  auto& message = arena.Make<pb::Record>();
+  google::protobuf::Arena arena;
+  auto& message = *google::protobuf::Arena::CreateMessage<pb::Record>(&arena);
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Unreadable("it is not such a message");
   }

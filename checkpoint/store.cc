@@ -1,20 +1,23 @@
 // Implements the store, and keeps the state in memory while the disk cannot be used.
 #include "checkpoint/store.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "checkpoint/schema.h"
 #include "checkpoint/shared_parts.h"
 #include "checkpoint/sqlite/durable_file.h"
-#include "checkpoint/sqlite/sqlite_copy.h"
-#include "checkpoint/state_reader.h"
-#include "checkpoint/state_writer.h"
+#include "checkpoint/sqlite/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_error.h"
+#include "checkpoint/state_rows.h"
 
 namespace qrm::checkpoint {
 namespace {
@@ -23,6 +26,58 @@ constexpr const char* kFileName = "/checkpoint.db";
 
 /// More than the change of a pod is.
 constexpr std::size_t kProbeBytes = std::size_t{64} << 10;
+
+namespace fs = std::filesystem;
+
+/// A private directory that goes with its owner.
+struct RemoveDirectory {
+  void operator()(const std::string* path) const {
+    std::error_code ignored;
+    fs::remove_all(*path, ignored);
+    delete path;
+  }
+};
+using Scratch = std::unique_ptr<const std::string, RemoveDirectory>;
+
+StatusOr<Scratch> MakeScratch() {
+  std::error_code ignored;
+  for (const fs::path& parent : {fs::path("/dev/shm"), fs::temp_directory_path(ignored)}) {
+    std::string name = (parent / "qrm-checkpoint.XXXXXX").string();
+    if (::mkdtemp(name.data()) != nullptr) {
+      return Scratch(new const std::string(std::move(name)));
+    }
+  }
+  return SystemError(errno, "make a copy in", "/dev/shm");
+}
+
+/// The state in a copy in memory (/dev/shm, else the temporary directory) of the database at `path`
+/// and its log, for a disk that does not allow to open it in place: even reading a write-ahead log
+/// writes beside it. Errors: kNotFound without a file; kFailedPrecondition without a right to read
+/// it; kDataLoss; the disks'.
+StatusOr<NodeState> ReadCopy(const std::string& path) {
+  std::error_code error;
+  const bool is_file = fs::is_regular_file(path, error);
+  if (error && error != std::errc::no_such_file_or_directory &&
+      error != std::errc::not_a_directory) {
+    return SystemError(error.value(), "read", path);
+  }
+  if (!is_file) {
+    return Errorf(StatusCode::kNotFound, "cannot read {}: there is no such file; begin with none",
+                  path);
+  }
+  QRM_ASSIGN_OR_RETURN(const Scratch scratch, MakeScratch());
+  const std::string copy = *scratch + "/copy.db";
+  fs::copy_file(path, copy, error);
+  if (!error && fs::exists(path + "-wal", error)) {
+    fs::copy_file(path + "-wal", copy + "-wal", error);
+  }
+  if (error) {
+    return SystemError(error.value(), "copy", path);
+  }
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(copy, CheckpointSchema()));
+  SharedParts parts;
+  return ReadState(db, parts);
+}
 
 /// A database and the writer on it; the writer's statements go before the database does.
 struct Disk {
@@ -157,7 +212,7 @@ class SqliteStore final : public Store {
     QRM_ASSIGN_OR_RETURN(SqliteDb opened,
                          OpenOrBeginAnew(path_, CheckpointSchema(), options_, load, repairs));
     auto db = std::make_unique<SqliteDb>(std::move(opened));
-    QRM_ASSIGN_OR_RETURN(StateWriter writer, StateWriter::Open(*db, found));
+    QRM_ASSIGN_OR_RETURN(StateWriter writer, StateWriter::Open(*db));
     return std::make_unique<Disk>(Disk{.db = std::move(db), .writer = std::move(writer)});
   }
 
@@ -210,6 +265,10 @@ class SqliteStore final : public Store {
 
 }  // namespace
 
+StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory) {
+  return OpenSqliteStore(directory, {});
+}
+
 StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory, const SqliteOptions& options) {
   OpenedStore opened;
   auto store = std::make_unique<SqliteStore>(directory + kFileName, options);
@@ -222,17 +281,11 @@ StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory, const Sqlite
   if (!started.ok()) {
     opened.repairs.push_back(fmt::format(
         "{}: nothing new is admitted until then; each try looks again", MessageOf(started)));
-    NodeState state;
-    SharedParts parts;
-    const Status read =
-        ReadCopy(directory + kFileName, CheckpointSchema(), [&](SqliteDb& db) -> Status {
-          QRM_ASSIGN_OR_RETURN(state, ReadState(db, parts));
-          return OkStatus();
-        });
-    if (read.code() == StatusCode::kFailedPrecondition) {
+    const StatusOr<NodeState> read = ReadCopy(directory + kFileName);
+    if (read.status().code() == StatusCode::kFailedPrecondition) {
       store->StartWithUnreadDisk();
     } else {
-      store->StartWithoutDisk(state);
+      store->StartWithoutDisk(read.value_or(NodeState()));
     }
   }
   opened.state = store->state();

@@ -8,9 +8,10 @@
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
-#include "checkpoint/sqlite/sqlite_options.h"
 
 namespace qrm::checkpoint {
+
+struct SqliteOptions;
 
 /// The durable side of NodeState: one transaction per change, in the order they were committed.
 ///
@@ -69,8 +70,8 @@ struct OpenedStore {
 /// read, Commit fails with the cause, and every Commit tries the disk again. Errors: only
 /// kUnimplemented, for a sound database of a newer schema, which stays unchanged: the sentence has
 /// both versions and both cures. Source: SQLite, journal_mode=WAL with synchronous=FULL.
-StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory,
-                                      const SqliteOptions& options = {});
+StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory);
+StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory, const SqliteOptions& options);
 
 /// Reads and checks the whole of `<directory>/checkpoint.db`, also while qrmd uses it, and changes
 /// nothing. Errors: kNotFound without one; kDataLoss saying what is damaged; the disk's.

@@ -11,13 +11,11 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "manager/config/config_table.h"
-#include "manager/config/man_page.h"
-#include "manager/config/read_config.h"
-#include "manager/config/reload.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/class_providers.h"
+#include "manager/daemon/config_table.h"
 #include "manager/daemon/daemon.h"
+#include "manager/daemon/man_page.h"
 #include "manager/daemon/process/priority.h"
 #include "plugins/config/machine_config.h"
 
@@ -152,20 +150,9 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   qrm::log::SetForm(prepared.config.process.log_form);
   // protobuf writes a line to stderr for each received text that is not UTF-8, without a limit.
   google::protobuf::SetLogHandler(nullptr);
-  qrm::manager::Reload reload(prepared.config, [&arguments] {
-    return qrm::manager::ReadConfig(arguments.config_file, arguments.flags);
-  });
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins),
-      std::move(prepared.class_providers),
-      {.file = arguments.config_file,
-       .again = [&reload] { return reload.ReadAgain(); },
-       .tried = [&](const std::string& text, const std::string& name)
-           -> qrm::StatusOr<qrm::manager::ConfigTrials::Comparison> {
-         QRM_ASSIGN_OR_RETURN(const qrm::manager::Config next,
-                              qrm::manager::ReadConfigText(text, name, arguments.flags));
-         return [&reload, next] { return reload.Compare(next); };
-       }});
+      std::move(prepared.class_providers), {arguments.config_file, arguments.flags});
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }

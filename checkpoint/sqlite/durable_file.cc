@@ -3,11 +3,15 @@
 #include "checkpoint/sqlite/durable_file.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <ctime>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <fmt/chrono.h>
 
 #include "api/base/file_descriptor.h"
 #include "checkpoint/sqlite/sqlite_error.h"
@@ -35,6 +39,22 @@ Status WriteAll(int fd, std::string_view content, const std::string& path) {
     content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }
   return OkStatus();
+}
+
+bool IsTaken(const std::string& path) {
+  struct stat file = {};
+  return ::lstat(path.c_str(), &file) == 0;
+}
+
+/// A name that is free for the database and for its log.
+std::string FreeName(const std::string& path) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string base = fmt::format("{}.aside-{:%Y%m%dT%H%M%SZ}", path, fmt::gmtime(now));
+  std::string name = base;
+  for (int i = 2; IsTaken(name) || IsTaken(name + "-wal"); ++i) {
+    name = fmt::format("{}.{}", base, i);
+  }
+  return name;
 }
 
 }  // namespace
@@ -99,6 +119,18 @@ Status WriteFileDurably(const std::string& path, const std::string& content) {
     }
   }
   return RenameDurably(unfinished, path);
+}
+
+StatusOr<std::string> MoveAside(const std::string& path) {
+  std::string aside = FreeName(path);
+  // The database goes first: a crash between the renames leaves a log without one, which Open
+  // moves aside as well.
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    if (IsTaken(path + suffix)) {
+      QRM_RETURN_IF_ERROR(RenameDurably(path + suffix, aside + suffix));
+    }
+  }
+  return aside;
 }
 
 }  // namespace qrm::checkpoint

@@ -1,4 +1,4 @@
-// Creates, renames and removes files so that the result survives a power loss.
+// Creates, renames, moves aside and removes files so that the result survives a power loss.
 #pragma once
 
 #include <string>
@@ -28,5 +28,9 @@ Status RenameDurably(const std::string& from, const std::string& to);
 
 /// Replaces `path` by a file (0600) with `content`: whole or not at all, at any instant.
 Status WriteFileDurably(const std::string& path, const std::string& content);
+
+/// Renames the file at `path`, with its -wal and -shm, to `<path>.aside-<UTC time>` and returns
+/// that name; nothing is deleted.
+StatusOr<std::string> MoveAside(const std::string& path);
 
 }  // namespace qrm::checkpoint

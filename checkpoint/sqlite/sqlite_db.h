@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "checkpoint/sqlite/sqlite_options.h"
 #include "checkpoint/sqlite/sqlite_statement.h"
 
 struct sqlite3;
@@ -26,6 +25,17 @@ struct SqliteSchema {
   /// Step i brings schema version i to i + 1; a new database runs them all. A released step is
   /// never edited, and a later one only adds, so that the release before can read what it knows.
   std::vector<std::string> steps;
+};
+
+/// How a database is opened.
+struct SqliteOptions {
+  std::chrono::milliseconds busy_timeout{1000};  ///< waiting for another process's transaction
+  /// The integrity check of Open ends after this long with what it has seen until then.
+  std::chrono::milliseconds check_budget{300};
+  std::string vfs;  ///< name of a registered SQLite VFS; empty for the machine's disk
+  /// The log is folded into the database when it has so many pages: what is lost with a log stays
+  /// little, and a transaction that folds it takes some milliseconds longer.
+  int log_pages = 256;
 };
 
 /// Source: SQLite, journal_mode=WAL with synchronous=FULL. Threads: one at a time.
@@ -115,10 +125,6 @@ class SqliteDb {
   FileId database_id_;
   FileId log_id_;
 };
-
-/// Renames the file at `path`, with its -wal and -shm, to `<path>.aside-<UTC time>` and returns
-/// that name; nothing is deleted. Errors: kFailedPrecondition when the directory does not allow it.
-StatusOr<std::string> MoveAside(const std::string& path);
 
 /// Opens `path` and runs `load` on it. When either finds kDataLoss, the file is moved aside, a new
 /// one is begun and loaded, and `repairs` gets a sentence. Errors: Open's and `load`'s others.

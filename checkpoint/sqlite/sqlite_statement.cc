@@ -27,9 +27,6 @@ Status SqliteStatement::Bind(std::span<const SqliteValue> values) {
       case SqliteValue::Kind::kInteger:
         code = sqlite3_bind_int64(statement_.get(), index, value.integer());
         break;
-      case SqliteValue::Kind::kReal:
-        code = sqlite3_bind_double(statement_.get(), index, value.real());
-        break;
       case SqliteValue::Kind::kText:
         // A view of no text has no address; SQLite would read that as NULL.
         code = sqlite3_bind_text64(statement_.get(), index,
@@ -79,8 +76,6 @@ SqliteValue SqliteStatement::Value(int column) const {
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_INTEGER:
       return int64_t{sqlite3_column_int64(statement, column)};
-    case SQLITE_FLOAT:
-      return sqlite3_column_double(statement, column);
     case SQLITE_TEXT:
       return std::string_view(reinterpret_cast<const char*>(sqlite3_column_text(statement, column)),
                               static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));

@@ -20,7 +20,7 @@ namespace qrm::checkpoint {
 /// until the statement has run, one of a row is valid until the next call on the statement.
 class SqliteValue {
  public:
-  enum class Kind { kNull, kInteger, kReal, kText, kBlob };
+  enum class Kind { kNull, kInteger, kText = 3, kBlob };  // checksums of rows contain the numbers
 
   // Conversions from the types SQLite stores keep statement calls readable.
   // NOLINTBEGIN(google-explicit-constructor)
@@ -29,9 +29,6 @@ class SqliteValue {
   SqliteValue(const std::string& text) : SqliteValue(std::string_view(text)) {}
   SqliteValue(const char* text) : SqliteValue(std::string_view(text)) {}
   SqliteValue(int64_t number) : kind_(Kind::kInteger), integer_(number) {}
-  SqliteValue(int number) : SqliteValue(int64_t{number}) {}
-  SqliteValue(bool flag) : SqliteValue(int64_t{flag ? 1 : 0}) {}
-  SqliteValue(double number) : kind_(Kind::kReal), real_(number) {}
   // NOLINTEND(google-explicit-constructor)
 
   /// Bytes that are not text, such as a serialized message.
@@ -44,13 +41,11 @@ class SqliteValue {
   Kind kind() const { return kind_; }
   /// Zero or empty unless the value is of that kind.
   int64_t integer() const { return integer_; }
-  double real() const { return real_; }
   std::string_view text() const { return text_; }  ///< or the bytes
 
  private:
   Kind kind_ = Kind::kNull;
   int64_t integer_ = 0;
-  double real_ = 0;
   std::string_view text_;
 };
 
@@ -77,7 +72,6 @@ class SqliteStatement {
   std::string_view Blob(int column) const { return Value(column).text(); }
   bool IsNull(int column) const { return Value(column).kind() == SqliteValue::Kind::kNull; }
   int64_t Integer(int column) const { return Value(column).integer(); }
-  double Real(int column) const { return Value(column).real(); }
 
  private:
   friend class SqliteDb;

@@ -10,7 +10,7 @@
 
 #include "api/base/clock.h"
 #include "api/resource.h"
-#include "checkpoint/node_event.h"
+#include "checkpoint/decision_trace.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/driver_removals.h"
 #include "plugins/placement/admission_options.h"

@@ -10,7 +10,7 @@
 #include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "checkpoint/node_event.h"
+#include "checkpoint/decision_trace.h"
 #include "manager/classes/class_book.h"
 #include "manager/classes/class_status.h"
 #include "manager/runtime/live_containers.h"

@@ -11,7 +11,7 @@
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "checkpoint/node_event.h"
+#include "checkpoint/decision_trace.h"
 #include "manager/classes/class_status.h"
 #include "plugins/sdk/class_provider.h"
 

@@ -61,10 +61,6 @@ v1::ReconcileStatus ReconcileMessage(const ReconcileStatus& reconcile, SteadyTim
   return message;
 }
 
-int64_t UnixMillis(std::chrono::system_clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-}
-
 void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message) {
   message.set_pod_uid(trace.key.pod_uid);
   message.set_pod_namespace(trace.pod_namespace);

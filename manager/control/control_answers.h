@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ class GetPolicyResponse;
 class GetStatusResponse;
 class GetTopologyResponse;
 class ListClassesResponse;
+class ListEventsResponse;
 class ListPluginsResponse;
 class ListPodsResponse;
 class ListRefusalsResponse;
@@ -48,6 +50,10 @@ class Machine;
 namespace qrm::manager {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
+
+inline int64_t UnixMillis(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
 
 v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const checkpoint::NodeState& state,
                                    SteadyTime now);
@@ -98,6 +104,10 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
 /// if its latest occurrence was at `since` or later.
 v1::ListRefusalsResponse RefusalsAnswer(const Decisions& decisions,
                                         std::chrono::system_clock::time_point since);
+
+/// The decisions and other events at `since` and later, oldest first.
+v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>& traces,
+                                    std::chrono::system_clock::time_point since);
 
 /// The types in their order, each with its classes in the order of their names.
 v1::ListClassesResponse ClassesAnswer(const std::vector<ClassTypeStatus>& types);

@@ -21,7 +21,6 @@
 #include "api/proto/qrm/v1/policy.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 #include "manager/control/control_answers.h"
-#include "manager/control/events_answer.h"
 #include "manager/control/pool_change.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_services.h"
@@ -149,15 +148,6 @@ struct Reply {
     return answered;
   }
 
-  template <typename Made>
-  struct Maker final : CountedCall::Maker {
-    Maker(const Reply& to, Made made) : reply(to), answer(std::move(made)) {}
-    void Make() override { reply(answer()); }
-
-    const Reply reply;
-    const Made answer;
-  };
-
   /// Answers with the result of `make` once the answers that clients have not read leave room.
   template <typename Make>
   Reactor* WhenRoom(Make make) const {
@@ -165,11 +155,28 @@ struct Reply {
       return (*this)(known);
     }
     Reactor* const answered = reactor;
-    call.WhenRoom(std::make_shared<Maker<Make>>(*this, std::move(make)));
+    call.WhenRoom([reply = *this, make = std::move(make)] { reply(make()); });
     return answered;
   }
 
-  const Status known;  ///< handlers that change something check it first
+  /// Begins with `start(reply)` what answers by `reply` later.
+  template <typename Start>
+  Reactor* Later(const Start& start) const {
+    if (!known.ok()) {
+      return (*this)(known);
+    }
+    Reactor* const answered = reactor;
+    start(*this);
+    return answered;
+  }
+
+  /// Answers with `to_answer(*result)`, or with the error.
+  template <typename Result, typename ToAnswer>
+  void With(const StatusOr<Result>& result, const ToAnswer& to_answer) const {
+    (*this)(result.ok() ? StatusOr<Response>(to_answer(*result)) : result.status());
+  }
+
+  const Status known;
   CountedCall& call;
   Reactor* const reactor;
   Response* const response;
@@ -216,18 +223,15 @@ class PolicyService final : public v1::Policy::CallbackService {
 
   Reactor* TryConfiguration(Context* context, const v1::TryConfigurationRequest* request,
                             v1::TryConfigurationResponse* response) override {
-    const Reply reply(context, request, response);
-    if (!reply.known.ok()) {
-      return reply(reply.known);
-    }
-    if (const Status may = CheckConfigures(server_.FindPeer(context->peer())); !may.ok()) {
-      return reply(may);
-    }
-    node_.TryConfig(request->text(), request->name(), [reply](const auto& trial) {
-      reply(trial.ok() ? TrialAnswer(*trial)
-                       : StatusOr<v1::TryConfigurationResponse>(trial.status()));
+    const Status may = CheckConfigures(server_.FindPeer(context->peer()));
+    return Reply(context, request, response).Later([&](const auto& reply) {
+      if (!may.ok()) {
+        reply(may);
+        return;
+      }
+      node_.TryConfig(request->text(), request->name(),
+                      [reply](const auto& trial) { reply.With(trial, TrialAnswer); });
     });
-    return reply.reactor;
   }
 
  private:
@@ -249,22 +253,19 @@ class ClassesService final : public v1::Classes::CallbackService {
 
   Reactor* SetClass(Context* context, const v1::SetClassRequest* request,
                     v1::SetClassResponse* response) override {
-    const Reply reply(context, request, response);
-    if (!reply.known.ok()) {
-      return reply(reply.known);
-    }
-    node_.SetClass(
-        {.pod = request->pod(),
-         .container = request->container(),
-         .type = request->type(),
-         .name = request->class_(),
-         .by = WhoIs(server_.FindPeer(context->peer()))},
-        [reply](const StatusOr<std::string>& former) {
-          v1::SetClassResponse answer;
-          answer.set_former_class(former.value_or(""));
-          reply(former.ok() ? StatusOr<v1::SetClassResponse>(std::move(answer)) : former.status());
-        });
-    return reply.reactor;
+    const auto to_answer = [](const std::string& former) {
+      v1::SetClassResponse answer;
+      answer.set_former_class(former);
+      return answer;
+    };
+    return Reply(context, request, response).Later([&](const auto& reply) {
+      node_.SetClass({.pod = request->pod(),
+                      .container = request->container(),
+                      .type = request->type(),
+                      .name = request->class_(),
+                      .by = WhoIs(server_.FindPeer(context->peer()))},
+                     [reply, to_answer](const auto& former) { reply.With(former, to_answer); });
+    });
   }
 
  private:
@@ -303,16 +304,11 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ForgetPlugin(Context* context, const v1::ForgetPluginRequest* request,
                         v1::ForgetPluginResponse* response) override {
-    const Reply reply(context, request, response);
-    if (!reply.known.ok()) {
-      return reply(reply.known);
-    }
     const Forget how = request->apply() ? Forget::kApply : Forget::kOnlyTell;
-    node.ForgetPlugin(request->resource_name(), how, [reply](const auto& records) {
-      reply(records.ok() ? ForgetAnswer(*records)
-                         : StatusOr<v1::ForgetPluginResponse>(records.status()));
+    return Reply(context, request, response).Later([&](const auto& reply) {
+      node.ForgetPlugin(request->resource_name(), how,
+                        [reply](const auto& records) { reply.With(records, ForgetAnswer); });
     });
-    return reply.reactor;
   }
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
@@ -390,29 +386,23 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
                   v1::DryRunResponse* response) override {
-    const Reply reply(context, request, response);
-    if (!reply.known.ok()) {
-      return reply(reply.known);
-    }
-    node.TryPod(request->pod(), [reply](const StatusOr<DryRunReport>& report) {
-      reply(report.ok() ? DryRunAnswer(*report) : StatusOr<v1::DryRunResponse>(report.status()));
+    return Reply(context, request, response).Later([&](const auto& reply) {
+      node.TryPod(request->pod(), [reply](const StatusOr<DryRunReport>& report) {
+        reply.With(report, DryRunAnswer);
+      });
     });
-    return reply.reactor;
   }
 
   Reactor* GetPools(Context* context, const v1::GetPoolsRequest* request,
                     v1::GetPoolsResponse* response) override {
-    const Reply reply(context, request, response);
-    if (!reply.known.ok()) {
-      return reply(reply.known);
-    }
     const std::string resource = PoolResource(request->resource_name());
-    plugins.Ask<calls::GetPools>(
-        resource, resource, DeadlineAfter(options.plugin_timeout),
-        [this, reply, resource](const auto& pools) {
-          reply(PoolsAnswer<v1::GetPoolsResponse>(pools, resource, node.Status().pools));
-        });
-    return reply.reactor;
+    return Reply(context, request, response).Later([&](const auto& reply) {
+      plugins.Ask<calls::GetPools>(
+          resource, resource, DeadlineAfter(options.plugin_timeout),
+          [this, reply, resource](const auto& pools) {
+            reply(PoolsAnswer<v1::GetPoolsResponse>(pools, resource, node.Status().pools));
+          });
+    });
   }
 
   Reactor* SetPools(Context* context, const v1::SetPoolsRequest* request,

@@ -1,12 +1,11 @@
 // Takes the few fields that an event needs from the JSON documents of decisions.
-#include "manager/control/events_answer.h"
-
 #include <string>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/proto/qrm/v1/control.pb.h"
+#include "manager/control/control_answers.h"
 
 namespace qrm::manager {
 namespace {
@@ -68,9 +67,7 @@ v1::ListEventsResponse EventsAnswer(const std::vector<checkpoint::DecisionTrace>
       continue;
     }
     v1::Event& event = *response.add_events();
-    event.set_unix_millis(
-        std::chrono::duration_cast<std::chrono::milliseconds>(trace.time.time_since_epoch())
-            .count());
+    event.set_unix_millis(UnixMillis(trace.time));
     FillEvent(trace, event);
   }
   return response;

@@ -118,9 +118,7 @@ void FillSince(const DecisionByContainer& latest, const ContainerKey& key,
   if (found == latest.end()) {
     return;
   }
-  const auto time =
-      std::chrono::duration_cast<std::chrono::milliseconds>(found->second->time.time_since_epoch());
-  container.set_since_unix_millis(time.count());
+  container.set_since_unix_millis(UnixMillis(found->second->time));
   const json decision = json::parse(found->second->json, nullptr, /*allow_exceptions=*/false);
   if (!decision.is_object()) {
     return;

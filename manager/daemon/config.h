@@ -11,7 +11,7 @@
 #include "manager/pods/pods_options.h"
 #include "manager/publish/publish_options.h"
 #include "manager/reconcile/reconcile_options.h"
-#include "manager/registry/registration_options.h"
+#include "manager/registry/registration_check.h"
 #include "manager/runtime/runtime_options.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/placement/admission_options.h"

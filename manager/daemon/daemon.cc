@@ -23,9 +23,7 @@
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
-#include "manager/daemon/config_in_force.h"
 #include "manager/daemon/daemon_parts.h"
-#include "manager/daemon/file_watch.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"
 #include "manager/daemon/process/service_manager.h"
@@ -63,7 +61,7 @@ Status StayOnReserved(const Config& config, const Machine& machine) {
 
 }  // namespace
 
-struct Daemon::Impl : DaemonParts {
+struct Daemon::Impl : DaemonParts, private ConfigTaker {
   using DaemonParts::DaemonParts;
   // NOLINTNEXTLINE(bugprone-exception-escape): a loop that cannot be joined ends the program.
   ~Impl() { Stop(); }
@@ -76,17 +74,18 @@ struct Daemon::Impl : DaemonParts {
   void StartPlugins();
   void NoteStart();
   void RaisePriority();
-  void FollowConfiguration(Reading given);
-  void ReadAgain();
-  void Follow(const Following& following);
-  Status TakePlugins(const BuiltinOptions& options);
-  void TakeRules(const placement::AdmissionOptions& options);
+  void ReadAgain() override;
+  void Follow(const StatusOr<Config>& read);
+  Status TakeClasses(const ClassesOptions& options) override;
+  Status TakePlugins(const BuiltinOptions& options) override;
+  void TakeRules(const placement::AdmissionOptions& options) override;
+  void NoteChange(const std::string& change) override;
   void Stop();
 
   ServiceManager service_manager{io, [this] { return node->StalledLoops().empty(); }};
-  Reading reading;
-  std::unique_ptr<FileWatch> config_watch;  // from the creation on
+  std::vector<std::string> replaced;  // resources whose plugins the latest reload replaced
   bool running = false;
+  bool stopping = false;      // the configuration is not read again; on the I/O loop
   bool has_own_cpus = false;  // written before the threads start
   /// Reads the configuration, so that a long file or a slow disk delays no container. Null before
   /// the first reload.
@@ -117,62 +116,53 @@ void Daemon::Impl::RaisePriority() {
   }
 }
 
-void Daemon::Impl::FollowConfiguration(Reading given) {
-  reading = std::move(given);
-  trials.ReadWith(reading.tried);
-  config_watch = std::make_unique<FileWatch>(io, reading.file, [this] { ReadAgain(); });
-}
-
 void Daemon::Impl::ReadAgain() {
-  if (reading.again == nullptr) {
-    return;  // qrmd stops
+  if (stopping) {
+    return;
   }
-  config_watch->Know();
+  housekeeping.KnowConfig();
   if (reader == nullptr) {
     reader = std::make_unique<TaskThread>();
   }
-  reader->Post([this] { state.Post([this, following = reading.again()] { Follow(following); }); });
+  reader->Post([this] { state.Post([this, read = live_config->Read()] { Follow(read); }); });
 }
 
 // On the state loop, so that one admission does not get hints and allocations by two different
 // configurations.
-void Daemon::Impl::Follow(const Following& following) {
-  const Status taken = following(
-      {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
-       .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); },
-       .rules = [this](const placement::AdmissionOptions& options) { TakeRules(options); },
-       .note =
-           [this](const std::string& change) { NoteEvent({.type = "reload", .message = change}); },
-       .waiting =
-           [this](std::vector<ChangedKey> keys) { in_force->NoteWaiting(std::move(keys)); }});
-  in_force->NoteReading(taken);
+void Daemon::Impl::Follow(const StatusOr<Config>& read) {
+  replaced.clear();
+  const Status taken = live_config->Follow(read, *this);
+  for (const std::string& resource : replaced) {
+    pod_resources->OnPluginChanged(resource);
+  }
+  pod_resources->RefreshAllocatable();  // after it, the publisher writes the rules, too
   (taken.ok() ? metrics.reloads.accepted_total : metrics.reloads.refused_total).Increment();
   boost::asio::post(io, [this] { class_keeper->RefreshAll(); });
 }
 
+Status Daemon::Impl::TakeClasses(const ClassesOptions& options) {
+  return class_book.TakeRules(options);
+}
+
 Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
-  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed, trials.MakeNext(options));
+  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed, live_config->MakeNext(options));
   std::vector<std::string> resources;
   resources.reserve(changed.size());
   for (const BuiltinPlugin& plugin : changed) {
     resources.push_back(plugin.resource);
   }
   QRM_RETURN_IF_ERROR(ReplaceBuiltins(std::move(changed), local_plugins));
-  in_force->Take(options, in_force->Load()->admission);
-  for (const std::string& resource : resources) {
-    pod_resources->OnPluginChanged(resource);
-  }
+  replaced = std::move(resources);
   return OkStatus();
 }
 
 void Daemon::Impl::TakeRules(const placement::AdmissionOptions& options) {
   admitter->TakeRules(options);
   dry_runs->TakeRules(options);
-  const auto keys = in_force->Load();
-  placement::AdmissionOptions admission = keys->admission;
-  admission.TakeRules(options);
-  in_force->Take(keys->builtin, admission);
-  pod_resources->RefreshAllocatable();  // after it, the publisher writes the rules, too
+}
+
+void Daemon::Impl::NoteChange(const std::string& change) {
+  NoteEvent({.type = "reload", .message = change});
 }
 
 Status Daemon::Impl::Start() {
@@ -216,7 +206,6 @@ Status Daemon::Impl::StartOnLoop() {
   reconciler->Start();
   class_keeper->Start();
   housekeeping.Start();
-  config_watch->Start();
   stop_signals.OnHangup([this] { ReadAgain(); });
   return follower->Start();
 }
@@ -263,9 +252,8 @@ void Daemon::Impl::Stop() {
     reconciler->Stop();
     class_keeper->Stop();
     housekeeping.Stop();
-    config_watch->Stop();
     reader.reset();
-    reading.again = nullptr;
+    stopping = true;
     service_manager.Ending();
   });
   state.Stop();
@@ -275,7 +263,8 @@ void Daemon::Impl::Stop() {
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins,
                                                  ClassBook::Providers class_providers,
-                                                 Reading reading) {
+                                                 ConfigSource source) {
+  Config as_read = config;
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   const Status stays = StayOnReserved(config, machine);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
@@ -289,11 +278,11 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
-  auto impl = std::make_unique<Impl>(std::make_unique<const Config>(std::move(config)),
-                                     std::move(machine), std::move(lock), std::move(opened), found,
-                                     std::move(builtins), std::move(class_providers));
+  auto impl =
+      std::make_unique<Impl>(std::make_unique<const Config>(std::move(config)), std::move(machine),
+                             std::move(lock), std::move(opened), found, std::move(builtins),
+                             std::move(class_providers), std::move(as_read), std::move(source));
   impl->rebuilding = lost;
-  impl->FollowConfiguration(std::move(reading));
   impl->has_own_cpus = stays.ok();
   if (!stays.ok()) {
     impl->warnings.push_back(MessageOf(stays));

@@ -16,8 +16,7 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/class_providers.h"
 #include "manager/daemon/config.h"
-#include "manager/daemon/config_in_force.h"
-#include "manager/daemon/metered_store.h"
+#include "manager/daemon/live_config.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/reason_log.h"
 #include "manager/daemon/start_builtin.h"
@@ -62,14 +61,14 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                          StateLock given_lock, checkpoint::OpenedStore opened,
                          const checkpoint::NodeState& given_found,
                          std::vector<BuiltinPlugin> given_builtins,
-                         ClassBook::Providers class_providers)
+                         ClassBook::Providers class_providers, Config as_read, ConfigSource source)
     : read_config(std::move(given_config)),
       machine(std::move(given_machine)),
       lock(std::move(given_lock)),
       found(given_found),
       warnings(machine.parts().warnings),
       owned_metrics(new Metrics()),
-      state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
+      state(std::move(opened), ListenersOfState()),
       decisions(new checkpoint::DecisionLog(
           config.process.state_dir,
           [this](const std::string& pod_uid) { return IsOnNode(pod_uid); })),
@@ -111,7 +110,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                                     .note = [this](const auto& event) { NoteEvent(event); },
                                     .may_ask =
                                         [this](const auto& pod_namespace, const auto& name) {
-                                          return in_force->Load()->admission.permissions.Allows(
+                                          return live_config->Load()->admission.permissions.Allows(
                                               pod_namespace, {.feature = placement::Feature::kClass,
                                                               .name = name});
                                         }},
@@ -178,7 +177,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .after_list = [this] { housekeeping.GiveBackSoon(); }})),
       checks(CheckedPaths(config), live),
       reasons(new ReasonLog),
-      housekeeping({io, kubelet, *follower, *reconciler, *this}),
+      housekeeping({io, kubelet, *follower, *reconciler, *this, source.file}),
       pod_resources(new PodResourcesServer(
           {.snapshots = state,
            .plugins = registry->plugins(),
@@ -186,8 +185,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .metrics = metrics.pod_resources,
            .restored = [this] { return !rebuilding || live.synchronized(); }},
           config.pod_resources)),
-      in_force(new ConfigInForce({machine, config.builtin, config.admission, config.pod_keys})),
-      trials({machine, config, *in_force, local_plugins}),
+      live_config(
+          new LiveConfig({machine, config, local_plugins}, std::move(as_read), std::move(source))),
       publisher(new Publisher(
           {.snapshots = state,
            .machine = machine,
@@ -195,16 +194,16 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .types = [this] { return class_book.Types(); },
            .config =
                [this](const checkpoint::NodeState& known, const CpuSet& offline) {
-                 const auto keys = in_force->Load();
+                 const auto keys = live_config->Load();
                  return keys->told.ok() ? keys->told->Text(known.plugin_values(), offline)
                                         : StatusOr<std::string>(keys->told.status());
                },
            .restored = [this] { return !rebuilding || live.synchronized(); },
-           .permissions = [this] { return in_force->Load()->admission.permissions; },
+           .permissions = [this] { return live_config->Load()->admission.permissions; },
            .drivers =
                [this] {
                  return DriversText(registry->plugins().List(),
-                                    in_force->Load()->admission.drivers);
+                                    live_config->Load()->admission.drivers);
                },
            .policy = config.admission.merge.policy,
            .scope = config.admission.scope,
@@ -229,8 +228,7 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                          .machine = machine,
                          .warnings = warnings,
                          .config = config,
-                         .in_force = *in_force,
-                         .trials = trials})),
+                         .live_config = *live_config})),
       control(state, registry->plugins(), machine, *node, config.control),
       http(metrics, state, registry->plugins(), *node, machine),
       page({.snapshots = state,
@@ -253,7 +251,11 @@ ClassBook::Providers DaemonParts::WithOtherTypes(ClassBook::Providers providers)
 }
 
 StateListeners DaemonParts::ListenersOfState() {
-  return {.on_disk_refused =
+  return {.on_written =
+              [this](const WritePace& pace, const Status& written, std::size_t repairs) {
+                metrics.store.Record(pace.Took(*pace.ended), written.ok(), repairs);
+              },
+          .on_disk_refused =
               [this](const std::string& problem) {
                 NoteEvent({.type = "disk", .message = "the disk rejects changes: " + problem});
               },

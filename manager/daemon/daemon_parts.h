@@ -11,15 +11,14 @@
 #include "checkpoint/node_state.h"
 #include "manager/classes/class_book.h"
 #include "manager/control/control_server.h"
+#include "manager/control/page_server.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/config_trials.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
 #include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/stop_signals.h"
-#include "manager/kubelet/kubelet_watch.h"
+#include "manager/kubelet/kubelet_policy.h"
 #include "manager/observability/http_server.h"
-#include "manager/page/page_server.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/cgroup_cpusets.h"
@@ -41,9 +40,10 @@ struct AdmissionEvent;
 class Admitter;
 class ClassKeeper;
 struct Config;
-class ConfigInForce;
+struct ConfigSource;
 class DryRuns;
 class KubeletSpecs;
+class LiveConfig;
 struct Metrics;
 class NodeView;
 class PodResourcesServer;
@@ -57,12 +57,12 @@ class RuntimeFollower;
 
 /// All parts, created and wired; the derived class starts and stops them. Members are declared in
 /// the order of construction: each part uses the parts before it.
-struct DaemonParts : private FaultWatch {
+struct DaemonParts : protected Chores {
   /// `given_found` is the state as read from disk, before it was repaired to fit `given_machine`.
   DaemonParts(std::unique_ptr<const Config> given_config, Machine given_machine,
               StateLock given_lock, checkpoint::OpenedStore opened,
               const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
-              ClassBook::Providers class_providers);
+              ClassBook::Providers class_providers, Config as_read, ConfigSource source);
   ~DaemonParts() override;
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
@@ -105,8 +105,7 @@ struct DaemonParts : private FaultWatch {
   const std::unique_ptr<ReasonLog> reasons;  // used on the I/O loop
   Housekeeping housekeeping;
   const std::unique_ptr<PodResourcesServer> pod_resources;
-  const std::unique_ptr<ConfigInForce> in_force;
-  ConfigTrials trials;
+  const std::unique_ptr<LiveConfig> live_config;
   const std::unique_ptr<Publisher> publisher;
   const std::unique_ptr<NodeView> node;
   ControlServer control;

@@ -7,9 +7,10 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/changed_file.h"
 #include "api/base/heap.h"
 #include "api/base/log.h"
-#include "manager/kubelet/kubelet_watch.h"
+#include "manager/kubelet/kubelet_policy.h"
 #include "manager/pods/pod_placer.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/reconcile/reconciler.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr std::chrono::seconds kPeriod{5};
 /// Short enough that all of a fault's signs are there within 10 s.
 constexpr std::chrono::seconds kFaultPeriod{2};
+constexpr std::chrono::seconds kFilePeriod{1};
 constexpr std::chrono::milliseconds kSoon{100};
 
 }  // namespace
@@ -28,25 +30,48 @@ struct Housekeeping::Timers {
   boost::asio::steady_timer chores;
   boost::asio::steady_timer memory;
   boost::asio::steady_timer faults;
+  boost::asio::steady_timer file;
+  ChangedFile config;
 };
 
 Housekeeping::Housekeeping(Parts parts)
     : parts_(std::move(parts)),
       timers_(new Timers{boost::asio::steady_timer(parts_.io), boost::asio::steady_timer(parts_.io),
-                         boost::asio::steady_timer(parts_.io)}) {}
+                         boost::asio::steady_timer(parts_.io), boost::asio::steady_timer(parts_.io),
+                         ChangedFile(parts_.config_file)}) {}
 
 Housekeeping::~Housekeeping() = default;
 
 void Housekeeping::Start() {
   LookForFaults();
+  if (!parts_.config_file.empty()) {
+    LookAtConfig();
+  }
   DoChores();
+}
+
+void Housekeeping::LookAtConfig() {
+  timers_->file.expires_after(kFilePeriod);
+  timers_->file.async_wait([this](const boost::system::error_code& error) {
+    if (error) {
+      return;
+    }
+    if (timers_->config.HasSettled()) {
+      parts_.chores.ReadAgain();
+    }
+    LookAtConfig();
+  });
+}
+
+void Housekeeping::KnowConfig() {
+  timers_->config.Know();
 }
 
 void Housekeeping::LookForFaults() {
   timers_->faults.expires_after(kFaultPeriod);
   timers_->faults.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
-      parts_.faults.LookForFaults();
+      parts_.chores.LookForFaults();
       LookForFaults();
     }
   });
@@ -80,6 +105,7 @@ void Housekeeping::Stop() {
   timers_->chores.cancel();
   timers_->memory.cancel();
   timers_->faults.cancel();
+  timers_->file.cancel();
 }
 
 void Housekeeping::GiveBackSoon() {

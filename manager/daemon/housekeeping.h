@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "api/base/io_context.h"
 
@@ -11,16 +12,21 @@ class KubeletWatch;
 class Reconciler;
 class RuntimeFollower;
 
-/// Looks for what makes the node degraded, and logs when it begins and ends.
-class FaultWatch {
+/// Work of the daemon that housekeeping begins.
+class Chores {
  public:
-  virtual ~FaultWatch() = default;
+  virtual ~Chores() = default;
+  /// Looks for what makes the node degraded, and logs when it begins and ends.
   virtual void LookForFaults() = 0;
+  /// The configuration file has changed.
+  virtual void ReadAgain() = 0;
 };
 
 /// Checks whether kubelet pins containers itself, and places containers when kubelet stops that.
 /// Stops qrmd when its mounts of kubelet's state files are outdated. Looks for faults of the node.
-/// Returns free memory to the kernel.
+/// Returns free memory to the kernel. Looks at the configuration file every second: inotify does
+/// not report changes behind a symbolic link, which is how kubelet updates ConfigMaps, nor changes
+/// in some file systems.
 ///
 /// Threads: the I/O loop, or before it runs.
 class Housekeeping {
@@ -31,7 +37,8 @@ class Housekeeping {
     KubeletWatch& kubelet;
     RuntimeFollower& follower;
     Reconciler& reconciler;
-    FaultWatch& faults;
+    Chores& chores;
+    std::string config_file;  ///< empty: none
   };
   explicit Housekeeping(Parts parts);
   ~Housekeeping();
@@ -43,11 +50,14 @@ class Housekeeping {
   void Stop();
   /// Returns free memory to the kernel after 100 ms, when the caller's objects are destroyed.
   void GiveBackSoon();
+  /// The configuration file was just read for another reason, and its version is not a change.
+  void KnowConfig();
 
  private:
   struct Timers;
   void LookForFaults();
   void DoChores();
+  void LookAtConfig();
 
   const Parts parts_;
   const std::unique_ptr<Timers> timers_;

@@ -20,12 +20,11 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/config.h"
-#include "manager/daemon/config_in_force.h"
-#include "manager/daemon/config_trials.h"
+#include "manager/daemon/live_config.h"
 #include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/priority.h"
+#include "manager/kubelet/kubelet_policy.h"
 #include "manager/kubelet/kubelet_specs.h"
-#include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/subsystems.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/pod_placer.h"
@@ -39,7 +38,6 @@
 #include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
-#include "manager/state/write_pace.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/usage.h"
 #include "plugins/sdk/compute_driver.h"
@@ -253,12 +251,12 @@ void AddDiskProblems(const StateLoop& state, std::chrono::milliseconds admission
   }
 }
 
-void AddConfigWarnings(const ConfigInForce& in_force, NodeStatus& status) {
-  if (const std::string refusal = in_force.refusal(); !refusal.empty()) {
+void AddConfigWarnings(const LiveConfig& live_config, NodeStatus& status) {
+  if (const std::string refusal = live_config.refusal(); !refusal.empty()) {
     status.warnings.push_back(fmt::format(
         "the configuration file is rejected; the previous one stays in force: {}", refusal));
   }
-  for (const ChangedKey& key : in_force.waiting()) {
+  for (const ChangedKey& key : live_config.waiting()) {
     status.warnings.push_back(
         fmt::format("the key {} of the configuration file waits for a restart of qrmd: {} is in "
                     "force, the file has {}",
@@ -313,7 +311,7 @@ void NodeView::KeepPluginValues(std::function<void(const qrm::Status& kept)> don
 }
 
 placement::Permissions NodeView::GetPermissions() const {
-  return parts_.in_force.Load()->admission.permissions;
+  return parts_.live_config.Load()->admission.permissions;
 }
 
 std::vector<ClassTypeStatus> NodeView::Classes() const {
@@ -333,7 +331,7 @@ StatusOr<std::string> NodeView::AnnouncePod(const std::string& pod) {
 }
 
 std::vector<PluginPolicy> NodeView::Policies() const {
-  return parts_.trials.Policies();
+  return parts_.live_config.Policies();
 }
 
 std::vector<std::string> NodeView::StalledLoops() {
@@ -365,7 +363,7 @@ NodeStatus NodeView::Status() const {
   AddPluginProblems(parts_.plugins, parts_.config.admission.required_plugins, status);
   AddRequests(status);
   AddUnserved(status);
-  AddConfigWarnings(parts_.in_force, status);
+  AddConfigWarnings(parts_.live_config, status);
   AddPoolsAndNodes(status);
   status.answer_ages = parts_.pod_resources.AnswerAges();
   for (const std::string& problem : parts_.pod_resources.Problems()) {
@@ -558,14 +556,13 @@ void NodeView::ReconcileSoon(const std::string& resource) {
 }
 
 void NodeView::TryConfig(const std::string& text, const std::string& name, TrialDone done) {
-  auto read = parts_.trials.Read(text, name);
+  auto read = parts_.live_config.ReadText(text, name);
   if (!read.ok()) {
     done(read.status());
     return;
   }
-  parts_.state.Post([&trials = parts_.trials, read = *std::move(read), done = std::move(done)] {
-    done(trials.Try(read));
-  });
+  parts_.state.Post([&live_config = parts_.live_config, next = *std::move(read),
+                     done = std::move(done)] { done(live_config.Try(next)); });
 }
 
 // The plugin's allocations are free now, so unpinned containers are tried again.

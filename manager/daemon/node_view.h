@@ -26,13 +26,12 @@ namespace qrm::manager {
 class CgroupReader;
 class ClassKeeper;
 struct Config;
-class ConfigInForce;
-class ConfigTrials;
 class DryRuns;
 class ForeignWrites;
 class HealthWatch;
 class KubeletSpecs;
 class KubeletWatch;
+class LiveConfig;
 struct LiveContainer;
 class LiveContainers;
 class NodeChecks;
@@ -67,8 +66,7 @@ class NodeView final : public NodeServices {
     const Machine& machine;
     const std::vector<std::string>& warnings;
     const Config& config;
-    const ConfigInForce& in_force;
-    const ConfigTrials& trials;
+    const LiveConfig& live_config;
   };
   explicit NodeView(const Parts& parts);
   ~NodeView() override;

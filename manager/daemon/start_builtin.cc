@@ -11,7 +11,7 @@
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "checkpoint/sqlite/sqlite_db.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "plugins/placement/recorded_grants.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"

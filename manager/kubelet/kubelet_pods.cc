@@ -3,19 +3,29 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <memory>
+#include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <openssl/pem.h>
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "api/http/https_call.h"
+#include "api/http/https_connection.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager {
@@ -44,6 +54,87 @@ Status CheckPower(const StatusOr<std::string>& answer) {
     default:
       return answer.status();
   }
+}
+
+template <typename T, void (*Free)(T*)>
+struct Freed {
+  void operator()(T* value) const { Free(value); }
+};
+void CloseBio(BIO* bio) {
+  BIO_free(bio);
+}
+using BioPtr = std::unique_ptr<BIO, Freed<BIO, CloseBio>>;
+using CertificatePtr = std::unique_ptr<X509, Freed<X509, X509_free>>;
+
+StatusOr<std::string> FingerprintIn(const std::string& pem_file) {
+  const BioPtr bio(BIO_new_file(pem_file.c_str(), "r"));
+  const CertificatePtr certificate(
+      bio == nullptr ? nullptr : PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  if (certificate == nullptr) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot read kubelet's certificate from {}: the file has no PEM certificate; set "
+                  "kubelet-certificate-file to kubelet's own, such as "
+                  "/var/lib/kubelet/pki/kubelet.crt",
+                  pem_file);
+  }
+  return FingerprintOf(certificate.get());
+}
+
+/// Absent if the file does not exist.
+std::optional<std::string> KeptIn(const std::string& file) {
+  std::ifstream stream(file);
+  std::string fingerprint;
+  if (!stream.is_open()) {
+    return std::nullopt;
+  }
+  stream >> fingerprint;
+  return fingerprint;
+}
+
+Status Keep(const std::string& fingerprint, const std::string& file) {
+  constexpr mode_t kOwnersOnly = 0600;
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOwnersOnly);
+  const std::string text = fingerprint + "\n";
+  const bool written = fd >= 0 &&
+                       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       ::fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) {
+    ::close(fd);
+  }
+  if (!written) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot save the fingerprint of kubelet's certificate in {}: {}; make its "
+                  "directory writable",
+                  file, std::generic_category().message(error));
+  }
+  log::Info("kubelet's certificate is pinned", {{"sha256", fingerprint}, {"file", file}});
+  return OkStatus();
+}
+
+/// OK for the certificate of `given_file`; without that, for the one of `kept_file`, which is
+/// created with `fingerprint` when it is missing. Errors: kFailedPrecondition for another
+/// certificate and for files that cannot be read or written, with what to do.
+Status CheckPin(const std::string& fingerprint, const PinOptions& pin) {
+  if (!pin.given_file.empty()) {
+    QRM_ASSIGN_OR_RETURN(const std::string given, FingerprintIn(pin.given_file));
+    return given == fingerprint
+               ? OkStatus()
+               : Errorf(StatusCode::kFailedPrecondition,
+                        "cannot trust kubelet: its certificate has sha256 {}, but the one in {} "
+                        "has {}; set kubelet-certificate-file to kubelet's own",
+                        fingerprint, pin.given_file, given);
+  }
+  const std::optional<std::string> kept = KeptIn(pin.kept_file);
+  if (!kept.has_value()) {
+    return Keep(fingerprint, pin.kept_file);
+  }
+  return *kept == fingerprint
+             ? OkStatus()
+             : Errorf(StatusCode::kFailedPrecondition,
+                      "cannot trust kubelet: its certificate has sha256 {}, but the first one seen "
+                      "had {}; if kubelet has a new certificate, remove {}",
+                      fingerprint, *kept, pin.kept_file);
 }
 
 }  // namespace
@@ -76,7 +167,6 @@ struct KubeletPods::Impl {
   void Release(std::set<std::string>& uids);
 
   const KubeletPodsOptions options;
-  const CertificatePin pin{options.pin};
   SpecCache cache{options.on_gone};
   std::atomic<bool> failing{false};  // set on the thread
   mutable Mutex mutex;
@@ -166,8 +256,10 @@ HttpsRequest KubeletPods::Impl::RequestWith(const std::string& token) const {
                    .token_may_not = "allow the token's owner to get nodes/pods",
                    .wrong_address = "set kubelet-url to a kubelet's address",
                    .no_authorities = "set kubelet-ca-file"}};
-  if (pin.is_set()) {
-    request.trusts = [this](const std::string& fingerprint) { return pin.Check(fingerprint); };
+  if (!options.pin.given_file.empty() || !options.pin.kept_file.empty()) {
+    request.trusts = [this](const std::string& fingerprint) {
+      return CheckPin(fingerprint, options.pin);
+    };
   }
   return request;
 }

@@ -10,7 +10,6 @@
 #include "api/http/https_url.h"
 #include "manager/demand/spec_cache.h"
 #include "manager/demand/spec_source.h"
-#include "manager/kubelet/certificate_pin.h"
 #include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
@@ -18,6 +17,13 @@ namespace qrm::manager {
 /// What the token may do at kubelet: only read pods, or anything (nodes/proxy). The latter is
 /// rejected unless the configuration allows it.
 enum class TokenPower { kNodesPods, kAny };
+
+/// The source of kubelet's certificate, which authenticates it by its SHA-256 (DER, in hex);
+/// without one, a certificate authority has to confirm it.
+struct PinOptions {
+  std::string given_file;  ///< kubelet's own certificate in PEM, read again each time
+  std::string kept_file;   ///< has the fingerprint of the first certificate that kubelet served
+};
 
 struct KubeletPodsOptions {
   HttpsUrl url;

@@ -2,6 +2,7 @@
 #include "manager/observability/http_server.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,10 +17,10 @@
 
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
-#include "manager/observability/http_guard.h"
 #include "manager/observability/metrics.h"
 #include "manager/observability/node_collector.h"
 #include "manager/observability/node_services.h"
+#include "manager/observability/token_review.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
@@ -59,7 +60,7 @@ struct HttpServer::Impl {
   Impl(Metrics& server_metrics, const Snapshots& snapshots, const Plugins& plugins,
        NodeServices& node_services, const Machine& machine)
       : metrics(server_metrics),
-        collector(snapshots, plugins, node_services, machine),
+        collect([&] { return CollectNode(snapshots, plugins, node_services, machine); }),
         node(node_services) {}
 
   HttpAnswer AnswerMetrics(std::string_view path) const {
@@ -67,7 +68,7 @@ struct HttpServer::Impl {
       return {kNotFound, "try /metrics; probes are served at probe-address\n"};
     }
     std::vector<prometheus::MetricFamily> families = metrics.registry->Collect();
-    for (prometheus::MetricFamily& family : collector.Collect()) {
+    for (prometheus::MetricFamily& family : collect()) {
       families.push_back(std::move(family));
     }
     return {.body = prometheus::TextSerializer().Serialize(families), .type = kMetricsType};
@@ -94,7 +95,7 @@ struct HttpServer::Impl {
   }
 
   Metrics& metrics;
-  NodeCollector collector;
+  const std::function<std::vector<prometheus::MetricFamily>()> collect;
   NodeServices& node;
   boost::asio::io_context io;
   boost::asio::steady_timer look{io};

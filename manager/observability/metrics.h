@@ -1,7 +1,8 @@
-// Metrics that are counted when something happens; NodeCollector has the metrics that are read at
-// each scrape. Names are qrm_<noun>_<unit>; the pod-resources API keeps kubelet's names.
+// Metrics that are counted when something happens; node_collector.h has those that are read
+// at each scrape. Names are qrm_<noun>_<unit>; the pod-resources API keeps kubelet's names.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -42,17 +43,14 @@ class AdmissionMetrics {
 class PluginMetrics {
  public:
   explicit PluginMetrics(prometheus::Registry& registry);
-  ~PluginMetrics();
-  PluginMetrics(const PluginMetrics&) = delete;
-  PluginMetrics& operator=(const PluginMetrics&) = delete;
 
   /// Counts one call; `method` as in the API: "Allocate". Threads: any.
   void Record(const std::string& resource, const std::string& method, std::chrono::nanoseconds took,
               bool ok);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  prometheus::Family<prometheus::Histogram>& call_seconds_;
+  prometheus::Family<prometheus::Counter>& call_errors_;
 };
 
 /// NRI calls. The runtime waits for their answers, so they delay every container on the node.
@@ -72,9 +70,13 @@ class NriMetrics {
 struct StoreMetrics {
   explicit StoreMetrics(prometheus::Registry& registry);
 
+  /// Counts one write, after which there were `repairs` since the start. Threads: one at a time.
+  void Record(std::chrono::nanoseconds took, bool ok, std::size_t repairs);
+
   prometheus::Histogram& commit_seconds;
   prometheus::Counter& commit_errors_total;
   prometheus::Counter& repairs_total;
+  std::size_t counted_repairs = 0;
 };
 
 /// One version of the pod-resources API. Source: kubelet's metrics of the same names.

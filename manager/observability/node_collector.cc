@@ -10,7 +10,6 @@
 
 #include "api/base/rejected.h"
 #include "manager/observability/node_services.h"
-#include "manager/observability/process_metrics.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
@@ -352,9 +351,10 @@ void AddClasses(const std::vector<ClassTypeStatus>& types, Families& families) {
 
 }  // namespace
 
-std::vector<MetricFamily> NodeCollector::Collect() const {
+std::vector<MetricFamily> CollectNode(const Snapshots& snapshots, const Plugins& plugins,
+                                      const NodeServices& node, const Machine& machine) {
   Families families;
-  const NodeStatus status = node_.Status();
+  const NodeStatus status = node.Status();
   AddNode(status, families);
   AddUnplaced(status, families);
   AddFailing(status, families);
@@ -365,12 +365,12 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);
   AddPublish(status.publish, families);
-  const auto state = snapshots_.Load();
+  const auto state = snapshots.Load();
   AddState(*state, families);
-  AddOffline(*state, machine_.OfflineNow(), families);
-  AddPlugins(plugins_.List(), families);
+  AddOffline(*state, machine.OfflineNow(), families);
+  AddPlugins(plugins.List(), families);
   AddAnswerAges(status.answer_ages, families);
-  AddClasses(node_.Classes(), families);
+  AddClasses(node.Classes(), families);
   return families;
 }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
 
 namespace qrm {
 class Machine;
@@ -16,20 +16,12 @@ class Plugins;
 class Snapshots;
 
 /// Threads: any; never waits for an admission or a plugin.
-class NodeCollector final : public prometheus::Collectable {
- public:
-  /// The references outlive the collector.
-  NodeCollector(const Snapshots& snapshots, const Plugins& plugins, const NodeServices& node,
-                const Machine& machine)
-      : snapshots_(snapshots), plugins_(plugins), node_(node), machine_(machine) {}
+std::vector<prometheus::MetricFamily> CollectNode(const Snapshots& snapshots,
+                                                  const Plugins& plugins, const NodeServices& node,
+                                                  const Machine& machine);
 
-  std::vector<prometheus::MetricFamily> Collect() const override;
-
- private:
-  const Snapshots& snapshots_;
-  const Plugins& plugins_;
-  const NodeServices& node_;
-  const Machine& machine_;
-};
+/// Adds the process_* metrics of this process, without those that the kernel does not provide.
+/// Units: seconds, bytes. Threads: any. Source: Prometheus' client libraries, proc(5).
+void AddProcess(std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace qrm::manager

@@ -10,7 +10,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "checkpoint/node_event.h"
+#include "checkpoint/decision_trace.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/classes/class_status.h"

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -138,8 +137,5 @@ struct NodeStatus {
   }
   bool ready() const { return not_ready_reasons.empty(); }
 };
-
-/// Returns the current status. Threads: any; never waits.
-using NodeStatusSource = std::function<NodeStatus()>;
 
 }  // namespace qrm::manager

@@ -1,6 +1,4 @@
 // Reads /proc/self.
-#include "manager/observability/process_metrics.h"
-
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -12,6 +10,8 @@
 
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "manager/observability/node_collector.h"
 
 namespace qrm::manager {
 namespace {

@@ -1,14 +1,18 @@
-// Asks the API server whether the owner of a token may read a path that qrmd serves.
+// Controls access to a port of qrmd, by TLS and tokens: asks the API server whether the owner of a
+// token may read a path that qrmd serves.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "api/base/io_context.h"
 #include "api/base/status.h"
+#include "api/http/http_session.h"
 #include "api/http/https_call.h"
+#include "manager/observability/http_options.h"
 
 namespace qrm::manager {
 
@@ -58,5 +62,21 @@ class TokenReview {
   std::map<std::string, Known> known_;  // by the token's SHA-256
   int asking_ = 0;
 };
+
+/// TLS and token review for one port; it outlives the port.
+struct HttpGuard {
+  std::unique_ptr<TokenReview> review;  ///< null: every client may read
+  HttpSecurity security;
+};
+
+/// The guarded service: its name in messages, and its path for the API server.
+struct Guarded {
+  std::string what;
+  std::string path;
+};
+
+/// `io` outlives the guard. Errors: kInvalidArgument for an invalid address of the API server.
+StatusOr<HttpGuard> MakeGuard(boost::asio::io_context& io, const HttpOptions& options,
+                              const Guarded& guarded);
 
 }  // namespace qrm::manager

@@ -88,7 +88,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   }
 
   void Finish(Round& round) {
-    std::vector<std::unique_ptr<Asker>> ready;
+    std::vector<Take> ready;
     ViewPtr result;
     {
       const MutexLock lock(mutex);
@@ -98,8 +98,8 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
       ready.swap(waiting);
       result = view;
     }
-    for (const auto& asker : ready) {
-      asker->Take(result);
+    for (const Take& take : ready) {
+      take(result);
     }
   }
 
@@ -158,13 +158,13 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   std::optional<SteadyTime> allocatable_at QRM_GUARDED_BY(mutex);
   bool failing QRM_GUARDED_BY(mutex) = false;
   bool asking QRM_GUARDED_BY(mutex) = false;
-  std::vector<std::unique_ptr<Asker>> waiting QRM_GUARDED_BY(mutex);
+  std::vector<Take> waiting QRM_GUARDED_BY(mutex);
 };
 
 KubeletClient::KubeletClient(KubeletClientOptions options, prometheus::Counter& errors)
     : state_(std::make_shared<State>(std::move(options), errors)) {}
 
-void KubeletClient::Get(std::unique_ptr<Asker> asker) {
+void KubeletClient::Get(Take take) {
   const bool is_there = state_->IsThere();
   ViewPtr known;
   bool ask = false;
@@ -179,12 +179,12 @@ void KubeletClient::Get(std::unique_ptr<Asker> asker) {
     if (!is_there || fresh) {
       known = state_->view;
     } else {
-      state_->waiting.push_back(std::move(asker));
+      state_->waiting.push_back(std::move(take));
       ask = !std::exchange(state_->asking, true);
     }
   }
   if (known != nullptr) {
-    asker->Take(known);  // NOLINT(bugprone-use-after-move): it waits only if nothing is known
+    take(known);  // NOLINT(bugprone-use-after-move): it waits only if nothing is known
   } else if (ask) {
     state_->Ask();
   }

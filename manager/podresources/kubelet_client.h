@@ -1,6 +1,7 @@
 // Queries kubelet's own pod-resources socket, within its rate limit.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,16 +33,12 @@ class KubeletClient {
   /// `errors` outlives the client and the last call of `done`.
   KubeletClient(KubeletClientOptions options, prometheus::Counter& errors);
 
-  /// A caller that waits for the view.
-  struct Asker {
-    virtual ~Asker() = default;
-    virtual void Take(const ViewPtr& view) = 0;
-  };
+  using Take = std::function<void(const ViewPtr& view)>;
 
-  /// Gives `asker` kubelet's view, never null: at once on this thread if it is known or there is no
+  /// Gives `take` kubelet's view, never null: at once on this thread if it is known or there is no
   /// kubelet, else on a thread of gRPC within the timeout. Equal answers are the same view. Calls
   /// during a query share its answer.
-  void Get(std::unique_ptr<Asker> asker);
+  void Get(Take take);
 
   /// How old the used answer is while kubelet fails a call; 0 while it answers. Absent until it has
   /// answered. Units: seconds.

@@ -104,19 +104,8 @@ bool KubeletView::IsOf(const std::string& list, const std::string& allocatable) 
   return impl_->list == list && impl_->allocatable == allocatable;
 }
 
-std::size_t KubeletView::size() const {
-  return impl_->list.size();
-}
-
 const std::string& KubeletView::allocatable() const {
   return impl_->allocatable;
-}
-
-bool KubeletView::AgreesOn(const std::string& pod_namespace, const std::string& name,
-                           const KubeletView& other) const {
-  const Impl::Pod* ours = impl_->Find(pod_namespace, name);
-  const Impl::Pod* theirs = other.impl_->Find(pod_namespace, name);
-  return ours == nullptr || theirs == nullptr ? ours == theirs : ours->bytes == theirs->bytes;
 }
 
 bool KubeletView::FindPod(const std::string& pod_namespace, const std::string& name,

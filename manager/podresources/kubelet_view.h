@@ -33,14 +33,8 @@ class KubeletView {
 
   /// Whether Make got these bytes.
   bool IsOf(const std::string& list, const std::string& allocatable) const;
-  /// The bytes of the list.
-  std::size_t size() const;
   /// The answer to GetAllocatableResources, as Make got it.
   const std::string& allocatable() const;
-
-  /// Whether both views have the same about the pod. Cost: finding it and comparing its bytes.
-  bool AgreesOn(const std::string& pod_namespace, const std::string& name,
-                const KubeletView& other) const;
 
   /// Reads what kubelet knows about the pod into `found`. False when it does not know the pod.
   bool FindPod(const std::string& pod_namespace, const std::string& name,

@@ -1,8 +1,7 @@
-// Caches the encoded List answer, and encodes only pods that have changed.
+// Caches the encoded List answer, and what plugins reported about the listed pods.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <set>
@@ -26,6 +25,7 @@ class ListCache {
   using KubeletPtr = std::shared_ptr<const KubeletView>;
   using SteadyTime = std::chrono::steady_clock::time_point;
   using PodPtrs = std::vector<const checkpoint::PodRecord*>;
+  using Reports = std::shared_ptr<const PodPlacements>;
 
   /// The pods, of the answered state, that plugins should be asked about now.
   struct ToAsk {
@@ -39,9 +39,8 @@ class ListCache {
       : machine_(machine), annotations_(std::move(annotations)) {}
 
   /// ListAnswer(*state, machine, *kubelet) with the plugins' reports and only those annotations,
-  /// serialized. A caller that passes `to_ask` has to ask. Cost: nothing for the state and the view
-  /// of the last call; else a copy of the bytes of pods that are the same in both, and an encoding
-  /// of the others.
+  /// serialized. A caller that passes `to_ask` has to ask. Cost: nothing while nothing has changed;
+  /// else an encoding of all pods.
   std::shared_ptr<const std::string> Answer(const StatePtr& state, const KubeletPtr& kubelet,
                                             ToAsk* to_ask = nullptr);
 
@@ -55,33 +54,21 @@ class ListCache {
   void AskAgain(const std::string& resource, SteadyTime when);
 
   /// The plugins' reports about `pod`; null when there is none.
-  std::shared_ptr<const PodPlacements> PlacementsOf(const checkpoint::PodRecord& pod) const;
+  Reports PlacementsOf(const checkpoint::PodRecord& pod) const;
 
  private:
-  struct Kept {
-    std::size_t offset = 0;
-    std::size_t size = 0;
-    std::shared_ptr<const PodPlacements> placements;
-    bool stale = false;  ///< the bytes do not have these placements yet
-  };
   /// Records are immutable and `state_` keeps them alive: the same address is the same record.
-  using KeptByPod = std::unordered_map<const checkpoint::PodRecord*, Kept>;
-  struct Encoder;
+  using ReportsByPod = std::unordered_map<const checkpoint::PodRecord*, Reports>;
 
   std::set<std::string> TakeDue() QRM_REQUIRES(mutex_);
-  bool IsSame(const checkpoint::PodRecord& pod, const Kept& known, const KubeletPtr& kubelet) const
-      QRM_REQUIRES(mutex_);
-  KeptByPod Encode(const checkpoint::NodeState& state, const KubeletPtr& kubelet, Encoder& encoder,
-                   ToAsk& to_ask) const QRM_REQUIRES(mutex_);
 
   const Machine& machine_;
   const std::set<std::string> annotations_;
   mutable Mutex mutex_;
   StatePtr state_ QRM_GUARDED_BY(mutex_);
   KubeletPtr kubelet_ QRM_GUARDED_BY(mutex_);
-  std::shared_ptr<const std::string> bytes_ QRM_GUARDED_BY(mutex_);
-  KeptByPod kept_ QRM_GUARDED_BY(mutex_);
-  bool told_ QRM_GUARDED_BY(mutex_) = false;  ///< some of `kept_` is stale
+  std::shared_ptr<const std::string> bytes_ QRM_GUARDED_BY(mutex_);  ///< null: to be made
+  ReportsByPod reports_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, SteadyTime> ask_again_ QRM_GUARDED_BY(mutex_);
 };
 

@@ -130,24 +130,6 @@ struct PodResourcesServer::Impl {
     CountedAnswer answer;
   };
 
-  template <typename Answer>
-  struct Asker final : KubeletClient::Asker {
-    Asker(CountedCall& asking, prometheus::Counter& error_counter, Answer call_answer)
-        : call(asking), errors(error_counter), answer(std::move(call_answer)) {}
-
-    void Take(const KubeletClient::ViewPtr& view) override {
-      Answered answered = answer(view);
-      if (!answered.status.ok()) {
-        errors.Increment();
-      }
-      call.Answer(answered.status, std::move(answered.answer));
-    }
-
-    CountedCall& call;
-    prometheus::Counter& errors;
-    const Answer answer;
-  };
-
   /// Finishes the call with `answer(kubelet's view)`, unless the caller is too fast or the state is
   /// not restored, and counts it.
   template <typename Answer>
@@ -166,7 +148,14 @@ struct PodResourcesServer::Impl {
       call.Answer(FailedPrecondition(kNotRestored), {});
       return reactor;
     }
-    kubelet.Get(std::make_unique<Asker<Answer>>(call, counters.errors, std::move(answer)));
+    kubelet.Get([&call, &errors = counters.errors,
+                 answer = std::move(answer)](const KubeletClient::ViewPtr& view) {
+      Answered answered = answer(view);
+      if (!answered.status.ok()) {
+        errors.Increment();
+      }
+      call.Answer(answered.status, std::move(answered.answer));
+    });
     return reactor;
   }
 

@@ -5,7 +5,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "manager/registry/calls/driver_client.h"
+#include "manager/registry/calls/grpc_plugin_client.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {

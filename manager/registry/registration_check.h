@@ -1,16 +1,31 @@
-// Checks a plugin's name, version and socket before it is registered.
+// The directories in which plugins register, and checks of a plugin's name, version and socket.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/base/config_key.h"
 #include "api/base/status.h"
 
 namespace qrm::manager {
 
 /// The manager's own socket in the registration directory.
 inline constexpr char kRegistrationSocket[] = "kubelet.sock";
+
+struct RegistrationOptions {
+  std::string registration_dir = "/var/lib/qrm/resource-plugins";
+  std::string plugins_registry_dir = "/var/lib/qrm/plugins_registry";
+};
+
+inline std::vector<config::ConfigKey> RegistrationKeys(RegistrationOptions& options) {
+  return {
+      config::PathKey("registration-dir", options.registration_dir,
+                      "Plugins call Register on kubelet.sock in this directory. qrmd creates it."),
+      config::PathKey("plugins-registry-dir", options.plugins_registry_dir,
+                      "qrmd registers plugins whose sockets appear in this directory."),
+  };
+}
 
 /// OK when only root and qrmd's own user can put sockets into `directory`: other users could
 /// impersonate a plugin. Errors: kFailedPrecondition with the owner or the mode, and the remedy.

@@ -7,7 +7,6 @@
 #include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "manager/registry/endpoint_set.h"
-#include "manager/registry/registration_service.h"
 #include "manager/registry/socket_watcher.h"
 
 namespace qrm::manager {
@@ -18,32 +17,34 @@ struct RegistryOptions {
   EndpointSetOptions endpoints;
 };
 
-/// The plugins, the registration service and the socket watcher.
+/// The plugins, the socket watcher, and resourceplugin.v1alpha1.Registration on kubelet.sock.
 ///
 /// Threads: started and destroyed on the I/O loop or while it does not run; `plugins()` may be
 /// called from any.
+/// Source: Katalyst's resource plugin registration, "direct path".
 class Registry {
  public:
   /// `io` outlives the registry.
   Registry(boost::asio::io_context& io, RegistryOptions options);
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
 
   /// As EndpointSet::AddBuiltIn. Call it before Start, so that no other plugin takes the name.
-  Status AddBuiltIn(const std::string& resource, LocalPlugin& plugin) {
-    return endpoints_.AddBuiltIn(resource, plugin);
-  }
+  Status AddBuiltIn(const std::string& resource, LocalPlugin& plugin);
 
-  /// Begins to accept registrations. Errors: those of CheckPluginDirectory, of
-  /// RegistrationService::Start and of SocketWatcher::Start.
+  /// Begins to accept registrations: creates the directories (0750) if they are missing, removes
+  /// the sockets of former runs from the registration directory, and listens. Plugins notice the
+  /// removal and register again. Only sockets are ever removed. Errors: those of
+  /// CheckPluginDirectory and of SocketWatcher::Start; kFailedPrecondition when another process
+  /// listens there.
   Status Start();
 
-  Plugins& plugins() { return endpoints_; }
+  Plugins& plugins();
 
  private:
-  const std::vector<std::string> directories_;  // of the plugins' sockets
-  // Destroyed in reverse: no registration arrives at an endpoint set that is gone.
-  EndpointSet endpoints_;
-  RegistrationService registration_;
-  SocketWatcher watcher_;
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace qrm::manager

@@ -23,7 +23,7 @@
 #include "api/base/mutex.h"
 #include "api/base/rejected.h"
 #include "manager/rpc/header_guard.h"
-#include "manager/rpc/unix_listener.h"
+#include "manager/rpc/unix_server.h"
 
 namespace qrm::manager {
 namespace {

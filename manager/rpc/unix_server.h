@@ -27,6 +27,9 @@ struct PeerCredentials {
   auto operator<=>(const PeerCredentials&) const = default;
 };
 
+/// The process that is connected to `fd`. Source: unix(7), SO_PEERCRED.
+StatusOr<PeerCredentials> PeerOf(int fd);
+
 /// How many connections a server keeps and accepts; further connections are closed at once.
 struct ConnectionLimits {
   std::size_t total = 1024;

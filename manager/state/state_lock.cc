@@ -17,7 +17,7 @@
 #include "api/base/errorf.h"
 #include "api/base/file_descriptor.h"
 #include "api/base/log.h"
-#include "checkpoint/sqlite/sqlite_db.h"
+#include "checkpoint/sqlite/durable_file.h"
 
 namespace qrm::manager {
 namespace {

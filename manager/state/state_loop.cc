@@ -11,7 +11,6 @@
 #include "api/base/cond_var.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
-#include "manager/state/write_pace.h"
 
 namespace qrm::manager {
 
@@ -22,7 +21,8 @@ struct StateLoop::Impl {
         known(store->Recall().ok()),
         state(std::make_shared<const checkpoint::NodeState>(store->state())) {
     if (known) {
-      SetDisk(store->Remember({}));  // it may be full or read-only from the start
+      // It may be full or read-only from the start.
+      SetDisk(Write({}, &checkpoint::Store::Remember));
     }
   }
 
@@ -32,17 +32,6 @@ struct StateLoop::Impl {
   Status Write(const checkpoint::Change& change,
                Status (checkpoint::Store::*write)(const checkpoint::Change&));
   bool SetDisk(const Status& written);
-  template <typename Work>
-  Status Timed(const Work& work) {
-    {
-      const MutexLock lock(disk_mutex);
-      pace = {.begun = std::chrono::steady_clock::now(), .ended = std::nullopt};
-    }
-    Status done = work();
-    const MutexLock lock(disk_mutex);
-    pace.ended = std::chrono::steady_clock::now();
-    return done;
-  }
   void NoteDisk(const Status& written);
   bool disk_refuses() const {
     const MutexLock lock(disk_mutex);
@@ -111,12 +100,24 @@ StringMap StateLoop::Impl::UnrecordedValues() {
 Status StateLoop::Impl::Write(const checkpoint::Change& change,
                               Status (checkpoint::Store::*write)(const checkpoint::Change&)) {
   StringMap unrecorded = UnrecordedValues();
+  WritePace now{.begun = std::chrono::steady_clock::now(), .ended = std::nullopt};
+  const auto set_pace = [&] {
+    const MutexLock lock(disk_mutex);
+    pace = now;
+  };
+  set_pace();
+  Status written;
   if (unrecorded.empty()) {
-    return Timed([&] { return (*store.*write)(change); });
+    written = (*store.*write)(change);
+  } else {
+    checkpoint::Change with = change;
+    with.put_plugin_values = std::move(unrecorded);
+    written = (*store.*write)(with);
   }
-  checkpoint::Change with = change;
-  with.put_plugin_values = std::move(unrecorded);
-  return Timed([&] { return (*store.*write)(with); });
+  now.ended = std::chrono::steady_clock::now();
+  set_pace();
+  listeners.on_written(now, written, store->repairs());
+  return written;
 }
 
 // Returns whether the disk rejected changes before.

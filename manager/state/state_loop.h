@@ -4,15 +4,28 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "api/base/durations.h"
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
 
 namespace qrm::manager {
 
-struct WritePace;
+/// The latest write of the state to disk.
+struct WritePace {
+  std::chrono::steady_clock::time_point begun;
+  std::optional<std::chrono::steady_clock::time_point> ended;  ///< none: it is under way
+
+  /// How long it took, if it ended in the minute before `now`, or has taken so far.
+  std::chrono::nanoseconds Took(std::chrono::steady_clock::time_point now) const {
+    constexpr std::chrono::minutes kRecent{1};
+    return ended.has_value() && now - *ended >= kRecent ? std::chrono::nanoseconds(0)
+                                                        : ended.value_or(now) - begun;
+  }
+};
 
 /// The latest published state. Threads: any; readers and the writer do not wait for each other.
 class Snapshots {
@@ -23,6 +36,10 @@ class Snapshots {
 
 /// Callbacks about the disk, on the loop.
 struct StateListeners {
+  /// A write has ended, after which the store had so many `repairs` since the start. Also once
+  /// while the loop is created.
+  std::function<void(const WritePace& pace, const Status& written, std::size_t repairs)>
+      on_written = [](const WritePace&, const Status&, std::size_t) {};
   /// The disk began to reject changes, while qrmd ran.
   std::function<void(const std::string& problem)> on_disk_refused = [](const std::string&) {};
   /// The disk accepts changes again after it rejected some.

@@ -11,6 +11,7 @@
 #include "api/base/log.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::sdk {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/node_state.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 #include "checkpoint/store.h"
 
 namespace qrm::test {
@@ -154,9 +155,9 @@ class RandomChanges {
     }
     if (Draw(5) == 0) {
       allocation.mounts.push_back(
-          {.container_path = Text(), .host_path = Text(), .read_only = Flip()});
+          {.container_path = "/" + Text(), .host_path = "/" + Text(), .read_only = Flip()});
       allocation.devices.push_back(
-          {.container_path = Text(), .host_path = Text(), .permissions = "rw"});
+          {.container_path = "/" + Text(), .host_path = "/" + Text(), .permissions = "rw"});
     }
     return allocation;
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "manager/config/read_config.h"
+#include "manager/daemon/config_table.h"
 #include "test/fuzz/sentence.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -1,6 +1,7 @@
 // Sends calls as bytes on a channel, and finds the cause of failed calls.
 #include "manager/registry/calls/grpc_plugin_client.h"
 
+#include <string_view>
 #include <utility>
 
 #include <grpcpp/channel.h>
@@ -9,6 +10,8 @@
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 #include "plugins/sdk/calls/answer_check.h"
+#include "plugins/sdk/calls/compute_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
 
 namespace qrm::manager {
 namespace {
@@ -57,6 +60,18 @@ Status CauseOf(const Status& status, Blame blame) {
                                       : text};
 }
 
+constexpr std::string_view kDriverService = "/cci.v1alpha1.CCIDriver/";
+
+using OptionsResult = calls::CallTo<calls::GetOptions>::Result;
+
+/// A driver need not serve the options call; it is then called before each start.
+OptionsResult OrDefault(OptionsResult result) {
+  if (result.value.status().code() == StatusCode::kUnimplemented) {
+    return {PluginOptions{.pre_start_required = true}, calls::Blame::kNobody};
+  }
+  return result;
+}
+
 }  // namespace
 
 GrpcPluginClient::GrpcPluginClient(const std::string& socket, NumaMask machine_nodes,
@@ -88,6 +103,22 @@ void GrpcPluginClient::Start(const std::shared_ptr<calls::Call>& call, Deadline 
   if (!sent) {
     call->Fail(Status(StatusCode::kCancelled, "qrmd is stopping"), Blame::kStopping);
   }
+}
+
+void DriverClient::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline) {
+  if (std::string_view(call->method().path).starts_with(kDriverService)) {
+    socket_.Start(call, deadline);
+    return;
+  }
+  if (const auto options = std::dynamic_pointer_cast<calls::CallTo<calls::GetOptions>>(call);
+      options != nullptr) {
+    socket_.Ask<calls::ComputeOptions>({}, deadline, [options](OptionsResult result) {
+      options->End(OrDefault(std::move(result)));
+    });
+    return;
+  }
+  call->Fail(Status(StatusCode::kUnimplemented, "it is a compute driver, which has no such call"),
+             calls::Blame::kRefusal);
 }
 
 }  // namespace qrm::manager

@@ -1,8 +1,9 @@
-// Carries calls to a plugin over its socket.
+// Carries calls to a plugin, or to a compute driver, over its socket.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/rpc/calls_in_flight.h"
 #include "manager/registry/calls/plugin_client.h"
@@ -32,6 +33,23 @@ class GrpcPluginClient final : public PluginClient {
   const std::shared_ptr<grpc::Channel> channel_;
   const NumaMask machine_nodes_;
   const std::shared_ptr<rpc::CallsInFlight> in_flight_;
+};
+
+/// A compute driver as an endpoint. Its own calls go to its socket, and a request for a plugin's
+/// options becomes cciGetOptions. Calls that only resource plugins have end with kUnimplemented at
+/// once.
+class DriverClient final : public PluginClient {
+ public:
+  /// As GrpcPluginClient.
+  DriverClient(const std::string& socket, NumaMask machine_nodes,
+               std::shared_ptr<rpc::CallsInFlight> in_flight)
+      : socket_(socket, std::move(machine_nodes), std::move(in_flight)) {}
+
+  std::shared_ptr<grpc::Channel> channel() const override { return socket_.channel(); }
+  void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline) override;
+
+ private:
+  GrpcPluginClient socket_;
 };
 
 }  // namespace qrm::manager

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "api/proto/qrm/v1/control.pb.h"
-#include "manager/control/events_answer.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::control_answers_test {

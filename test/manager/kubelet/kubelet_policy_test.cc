@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "api/base/file_descriptor.h"
-#include "manager/kubelet/kubelet_watch.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager::kubelet_policy_test {

@@ -122,6 +122,16 @@ TEST_F(HttpServerTest, AnIpv6AddressIsServed) {
   EXPECT_EQ(code, 200);
 }
 
+TEST_F(HttpServerTest, MetricsCountWritesAndRepairsOfTheCheckpoint) {
+  metrics_.store.Record(std::chrono::milliseconds(1), true, 1);
+  metrics_.store.Record(std::chrono::milliseconds(1), false, 3);
+  Start();
+  const std::string metrics = Get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("qrm_checkpoint_commit_duration_seconds_count 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("qrm_checkpoint_commit_errors_total 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("qrm_checkpoint_repairs_total 3\n"));
+}
+
 TEST_F(HttpServerTest, MetricsShowPoolsAndNumaNodes) {
   NodeStatus status;
   status.pools = {{.resource = "cpu", .pool = "fixed", .cpus = {4, 5}},

@@ -18,7 +18,7 @@
 #include "api/http/https_call.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
-#include "manager/page/page_server.h"
+#include "manager/control/page_server.h"
 #include "test/support/await.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"

@@ -13,7 +13,7 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
 #include "manager/classes/class_book.h"
-#include "manager/config/read_config.h"
+#include "manager/daemon/config_table.h"
 #include "manager/demand/new_pod.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "test/manager/admission/driver_model.h"

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/state/machine_fit.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::found_state_test {

@@ -17,7 +17,6 @@
 #include "api/base/log_level.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_lock.h"
-#include "manager/state/write_pace.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
@@ -287,6 +286,27 @@ TEST(StateLockTest, RejectsADirectoryOfAnotherUserWithTheRemedy) {
   }
   EXPECT_THAT(MessageOf(StateLock::Take(dir.path()).status()),
               testing::AllOf(HasSubstr("belongs to user 12345"), HasSubstr("chown root")));
+}
+
+TEST(StateLoopTest, ReportsEachWriteWithTheRepairsSoFar) {
+  const test::TempDir dir = test::TempDir::InMemory();
+  std::ofstream(dir / "checkpoint.db") << "another program's";
+  std::vector<std::size_t> repairs;
+  std::vector<bool> accepted;
+  StateLoop state(
+      *checkpoint::OpenSqliteStore(dir.path()),
+      {.on_written = [&](const WritePace& pace, const Status& written, std::size_t so_far) {
+        EXPECT_TRUE(pace.ended.has_value());
+        repairs.push_back(so_far);
+        accepted.push_back(written.ok());
+      }});
+  EXPECT_THAT(repairs, ElementsAre(1)) << "of the database that was found";
+  std::filesystem::remove(dir / "checkpoint.db");
+  const Status saved = test::RunOn(
+      state, [&] { return state.Commit(test::Admit(test::SamplePod("web"), "main", {})); });
+  EXPECT_TRUE(saved.ok());
+  EXPECT_GT(repairs.back(), 1U);
+  EXPECT_THAT(accepted, testing::Each(true));
 }
 
 }  // namespace

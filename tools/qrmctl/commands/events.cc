@@ -11,7 +11,7 @@
 
 #include "api/base/errorf.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "checkpoint/node_event.h"
+#include "checkpoint/decision_trace.h"
 #include "manager/state/pod_selector.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"

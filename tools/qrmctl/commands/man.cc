@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
-#include "manager/config/roff.h"
+#include "manager/daemon/man_page.h"
 #include "tools/qrmctl/catalog.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
