@@ -84,7 +84,12 @@ std::optional<WantedClass> WantedBy(const OfferedType& type, const PodRecord& po
   if (!decided || !type.type.is_mutable) {
     const auto request =
         config::FindClassRequest(pod.meta.annotations, {type_name, type.type.level}, container);
-    if (request.ok() && request->has_value() && !(*request)->name.empty()) {
+    if (!request.ok()) {
+      const bool is_known = type.type.problem.empty() || !type.type.classes.empty();
+      return WantedClass{.target = {},
+                         .by = is_known ? MessageOf(request.status()) : type.type.problem};
+    }
+    if (request->has_value() && !(*request)->name.empty()) {
       return WantedClass{.target = {}, .asked = (*request)->name, .by = (*request)->key};
     }
   }

@@ -138,7 +138,7 @@ void ClassKeeper::Impl::Round(Type& type) {
     const WantedClasses wanted = WantedOf(*listed, *state, parts.live);
     type.worker.Round(wanted);
     for (const auto& [key, one] : wanted) {
-      if (!one.asked.empty()) {
+      if (!one.by.empty()) {
         GiveAsked(type, *listed, key, one);
       }
     }
@@ -157,7 +157,9 @@ void ClassKeeper::Impl::GiveAsked(Type& type, const OfferedType& offered, const 
   };
   const auto state = parts.state.Load();
   const checkpoint::PodRecord* const pod = state->FindPod(key.pod_uid);
-  if (!offered.type.is_mutable) {
+  if (wanted.asked.empty()) {
+    type.worker.Report(key, fmt::format("{}; it runs without class of {}", wanted.by, type.name));
+  } else if (!offered.type.is_mutable) {
     report(fmt::format("{} cannot change while a container runs; recreate the pod", type.name));
   } else if (pod == nullptr || (!offered.IsOpenTo(wanted.asked, pod->meta.pod_namespace) &&
                                 !parts.may_ask(pod->meta.pod_namespace,

@@ -55,7 +55,7 @@ void ClassWorker::Round(const WantedClasses& all) {
   ReleaseGone(all);
   ForgetProblems(all);
   for (const auto& [key, wanted] : all) {
-    if (!wanted.asked.empty()) {
+    if (!wanted.by.empty()) {
       continue;
     }
     const Status kept = Keep(key, wanted);

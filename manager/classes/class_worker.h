@@ -23,7 +23,7 @@ struct WantedClass {
   std::string name;
   std::string lost;   ///< the class on record, which does not exist any more: it is removed
   std::string asked;  ///< the class of its annotation, of which nothing is on record yet
-  std::string by;     ///< that annotation
+  std::string by;     ///< that annotation; without `asked`: why it asks for no class
 
   bool operator==(const WantedClass&) const = default;
 };

@@ -297,6 +297,13 @@ TEST_F(ClassKeeperTest, WhatCannotBeGivenLateIsAProblemOfThatContainer) {
   EXPECT_EQ(provider_->ClassOf("2"), "fast");
 }
 
+TEST_F(ClassKeeperTest, AnAnnotationOfBeforeTheTypeWasOnThatNamesNoClassIsAProblemOfItsContainer) {
+  PutAsking("-fast");
+  Round();
+  EXPECT_THAT(LateProblem(), AllOf(HasSubstr("default=-fast does not name a class"),
+                                   HasSubstr("it runs without class of blockio")));
+}
+
 TEST_F(ClassKeeperTest, NoClassIsGivenLateWithoutPermission) {
   PutAsking("slow");
   Round();
