@@ -12,6 +12,24 @@
 
 namespace qrm::manager {
 
+namespace {
+
+/// The requests that the allocations are for: the former amount where it could not change.
+std::map<std::string, double> ServedRequests(const Draft& draft) {
+  std::map<std::string, double> requests = draft.explanation.requests;
+  for (const std::string& name : draft.fixed) {
+    const auto former = draft.known->requests.find(name);
+    if (former == draft.known->requests.end()) {
+      requests.erase(name);
+    } else {
+      requests[name] = former->second;
+    }
+  }
+  return requests;
+}
+
+}  // namespace
+
 const std::string& Draft::Blamed() const {
   const auto origin = origins.find(failed_resource);
   return origin == origins.end() ? failed_resource : origin->second.plugin;
@@ -104,19 +122,6 @@ Status Rejection(const Status& cause, const placement::ContainerDemand& asked, c
     context += ": resource " + failed.failed_resource;
   }
   return Annotate(cause, context);
-}
-
-std::map<std::string, double> ServedRequests(const Draft& draft) {
-  std::map<std::string, double> requests = draft.explanation.requests;
-  for (const std::string& name : draft.fixed) {
-    const auto former = draft.known->requests.find(name);
-    if (former == draft.known->requests.end()) {
-      requests.erase(name);
-    } else {
-      requests[name] = former->second;
-    }
-  }
-  return requests;
 }
 
 namespace {

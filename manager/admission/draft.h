@@ -112,9 +112,6 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed);
 Status Rejection(const Status& cause, const placement::ContainerDemand& asked, const Draft& failed,
                  const Whole& whole);
 
-/// The requests that the allocations are for: the former amount where it could not change.
-std::map<std::string, double> ServedRequests(const Draft& draft);
-
 /// Removes from its allocations what the running container of `draft` was created without and can
 /// no longer get, so that other containers can have it. A compute driver's allocation stays: its
 /// CPUs can be applied now, and its variables to the next instance, as the explanation says.

@@ -23,6 +23,72 @@ bool Has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// A container's request under one name.
+struct Ask {
+  const std::string& requested;  ///< the pod's name for it
+  const std::string& resource;   ///< the plugin's name for it
+  double amount = 0;
+  std::optional<double> limit;
+};
+
+Ask AskOf(const placement::ContainerDemand& demand, const std::string& requested, double amount,
+          const placement::AdmissionOptions& options) {
+  const auto limit = demand.limits.find(requested);
+  return {requested, placement::PluginNameOf(requested, options), amount,
+          limit == demand.limits.end() ? std::nullopt : std::optional(limit->second)};
+}
+
+/// Whether `record` is for another request than `ask`, or its allocation has lost something since.
+// Except for CPUs, a container that requests less keeps its allocation: used memory cannot be taken
+// away. A container that requests none keeps its allocation, too.
+bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask) {
+  const auto given = record.allocations.find(ask.resource);
+  if (ask.amount == 0) {
+    return false;
+  }
+  if (given != record.allocations.end() && given->second->lacks > 0) {
+    return true;
+  }
+  const auto before = record.requests.find(ask.requested);
+  if (before == record.requests.end()) {
+    return true;
+  }
+  if (ask.resource != kCpuResource) {
+    return before->second < ask.amount;
+  }
+  const auto limit = record.limits.find(ask.requested);
+  const bool same_limit = limit == record.limits.end() ? !ask.limit.has_value()
+                                                       : ask.limit == std::optional(limit->second);
+  return before->second != ask.amount || !same_limit;
+}
+
+/// Whether `record` covers `ask`: it is for the same request, or allocates as much.
+bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask) {
+  const auto& [requested, resource, amount, limit] = ask;
+  const auto given = record.allocations.find(resource);
+  if (given == record.allocations.end()) {
+    return false;
+  }
+  const bool is_recorded = record.requests.contains(requested);
+  if (is_recorded && !Differs(record, ask)) {
+    return true;
+  }
+  if (given->second->lacks > 0 || (is_recorded && resource == kCpuResource)) {
+    return false;
+  }
+  // A pool's amount belongs to all containers that share it. Under another name, the pod's unit may
+  // differ from the plugin's.
+  const bool shared = given->second->oci_property == kCpusetCpus && !given->second->exclusive;
+  return requested == resource && given->second->is_scalar_resource && !shared &&
+         std::ceil(given->second->quantity) >= amount;
+}
+
+/// Such a container may be a plugin itself.
+bool RunsWithoutPlugins(const placement::ContainerDemand& demand,
+                        const placement::AdmissionOptions& options) {
+  return Has(options.plugin_namespaces, demand.pod.pod_namespace);
+}
+
 /// Whether the allocation of `resource` in `record` cannot change while the container runs:
 /// variables, mounts and devices are set at creation. Variables beside a cpuset only describe it,
 /// and are updated when the container is recreated.
@@ -107,11 +173,6 @@ std::vector<std::string> NeededNatives(const placement::AdmissionOptions& option
   return needed;
 }
 
-bool RunsWithoutPlugins(const placement::ContainerDemand& demand,
-                        const placement::AdmissionOptions& options) {
-  return Has(options.plugin_namespaces, demand.pod.pod_namespace);
-}
-
 Status PluginAway(const std::string& resource, const placement::ContainerDemand& demand,
                   const placement::AdmissionOptions& options, const Plugins& plugins) {
   const std::optional<PluginInfo> plugin = plugins.Find(resource);
@@ -132,56 +193,6 @@ Status PluginAway(const std::string& resource, const placement::ContainerDemand&
                     ? fmt::format("take {} out of required-plugins", resource)
                     : fmt::format("drop its allocations with: qrmctl plugins forget {}", resource),
                 own_pod);
-}
-
-Ask AskOf(const placement::ContainerDemand& demand, const std::string& requested, double amount,
-          const placement::AdmissionOptions& options) {
-  const auto limit = demand.limits.find(requested);
-  return {requested, placement::PluginNameOf(requested, options), amount,
-          limit == demand.limits.end() ? std::nullopt : std::optional(limit->second)};
-}
-
-// Except for CPUs, a container that requests less keeps its allocation: used memory cannot be taken
-// away. A container that requests none keeps its allocation, too.
-bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask) {
-  const auto given = record.allocations.find(ask.resource);
-  if (ask.amount == 0) {
-    return false;
-  }
-  if (given != record.allocations.end() && given->second->lacks > 0) {
-    return true;
-  }
-  const auto before = record.requests.find(ask.requested);
-  if (before == record.requests.end()) {
-    return true;
-  }
-  if (ask.resource != kCpuResource) {
-    return before->second < ask.amount;
-  }
-  const auto limit = record.limits.find(ask.requested);
-  const bool same_limit = limit == record.limits.end() ? !ask.limit.has_value()
-                                                       : ask.limit == std::optional(limit->second);
-  return before->second != ask.amount || !same_limit;
-}
-
-bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask) {
-  const auto& [requested, resource, amount, limit] = ask;
-  const auto given = record.allocations.find(resource);
-  if (given == record.allocations.end()) {
-    return false;
-  }
-  const bool is_recorded = record.requests.contains(requested);
-  if (is_recorded && !Differs(record, ask)) {
-    return true;
-  }
-  if (given->second->lacks > 0 || (is_recorded && resource == kCpuResource)) {
-    return false;
-  }
-  // A pool's amount belongs to all containers that share it. Under another name, the pod's unit may
-  // differ from the plugin's.
-  const bool shared = given->second->oci_property == kCpusetCpus && !given->second->exclusive;
-  return requested == resource && given->second->is_scalar_resource && !shared &&
-         std::ceil(given->second->quantity) >= amount;
 }
 
 bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,32 +29,9 @@ bool NeedsPlugin(const std::string& resource, const placement::AdmissionOptions&
 std::vector<std::string> NeededNatives(const placement::AdmissionOptions& options,
                                        const Plugins& plugins);
 
-/// True if the container starts also while plugins are not running, since it may be one of them.
-bool RunsWithoutPlugins(const placement::ContainerDemand& demand,
-                        const placement::AdmissionOptions& options);
-
 /// The error that rejects `demand` because the plugin of `resource` is not live, with the cures.
 Status PluginAway(const std::string& resource, const placement::ContainerDemand& demand,
                   const placement::AdmissionOptions& options, const Plugins& plugins);
-
-/// A container's request under one name.
-struct Ask {
-  const std::string& requested;  ///< the pod's name for it
-  const std::string& resource;   ///< the plugin's name for it
-  double amount = 0;
-  std::optional<double> limit;
-};
-
-/// The request of `demand` for `amount` of `requested`.
-Ask AskOf(const placement::ContainerDemand& demand, const std::string& requested, double amount,
-          const placement::AdmissionOptions& options);
-
-/// True if `record` is for another request than `ask`: for less, for more CPUs, for another CPU
-/// limit, or if its allocation has lost something since.
-bool Differs(const checkpoint::ContainerRecord& record, const Ask& ask);
-
-/// True if `record` covers `ask`: it is for the same request, or allocates as much.
-bool Satisfies(const checkpoint::ContainerRecord& record, const Ask& ask);
 
 /// Adds to `draft` the request to the plugin of the resource that its container calls `name`, if
 /// that is not on record already and a plugin serves it. Errors: kInvalidArgument for a resource

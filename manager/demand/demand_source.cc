@@ -95,8 +95,7 @@ std::map<std::string, double> EstimateRequests(const RuntimeContainer& container
   return requests;
 }
 
-}  // namespace
-
+/// Without a quota or a period, nothing changes.
 void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limits) {
   const int64_t quota_us = told.cpu_quota_us.value_or(0);
   const uint64_t period_us = told.cpu_period_us.value_or(0);
@@ -113,6 +112,8 @@ std::string ContainerNameOf(const RuntimeContainer& container) {
   // CRI-O omits the name while it creates a container; kubelet's label has it.
   return FirstOf(container.name, ValueOf(container.labels, "io.kubernetes.container.name"));
 }
+
+}  // namespace
 
 ContainerKey KeyOf(const RuntimePod& pod, const RuntimeContainer& container) {
   return {pod.uid,

@@ -20,9 +20,6 @@ namespace qrm::manager {
 /// ContainerDemand::source of requests computed from cgroup values.
 inline constexpr char kEstimate[] = "estimate";
 
-/// Sets the CPU limit from `told`; without a quota or a period it changes nothing.
-void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limits);
-
 /// Finds the demand of a container that the runtime is about to create, or has created.
 class DemandSource {
  public:
@@ -84,9 +81,6 @@ class CgroupEstimate final : public DemandSource {
   placement::PodKeys keys_;
   uint64_t memory_bytes_;
 };
-
-/// The container's name in its pod, from its name or label; empty if the runtime gives neither.
-std::string ContainerNameOf(const RuntimeContainer& container);
 
 /// The container's key in the state.
 ContainerKey KeyOf(const RuntimePod& pod, const RuntimeContainer& container);

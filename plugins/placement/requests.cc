@@ -41,6 +41,13 @@ bool IsSystemCores(const checkpoint::PodMeta& pod) {
   return TextOf(pod.annotations, rules::kQosLevelKey) == "system_cores";
 }
 
+/// Whether the pod has the annotation that asks qrmd to skip it.
+bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& options) {
+  const auto found = demand.pod.annotations.find(options.skip_annotation);
+  return found != demand.pod.annotations.end() && !found->second.empty() &&
+         found->second != "false";
+}
+
 }  // namespace
 
 bool IsDedicatedCores(const checkpoint::PodMeta& pod) {
@@ -261,12 +268,6 @@ std::string ReasonOf(const ContainerDemand& demand, const ResourceAllocation& ow
 }
 
 }  // namespace
-
-bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& options) {
-  const auto found = demand.pod.annotations.find(options.skip_annotation);
-  return found != demand.pod.annotations.end() && !found->second.empty() &&
-         found->second != "false";
-}
 
 Status CheckWishes(const ContainerDemand& demand, const std::map<std::string, double>& requests,
                    const AdmissionOptions& options) {

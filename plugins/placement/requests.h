@@ -72,9 +72,6 @@ const std::string& PluginNameOf(const std::string& requested, const AdmissionOpt
 /// The plugin's units in one unit of the resource that a pod calls `requested`.
 double ScaleOf(const std::string& requested, const AdmissionOptions& options);
 
-/// Whether the pod has the annotation that asks qrmd to skip it.
-bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& options);
-
 /// OK if the pod's namespace may have what its labels, annotations and `requests` (see AllRequests)
 /// ask for. Errors: kPermissionDenied as Permissions::Check; kInvalidArgument for annotations that
 /// cannot be read.

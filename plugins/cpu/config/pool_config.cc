@@ -106,8 +106,7 @@ StatusOr<InstanceRule> ParseBy(const Section& section) {
                        "write pod, container, namespace, numa-node or label:KEY");
 }
 
-}  // namespace
-
+/// The mapping `place`, absent or not. The caller checks that the named pools exist.
 StatusOr<PlaceRule> ParsePlace(const Section& pool) {
   PlaceRule rule;
   if (!pool.Has("place")) {
@@ -135,6 +134,7 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
   return rule;
 }
 
+/// The mapping `instances`; absent without it.
 StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool) {
   if (!pool.Has("instances")) {
     return std::optional<InstanceRule>();
@@ -154,8 +154,6 @@ StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool) {
   rule.fill = static_cast<InstanceRule::Fill>(fill);
   return std::optional(std::move(rule));
 }
-
-namespace {
 
 constexpr int kMostRatio = 10000;
 

@@ -22,13 +22,6 @@ namespace qrm::cpu {
 StatusOr<int> ReadPercent(const config::Section& section, std::string_view key, int fallback,
                           int most);
 
-/// The mapping `place` of a pool, absent or not. The caller checks that the named pools exist.
-/// Errors: kInvalidArgument with file, line, key, value and the allowed values.
-StatusOr<PlaceRule> ParsePlace(const config::Section& pool);
-
-/// The mapping `instances` of a pool; absent without it. Errors: the same.
-StatusOr<std::optional<InstanceRule>> ParseInstances(const config::Section& pool);
-
 /// The mapping `pools`; `taken_roles` are placed elsewhere. Errors: kInvalidArgument with file,
 /// line, key, value and the allowed values.
 StatusOr<std::map<std::string, PoolConfig>> ParsePools(const config::Section& section,
