@@ -1,9 +1,12 @@
-// The allocations that a plugin reports, and their changes.
+// The allocations that a plugin reports of all containers, their changes, and the differences of
+// two such answers.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "api/pod_set.h"
 #include "api/resource.h"
 
 namespace qrm::sdk {
@@ -20,6 +23,18 @@ struct HeldAllocation {
 /// Sorted by key, then by resource.
 using HeldList = std::vector<HeldAllocation>;
 
+/// One answer to GetResourcesAllocation; copies share its data. Never null.
+using HeldAllocations = std::shared_ptr<const HeldList>;
+
+HeldAllocations ToHeld(const AllocationByContainer& allocations);
+
+/// The allocations of `pods` in `held`. Cost: O(pods log held).
+HeldAllocations HeldOf(const HeldList& held, const PodSet& pods);
+
+/// The pods whose allocations differ between `before` and `now`. Cost: O(both); none if both are
+/// the same list.
+PodSet PodsUnlike(const HeldList& before, const HeldList& now);
+
 /// The containers whose allocations changed since an earlier answer, with their current
 /// allocations. Other containers may be included; containers without allocations are left out.
 struct ChangedAllocations {
@@ -28,3 +43,14 @@ struct ChangedAllocations {
 };
 
 }  // namespace qrm::sdk
+
+namespace qrm::calls {
+
+using sdk::HeldAllocation;
+using sdk::HeldAllocations;
+using sdk::HeldList;
+using sdk::HeldOf;
+using sdk::PodsUnlike;
+using sdk::ToHeld;
+
+}  // namespace qrm::calls

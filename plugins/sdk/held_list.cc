@@ -1,10 +1,10 @@
 // Compares lists that are sorted by container.
-#include "plugins/sdk/calls/held_allocations.h"
+#include "plugins/sdk/held_list.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace qrm::calls {
+namespace qrm::sdk {
 
 HeldAllocations ToHeld(const AllocationByContainer& allocations) {
   HeldList list;
@@ -49,4 +49,4 @@ PodSet PodsUnlike(const HeldList& before, const HeldList& now) {
   return pods;
 }
 
-}  // namespace qrm::calls
+}  // namespace qrm::sdk
