@@ -2,7 +2,11 @@
 // two such answers.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +44,31 @@ PodSet PodsUnlike(const HeldList& before, const HeldList& now);
 struct ChangedAllocations {
   std::string now;  ///< pass this in the next request
   AllocationByContainer changed;
+};
+
+/// The latest changes in order, each identified by its number.
+///
+/// Threads: one. Cost: the memory of at most `most` keys.
+class RecentChanges {
+ public:
+  explicit RecentChanges(std::size_t most = 128);
+
+  void Note(const ContainerKey& key);
+
+  /// Identifies this moment, for Since.
+  std::string now() const;
+  /// How many changes were noted.
+  uint64_t count() const { return count_; }
+
+  /// The containers noted since this object returned `now`; absent if `now` is too old or from
+  /// another object: then anything may have changed.
+  std::optional<std::set<ContainerKey>> Since(const std::string& now) const;
+
+ private:
+  const std::size_t most_;
+  const std::string self_;  ///< unique among all objects and processes
+  uint64_t count_ = 0;
+  std::vector<ContainerKey> latest_;
 };
 
 }  // namespace qrm::sdk

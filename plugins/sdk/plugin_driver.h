@@ -18,7 +18,6 @@
 #include "api/resource.h"
 #include "plugins/sdk/held_list.h"
 #include "plugins/sdk/plugin_state.h"
-#include "plugins/sdk/recent_changes.h"
 #include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {

@@ -16,7 +16,6 @@
 #include "api/base/changed_file.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/host.h"
