@@ -22,6 +22,7 @@
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/registrar.h"
+#include "plugins/sdk/running_plugin.h"
 
 namespace qrm::sdk {
 namespace {
