@@ -31,8 +31,6 @@ namespace fs = std::filesystem;
 
 using OutsideCpuset = MachineSource::OutsideCpuset;
 
-constexpr char kOnline[] = "sys/devices/system/cpu/online";
-
 /// The largest known exports have a few megabytes; a device file or a log has no end.
 constexpr std::uintmax_t kMaxXmlBytes = std::uintmax_t{64} << 20U;
 
@@ -151,16 +149,21 @@ CpuSet IsolatedOf(const fs::path& root) {
   return CpuSet::Parse(cpus).value_or(CpuSet());
 }
 
+/// Adds what hwloc does not say of the machine with /proc and /sys below `root`.
+MachineParts WithKernelFiles(MachineParts parts, const std::string& root) {
+  WarnOfDroppedNodes(root, parts);
+  parts.memory_bytes = MemTotalOf(root);
+  parts.isolated = IsolatedOf(root);
+  parts.online = root + "/sys/devices/system/cpu/online";
+  parts.root = root;
+  return parts;
+}
+
 StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
   QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   QRM_ASSIGN_OR_RETURN(MachineParts parts,
                        Load(topology, outside_cpuset, "this machine", "mount /proc and /sys"));
-  WarnOfDroppedNodes("/", parts);
-  parts.memory_bytes = MemTotalOf("/");
-  parts.isolated = IsolatedOf("/");
-  parts.online = std::string("/") + kOnline;  // GCC 12 warns of the assignment of a literal
-  parts.root = std::string("/");
-  return parts;
+  return WithKernelFiles(std::move(parts), "/");
 }
 
 StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset outside_cpuset) {
@@ -183,12 +186,7 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
       MachineParts parts,
       Load(topology, outside_cpuset, "machine " + directory,
            "name the folder that a copy of a machine's /sys and /proc was unpacked into"));
-  WarnOfDroppedNodes(directory, parts);
-  parts.memory_bytes = MemTotalOf(directory);
-  parts.isolated = IsolatedOf(directory);
-  parts.online = fmt::format("{}/{}", directory, kOnline);
-  parts.root = directory;
-  return parts;
+  return WithKernelFiles(std::move(parts), directory);
 }
 
 StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outside_cpuset) {

@@ -24,13 +24,12 @@ MemoryAmounts Amounts(uint64_t total, uint64_t reserved, uint64_t taken) {
   return amounts;
 }
 
-MemoryAmounts* FindAmounts(MemoryTable& table, int node, const std::string& type) {
+/// Null where `node` has nothing of `type`. `table` may be const.
+template <typename Table>
+auto* FindAmounts(Table& table, int node, const std::string& type) {
   const auto memory = table.find(node);
-  if (memory == table.end()) {
-    return nullptr;
-  }
-  const auto amounts = memory->second.types.find(type);
-  return amounts == memory->second.types.end() ? nullptr : &amounts->second;
+  const bool is_there = memory != table.end() && memory->second.types.contains(type);
+  return is_there ? &memory->second.types.find(type)->second : nullptr;
 }
 
 }  // namespace
@@ -101,13 +100,8 @@ uint64_t Sum(const MemoryTable& table, const NumaMask& mask, const std::string& 
              uint64_t MemoryAmounts::* amount) {
   uint64_t sum = 0;
   for (const int id : mask) {
-    const auto node = table.find(id);
-    if (node == table.end()) {
-      continue;
-    }
-    if (const auto amounts = node->second.types.find(type); amounts != node->second.types.end()) {
-      sum += amounts->second.*amount;
-    }
+    const MemoryAmounts* const amounts = FindAmounts(table, id, type);
+    sum += amounts == nullptr ? 0 : amounts->*amount;
   }
   return sum;
 }

@@ -13,15 +13,16 @@ namespace qrm::cci {
 
 /// What an attribute requires of the CPUs of its line.
 enum class AttributeKind : uint8_t {
-  kExclusive,         ///< for no other container
-  kShared,            ///< they stay in the shared pool
-  kSmtRequired,       ///< with every thread of each core
-  kSmtPreferred,      ///< with as many whole cores as possible
-  kSmtDenied,         ///< one thread of each core; the other threads stay idle
-  kCoreType,          ///< cores of one type: `word` is "performance" or "efficiency"
-  kNuma,              ///< on `nodes`
-  kNumaSingle,        ///< on any single node
-  kMemory,            ///< the memory policy: `word` is "bind", "preferred" or "interleave"
+  kExclusive,     ///< for no other container
+  kShared,        ///< they stay in the shared pool
+  kSmtRequired,   ///< with every thread of each core
+  kSmtPreferred,  ///< with as many whole cores as possible
+  kSmtDenied,     ///< one thread of each core; the other threads stay idle
+  kCoreType,      ///< cores of one type: `word` is "performance" or "efficiency"
+  kNuma,          ///< on `nodes`
+  kNumaSingle,    ///< on any single node
+  kMemory,        ///< the memory policy: `word` is "bind", "preferred" or "interleave"
+  // From here to kNoBalance: values of the machine.
   kFrequency,         ///< runs at `least` kHz or more, and at most `most` kHz unless 0
   kMostFrequency,     ///< runs at `most` kHz or less
   kGovernor,          ///< the cpufreq governor `word`

@@ -28,6 +28,14 @@ const Attribute* Find(const Attributes& attributes, AttributeKind kind) {
   return found == attributes.end() ? nullptr : *found;
 }
 
+std::vector<Attribute> Copies(const Attributes& attributes) {
+  std::vector<Attribute> copies;
+  for (const Attribute* attribute : attributes) {
+    copies.push_back(*attribute);
+  }
+  return copies;
+}
+
 /// The attributes of one line: all required ones, and the optional ones to keep.
 Attributes Asked(const SpecLine& line, const Wishes& wishes) {
   Attributes asked;
@@ -162,10 +170,9 @@ class LineChoice {
     }
     QRM_ASSIGN_OR_RETURN(sdk::ComputePart part,
                          line_.any == 0 ? TakeNamed(free, allowed) : TakeAny(allowed));
-    std::vector<Attribute> kept;
-    for (const Attribute* attribute : asked_) {
-      kept.push_back(*attribute);
-      kept.back().is_wish = false;
+    std::vector<Attribute> kept = Copies(asked_);
+    for (Attribute& attribute : kept) {
+      attribute.is_wish = false;
     }
     part.name = ToString(kept);
     return part;
@@ -221,7 +228,7 @@ class LineChoice {
     if (!named.IsSubsetOf(allowed)) {
       return Errorf(StatusCode::kInvalidArgument,
                     "CPUs {} cannot have {}; name other CPUs, or write *{} for any that can",
-                    ToString(named - allowed), TextOfAsked(), named.Count());
+                    ToString(named - allowed), ToString(Copies(asked_)), named.Count());
     }
     if (Find(asked_, AttributeKind::kNumaSingle) != nullptr &&
         machine().NodesOf(named).Count() > 1) {
@@ -310,14 +317,6 @@ class LineChoice {
       part.idle = siblings;
     }
     return part;
-  }
-
-  std::string TextOfAsked() const {
-    std::vector<Attribute> asked;
-    for (const Attribute* attribute : asked_) {
-      asked.push_back(*attribute);
-    }
-    return ToString(asked);
   }
 
   const SpecLine& line_;

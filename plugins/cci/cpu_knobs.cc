@@ -159,11 +159,10 @@ int OrderOf(const Attribute& attribute) {
   return attribute.kind == AttributeKind::kGovernor ? 0 : 1;
 }
 
-constexpr char kType[] = "cpu-scheduling";
-
 const kernel::KnobType& Type() {
   static const kernel::KnobType type = *std::ranges::find_if(
-      kernel::KnobTypes(), [](const kernel::KnobType& one) { return one.name == kType; });
+      kernel::KnobTypes(),
+      [](const kernel::KnobType& one) { return one.name == kernel::kSchedulingType; });
   return type;
 }
 
@@ -192,19 +191,7 @@ Status Check(const Attribute& attribute, const kernel::KnobMachine& machine) {
 }  // namespace
 
 bool IsKnob(const Attribute& attribute) {
-  switch (attribute.kind) {
-    case AttributeKind::kFrequency:
-    case AttributeKind::kMostFrequency:
-    case AttributeKind::kGovernor:
-    case AttributeKind::kEnergyPreference:
-    case AttributeKind::kPriority:
-    case AttributeKind::kNoIrq:
-    case AttributeKind::kIdleLatency:
-    case AttributeKind::kNoBalance:
-      return true;
-    default:
-      return false;
-  }
+  return attribute.kind >= AttributeKind::kFrequency && attribute.kind <= AttributeKind::kNoBalance;
 }
 
 Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,

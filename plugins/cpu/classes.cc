@@ -16,8 +16,8 @@ std::string ClassOf(const CpuPluginConfig& config, const Holding& holding) {
 }  // namespace
 
 kernel::TuningPlan PlanOf(const View& view) {
-  kernel::TuningPlan plan{.classes = view.config.classes};
-  if (plan.classes.empty()) {
+  kernel::TuningPlan plan{.profiles = view.config.classes};
+  if (plan.profiles.empty()) {
     return plan;
   }
   const auto add = [&](const std::string& name, const CpuSet& cpus) {

@@ -38,9 +38,9 @@ bool Matters(const Claim& claim, const KernelFiles& files) {
 }
 
 TuningProblem OfAll(const TuningPlan& plan, const Status& failure) {
-  TuningProblem problem{.classes = {}, .text = MessageOf(failure)};
-  for (const auto& [name, of] : plan.classes) {
-    problem.classes.insert(name);
+  TuningProblem problem{.profiles = {}, .text = MessageOf(failure)};
+  for (const auto& [name, of] : plan.profiles) {
+    problem.profiles.insert(name);
   }
   return problem;
 }
@@ -78,7 +78,7 @@ void HostTuner::Work() {
 
 std::vector<TuningProblem> HostTuner::Apply(const TuningPlan& plan) {
   std::error_code error;
-  if (plan.classes.empty() && knobs_ == nullptr && !std::filesystem::exists(journal_, error)) {
+  if (plan.profiles.empty() && knobs_ == nullptr && !std::filesystem::exists(journal_, error)) {
     return {};
   }
   if (const Status opened = OpenKnobs(); !opened.ok()) {
@@ -100,7 +100,7 @@ std::vector<TuningProblem> HostTuner::Apply(const TuningPlan& plan) {
   for (const auto& [path, refused] : refused_) {
     const TunedFile& file = *Find(resolved, path);
     if (Matters(file.claim, files_)) {
-      resolved.problems.push_back({.classes = file.classes, .text = refused.reason});
+      resolved.problems.push_back({.profiles = file.profiles, .text = refused.reason});
     }
   }
   return std::move(resolved.problems);
@@ -153,7 +153,7 @@ void HostTuner::Report(std::vector<TuningProblem> problems) {
   for (const TuningProblem& problem : problems) {
     if (std::ranges::find(problems_, problem) == problems_.end()) {
       log::Warning("CPUs are not tuned by their class",
-                   {{"classes", fmt::format("{}", fmt::join(problem.classes, ", "))},
+                   {{"classes", fmt::format("{}", fmt::join(problem.profiles, ", "))},
                     {"error", problem.text}});
     }
   }
@@ -163,7 +163,7 @@ void HostTuner::Report(std::vector<TuningProblem> problems) {
 std::string HostTuner::ProblemOf(const std::string& name) const {
   const MutexLock lock(mutex_);
   const auto problem = std::ranges::find_if(
-      problems_, [&](const TuningProblem& of) { return of.classes.contains(name); });
+      problems_, [&](const TuningProblem& of) { return of.profiles.contains(name); });
   return problem == problems_.end() ? "" : problem->text;
 }
 

@@ -1,4 +1,4 @@
-// Sets classes of CPUs on the machine, through KernelValues.
+// Sets profiles of CPUs on the machine, through KernelValues.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@
 
 namespace qrm::kernel {
 
-/// Writes on its own thread. The original values are in the journal, and are restored when no class
-/// sets another value. When the process ends, all values stay for the next process.
+/// Writes on its own thread. The original values are in the journal, and are restored when no
+/// profile sets another value. When the process ends, all values stay for the next process.
 ///
 /// Threads: one at a time.
 class HostTuner {
@@ -35,7 +35,7 @@ class HostTuner {
   /// the same plan now and then to correct drift. Returns at once.
   void Tune(const TuningPlan& plan);
 
-  /// Why the class `name` is not in effect, in one sentence; empty: it is, or will be soon.
+  /// Why the profile `name` is not in effect, in one sentence; empty: it is, or will be soon.
   std::string ProblemOf(const std::string& name) const;
 
   /// Waits until all requested values have been tried.

@@ -1,4 +1,4 @@
-// Resolves classes for settings that CPUs share.
+// Resolves profiles for settings that CPUs share.
 #include "plugins/kernel/resolve.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace {
 
 using Meaning = Frequency::Meaning;
 
-/// The classes of CPUs that share a setting.
+/// The profiles of CPUs that share a setting.
 struct Sharers {
-  ClassNames names;
-  std::vector<const TuningProfile*> classes;
-  bool is_mixed = false;    ///< some of the CPUs have no class
+  ProfileNames names;
+  std::vector<const TuningProfile*> profiles;
+  bool is_mixed = false;    ///< some of the CPUs have no profile
   bool is_foreign = false;  ///< a compute driver tunes one of the CPUs
 };
 
@@ -26,10 +26,10 @@ Sharers SharersOf(const CpuSet& cpus, const TuningPlan& plan) {
   Sharers sharers{.is_foreign = cpus.Intersects(plan.foreign)};
   CpuSet without = cpus;
   for (const auto& [name, theirs] : plan.cpus) {
-    const auto found = plan.classes.find(name);
-    if (found != plan.classes.end() && theirs.Intersects(cpus)) {
+    const auto found = plan.profiles.find(name);
+    if (found != plan.profiles.end() && theirs.Intersects(cpus)) {
       sharers.names.insert(name);
-      sharers.classes.push_back(&found->second);
+      sharers.profiles.push_back(&found->second);
       without -= theirs;
     }
   }
@@ -37,7 +37,7 @@ Sharers SharersOf(const CpuSet& cpus, const TuningPlan& plan) {
   return sharers;
 }
 
-/// Whether the class sets anything that the CPUs of a policy share.
+/// Whether the profile sets anything that the CPUs of a policy share.
 bool SetsPolicy(const TuningProfile* of) {
   return of->frequency != FrequencyRange() || !of->governor.empty() || !of->preference.empty();
 }
@@ -75,7 +75,7 @@ struct Span {
 Span SpanOf(const Sharers& sharers, FrequencyRange TuningProfile::* range, const Bounds& bounds) {
   Span span;
   bool all_bound = !sharers.is_mixed;
-  for (const TuningProfile* of : sharers.classes) {
+  for (const TuningProfile* of : sharers.profiles) {
     const auto least = ValueOf((of->*range).least, bounds);
     const auto most = ValueOf((of->*range).most, bounds);
     span.least = std::max(span.least, least);  // absent is less than any value
@@ -107,14 +107,14 @@ const std::vector<std::string>& Preferences() {
   return order;
 }
 
-/// The fastest word that a class requests; empty if CPUs without a request are faster without it.
+/// The fastest word that a profile requests; empty if CPUs without a request are faster without it.
 std::string MostPerforming(const Sharers& sharers, std::string TuningProfile::* word,
                            const std::vector<std::string>& order) {
   std::optional<std::string> best;
   if (sharers.is_mixed) {
     best = "";
   }
-  for (const TuningProfile* of : sharers.classes) {
+  for (const TuningProfile* of : sharers.profiles) {
     if (!best.has_value() || RankOf(of->*word, order) < RankOf(*best, order)) {
       best = of->*word;
     }
@@ -122,9 +122,9 @@ std::string MostPerforming(const Sharers& sharers, std::string TuningProfile::* 
   return best.value_or("");
 }
 
-/// CPUs that must not handle interrupts, and the classes that request it.
+/// CPUs that must not handle interrupts, and the profiles that request it.
 struct QuietCpus {
-  ClassNames names;
+  ProfileNames names;
   CpuSet cpus;
 };
 
@@ -132,8 +132,8 @@ QuietCpus QuietCpusOf(const TuningPlan& plan, const CpuSet& online) {
   QuietCpus quiet;
   CpuSet sink;
   for (const auto& [name, cpus] : plan.cpus) {
-    const auto found = plan.classes.find(name);
-    const IrqRule rule = found == plan.classes.end() ? IrqRule::kAny : found->second.irq;
+    const auto found = plan.profiles.find(name);
+    const IrqRule rule = found == plan.profiles.end() ? IrqRule::kAny : found->second.irq;
     if (rule != IrqRule::kAny && cpus.Intersects(online)) {
       quiet.names.insert(name);
       (rule == IrqRule::kNone ? quiet.cpus : sink) |= cpus & online;
@@ -156,7 +156,7 @@ class Resolver {
       AddPolicy(policy);
     }
     for (const auto& [name, cpus] : plan_.cpus) {
-      if (const auto found = plan_.classes.find(name); found != plan_.classes.end()) {
+      if (const auto found = plan_.profiles.find(name); found != plan_.profiles.end()) {
         AddWakeUp(name, found->second, cpus & machine_.cpus);
         CheckPolicies(name, found->second, cpus & machine_.cpus);
       }
@@ -169,17 +169,18 @@ class Resolver {
   }
 
  private:
-  void Add(const ClassNames& classes, const std::string& path, ClaimForm form, std::string value) {
+  void Add(const ProfileNames& profiles, const std::string& path, ClaimForm form,
+           std::string value) {
     // A value that the kernel rejects does not prevent the others.
     result_.files.push_back(
         {.claim = {.path = path, .form = form, .value = std::move(value), .is_optional = true},
-         .classes = classes});
+         .profiles = profiles});
   }
 
   template <typename... Args>
-  void Miss(const ClassNames& classes, fmt::format_string<Args...> format, Args&&... args) {
+  void Miss(const ProfileNames& profiles, fmt::format_string<Args...> format, Args&&... args) {
     result_.problems.push_back(
-        {.classes = classes, .text = fmt::format(format, std::forward<Args>(args)...)});
+        {.profiles = profiles, .text = fmt::format(format, std::forward<Args>(args)...)});
   }
 
   /// `files`: the file of the minimum, and the file of the maximum. A minimum without a maximum
@@ -200,7 +201,7 @@ class Resolver {
 
   void AddPolicy(const FrequencyPolicy& policy) {
     const Sharers sharers = SharersOf(policy.cpus, plan_);
-    if (sharers.classes.empty() || sharers.is_foreign) {
+    if (sharers.profiles.empty() || sharers.is_foreign) {
       return;
     }
     NoteSharing(sharers, policy);
@@ -232,7 +233,7 @@ class Resolver {
 
   void NoteSharing(const Sharers& sharers, const FrequencyPolicy& policy) {
     if (sharers.names.size() + (sharers.is_mixed ? 1 : 0) > 1 &&
-        std::ranges::any_of(sharers.classes, SetsPolicy)) {
+        std::ranges::any_of(sharers.profiles, SetsPolicy)) {
       Miss(sharers.names,
            "CPUs {} change their frequency together, but have the classes {}{}: the fastest "
            "request applies",
@@ -311,29 +312,29 @@ class Resolver {
   }
 
   /// Whether interrupts can be kept off `cpus`; else reports the reason.
-  bool CanBeQuiet(const ClassNames& names, const CpuSet& cpus) {
-    const std::string classes = fmt::format("{}", fmt::join(names, ", "));
+  bool CanBeQuiet(const ProfileNames& names, const CpuSet& cpus) {
+    const std::string profiles = fmt::format("{}", fmt::join(names, ", "));
     if (!plan_.foreign.Empty()) {
       Miss(names,
            "class {} moves interrupts, but a compute driver does so while it has containers here: "
            "remove irq, or request no-irq from the driver",
-           classes);
+           profiles);
     } else if (machine_.cpus.IsSubsetOf(cpus)) {
       Miss(names,
            "class {} would leave no CPU to handle interrupts: keep one of {} without irq: none",
-           classes, ToString(machine_.cpus));
+           profiles, ToString(machine_.cpus));
     } else if (machine_.interrupts.movable.empty()) {
       Miss(names,
            "class {} moves interrupts, but this process may not move any: run it as privileged "
            "root, or remove irq",
-           classes);
+           profiles);
     } else if (const auto balancer = std::ranges::find_if_not(
                    machine_.interrupts.balancers, [](const Balancer& of) { return of.takes_bans; });
                balancer != machine_.interrupts.balancers.end()) {
       Miss(names,
            "class {} moves interrupts, but irqbalance (process {}) moves them back within seconds: "
            "stop irqbalance",
-           classes, balancer->process);
+           profiles, balancer->process);
     } else {
       return true;
     }
@@ -352,7 +353,7 @@ Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine) {
 }
 
 bool WantsQuiet(const TuningPlan& plan) {
-  return std::ranges::any_of(plan.classes,
+  return std::ranges::any_of(plan.profiles,
                              [](const auto& entry) { return entry.second.irq != IrqRule::kAny; });
 }
 

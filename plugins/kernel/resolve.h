@@ -1,4 +1,4 @@
-// Computes file values from classes of CPUs: values in, values out.
+// Computes file values from profiles of CPUs: values in, values out.
 #pragma once
 
 #include <set>
@@ -12,17 +12,17 @@
 namespace qrm::kernel {
 
 /// Classes by their names.
-using ClassNames = std::set<std::string>;
+using ProfileNames = std::set<std::string>;
 
-/// A value to set, and the classes that request it.
+/// A value to set, and the profiles that request it.
 struct TunedFile {
   Claim claim;
-  ClassNames classes;
+  ProfileNames profiles;
 };
 
-/// A request of classes that is not in effect, in one sentence.
+/// A request of profiles that is not in effect, in one sentence.
 struct TuningProblem {
-  ClassNames classes;
+  ProfileNames profiles;
   std::string text;
 
   bool operator==(const TuningProblem&) const = default;
@@ -35,8 +35,8 @@ struct Resolved {
 };
 
 /// The values for `plan`. CPUs that share a file get one value: the highest frequency bounds and
-/// the fastest governor and preference that any class requests. Power saving by one class does not
-/// change CPUs without a class. Values that CPUs in `plan.foreign` share are left out, and
+/// the fastest governor and preference that any profile requests. Power saving by one profile does
+/// not change CPUs without a profile. Values that CPUs in `plan.foreign` share are left out, and
 /// interrupts too if there are such CPUs. Cost: O(CPUs + interrupts).
 Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine);
 

@@ -1,4 +1,4 @@
-// Reads classes of CPUs.
+// Reads tuning profiles.
 #include "plugins/kernel/tuning_profile.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ StatusOr<std::map<std::string, std::string>> ReadQos(const Section& parent) {
   return classes;
 }
 
-StatusOr<TuningProfile> ReadClass(const Section& section) {
+StatusOr<TuningProfile> ReadProfile(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"freq", "governor", "epp", "idle-latency-us", "uncore", "irq", "qos"}));
   TuningProfile read;
@@ -130,18 +130,18 @@ StatusOr<TuningProfile> ReadClass(const Section& section) {
 }  // namespace
 
 StatusOr<TuningProfiles> ParseTuningProfiles(const Section& section) {
-  TuningProfiles classes;
+  TuningProfiles profiles;
   QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("classes"));
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("classes"));
   for (const auto& [name, child] : children) {
-    QRM_ASSIGN_OR_RETURN(classes[name], ReadClass(child));
-    if (classes[name] == TuningProfile()) {
+    QRM_ASSIGN_OR_RETURN(profiles[name], ReadProfile(child));
+    if (profiles[name] == TuningProfile()) {
       return parent.Error(
           name, "sets nothing",
           "write freq, governor, epp, idle-latency-us, uncore, irq or qos, or remove the class");
     }
   }
-  return classes;
+  return profiles;
 }
 
 }  // namespace qrm::kernel

@@ -1,4 +1,5 @@
-// Classes of CPUs: the machine's values for the CPUs' owners.
+// Tuning profiles, which configurations call classes of CPUs: the machine's values for the CPUs'
+// owners.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ enum class IrqRule : uint8_t {
   kSink,  ///< only CPUs with this rule handle interrupts
 };
 
-/// The values for CPUs of a class; unset values are not changed.
+/// The values for CPUs of a profile; unset values are not changed.
 struct TuningProfile {
   FrequencyRange frequency;
   std::string governor;               ///< cpufreq governor; empty: not changed
@@ -66,10 +67,10 @@ using TuningProfiles = std::map<std::string, TuningProfile>;
 /// kInvalidArgument with file, line, key, value and what is allowed.
 StatusOr<TuningProfiles> ParseTuningProfiles(const config::Section& section);
 
-/// The CPUs of each class.
+/// The CPUs of each profile.
 struct TuningPlan {
-  TuningProfiles classes;
-  std::map<std::string, CpuSet> cpus;  ///< by class, disjoint
+  TuningProfiles profiles;
+  std::map<std::string, CpuSet> cpus;  ///< by profile, disjoint
   CpuSet foreign;  ///< CPUs that a compute driver tunes: values that they share are not changed
 
   bool operator==(const TuningPlan&) const = default;

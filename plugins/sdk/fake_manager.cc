@@ -2,8 +2,11 @@
 #include "plugins/sdk/fake_manager.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -141,21 +144,16 @@ class ControlService final : public v1::Control::CallbackService {
 class Watcher {
  public:
   Watcher(std::string directory, Table& table)
-      : directory_(std::move(directory)), table_(table), thread_([this] { Loop(); }) {}
-  ~Watcher() {
-    {
-      const MutexLock lock(mutex_);
-      stopping_ = true;
-    }
-    stop_.NotifyAll();
-    thread_.join();
-  }
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
+      : directory_(std::move(directory)),
+        table_(table),
+        thread_([this](const std::stop_token& stop) { Loop(stop); }) {}
 
  private:
-  void Loop() {
-    while (!StopsWithin(kScanPeriod)) {
+  void Loop(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any stopped;
+    while (!stopped.wait_for(lock, stop, kScanPeriod, [&] { return stop.stop_requested(); })) {
       std::error_code ignored;
       for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
         const std::string path = entry.path();
@@ -164,12 +162,6 @@ class Watcher {
         }
       }
     }
-  }
-
-  bool StopsWithin(std::chrono::milliseconds limit) {
-    const MutexLock lock(mutex_);
-    return stop_.WaitUntil(mutex_, std::chrono::steady_clock::now() + limit,
-                           [this]() QRM_REQUIRES(mutex_) { return stopping_; });
   }
 
   /// A socket that does not answer is tried again at the next poll.
@@ -200,10 +192,7 @@ class Watcher {
   const std::string directory_;
   Table& table_;
   std::map<std::string, FileId> known_;
-  Mutex mutex_;
-  CondVar stop_;
-  bool stopping_ QRM_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace

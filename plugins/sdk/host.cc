@@ -76,20 +76,15 @@ class PluginService final : public grpc::Service {
       reactor->Finish(context.IsCancelled() ? grpc::Status::CANCELLED
                                             : Answer(answer, request, response));
     };
-    switch (call.method.answered_by) {
-      case calls::AnsweredBy::kAnyThread:
-        work();
-        break;
-      case calls::AnsweredBy::kAnyThreadIfQuick:
-        driver_.answers_are_quick() ? thread_.Dispatch(work) : thread_.Post(work);
-        break;
-      case calls::AnsweredBy::kAnyThreadIfQuickAndTaught:
-        driver_.answers_are_quick() && driver_.is_taught() ? thread_.Dispatch(work)
-                                                           : thread_.Post(work);
-        break;
-      case calls::AnsweredBy::kPluginThread:
-        thread_.Post(work);
-        break;
+    using calls::AnsweredBy;
+    const AnsweredBy by = call.method.answered_by;
+    const bool is_quick = driver_.answers_are_quick() &&
+                          (by == AnsweredBy::kAnyThreadIfQuick ||
+                           (by == AnsweredBy::kAnyThreadIfQuickAndTaught && driver_.is_taught()));
+    if (by == AnsweredBy::kAnyThread) {
+      work();
+    } else {
+      is_quick ? thread_.Dispatch(work) : thread_.Post(work);
     }
     return reactor;
   }

@@ -1,9 +1,15 @@
-// Implements ResourcePlugin's defaults, and the two allocations that most plugins give.
+// Implements ResourcePlugin's defaults, the two allocations that most plugins give, and the signal
+// of a change.
 #include "plugins/sdk/plugin.h"
 
 #include <fstream>
+#include <functional>
+#include <memory>
+#include <utility>
 
+#include "api/base/cond_var.h"
 #include "api/base/errorf.h"
+#include "api/base/mutex.h"
 #include "plugins/sdk/change_signal.h"
 
 namespace qrm::sdk {
@@ -68,6 +74,43 @@ ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes) {
           .value = ToString(nodes),
           .is_scalar_resource = true,
           .quantity = static_cast<double>(bytes)};
+}
+
+struct ChangeSignal::Impl {
+  Mutex mutex;
+  CondVar idle;
+  int calls QRM_GUARDED_BY(mutex) = 0;  ///< of the listener, in progress
+  std::shared_ptr<const std::function<void()>> listener QRM_GUARDED_BY(mutex);
+};
+
+ChangeSignal::ChangeSignal() : impl_(new Impl) {}
+
+ChangeSignal::~ChangeSignal() = default;
+
+void ChangeSignal::Connect(std::function<void()> listener) {
+  const MutexLock lock(impl_->mutex);
+  impl_->listener = listener == nullptr
+                        ? nullptr
+                        : std::make_shared<const std::function<void()>>(std::move(listener));
+  impl_->idle.Wait(impl_->mutex, [this]() QRM_REQUIRES(impl_->mutex) { return impl_->calls == 0; });
+}
+
+void ChangeSignal::Raise() {
+  std::shared_ptr<const std::function<void()>> listener;
+  {
+    const MutexLock lock(impl_->mutex);
+    if (impl_->listener == nullptr) {
+      return;
+    }
+    listener = impl_->listener;
+    ++impl_->calls;
+  }
+  (*listener)();
+  {
+    const MutexLock lock(impl_->mutex);
+    --impl_->calls;
+  }
+  impl_->idle.NotifyAll();
 }
 
 }  // namespace qrm::sdk

@@ -331,7 +331,7 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
   return changed;
 }
 
-std::shared_ptr<const HeldList> PluginDriver::Held() {
+HeldAllocations PluginDriver::Held() {
   if (held_ == nullptr || held_count_ != changes_.count()) {
     HeldList list;
     list.reserve(grants_.size());

@@ -17,7 +17,6 @@
 #include "api/resource.h"
 #include "plugins/sdk/held_list.h"
 #include "plugins/sdk/plugin_state.h"
-#include "plugins/sdk/recent_changes.h"
 #include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
@@ -45,7 +44,7 @@ class PluginDriver {
   const SharedText& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
   /// All allocations. The result is the same object while grants() does not change.
-  std::shared_ptr<const HeldList> Held();
+  HeldAllocations Held();
   /// What changed since `since`, the `now` of an earlier answer; all allocations if `since` is too
   /// old or not from this driver.
   ChangedAllocations ChangesSince(const std::string& since) const;
@@ -157,9 +156,9 @@ class PluginDriver {
   PluginOptions options_;
   bool answers_are_quick_ = false;
   Grants grants_;
-  Grants unsaved_;                        ///< the grants whose write to disk failed
-  RecentChanges changes_;                 ///< of grants_
-  std::shared_ptr<const HeldList> held_;  ///< as of held_count_; null before the first
+  Grants unsaved_;         ///< the grants whose write to disk failed
+  RecentChanges changes_;  ///< of grants_
+  HeldAllocations held_;   ///< as of held_count_; null before the first
   uint64_t held_count_ = 0;
   Interner<Shared<ResourceAllocation>> given_;
   Interner<Shared<std::map<std::string, double>>> asked_;

@@ -110,163 +110,44 @@ StatusOr<std::string> LoadTaught(SqliteDb& db) {
   return found ? std::string(taught.Text(0)) : std::string();
 }
 
-/// The recorded state in the boot `boot`; `taught` comes from LoadTaught.
-struct Loaded {
-  StoredState stored;
-  std::string taught;
-};
-
-/// A power loss may have undone the latest grants. The resources of older grants may then belong to
-/// other containers by the manager's records, and the manager restores the right ones.
-bool AreVoid(const std::string& taught, const std::string& boot) {
-  return !taught.empty() && taught != boot;
-}
-
-Status LoadAll(SqliteDb& db, const std::string& boot, Loaded& loaded) {
-  loaded = {};
-  QRM_ASSIGN_OR_RETURN(loaded.taught, LoadTaught(db));
-  StoredState& stored = loaded.stored;
-  if (AreVoid(loaded.taught, boot)) {
-    log::Info(
-        "plugin starts without grants: the machine was rebooted, and the manager restores them",
-        {{"path", db.path()}});
-  } else {
-    QRM_RETURN_IF_ERROR(LoadGrants(db, stored.grants));
-  }
-  QRM_ASSIGN_OR_RETURN(SqliteStatement saved, db.Prepare("SELECT state FROM saved"));
-  QRM_ASSIGN_OR_RETURN(const bool found, saved.Step());
-  if (found) {
-    stored.saved = std::string(saved.Blob(0));
-  }
-  return OkStatus();
-}
-
-/// An open database and its statements.
-class Database {
- public:
-  /// Writes its content to `stored`. `boot` is the current boot.
-  static StatusOr<Database> Open(const std::string& path, const std::string& boot,
-                                 StoredState& stored) {
-    std::vector<std::string> repairs;
-    Loaded loaded;
-    QRM_ASSIGN_OR_RETURN(
-        SqliteDb db, checkpoint::OpenOrBeginAnew(
-                         path, Schema(), {.log_pages = kLogPages},
-                         [&](SqliteDb& opened) { return LoadAll(opened, boot, loaded); }, repairs));
-    stored = std::move(loaded.stored);
-    for (const std::string& repair : repairs) {
-      log::Warning("plugin state repaired", {{"repair", repair}});
-    }
-    QRM_ASSIGN_OR_RETURN(SqliteStatement put,
-                         db.Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?)"));
-    QRM_ASSIGN_OR_RETURN(SqliteStatement remove,
-                         db.Prepare("DELETE FROM grants WHERE pod_uid = ? AND container = ?"));
-    QRM_ASSIGN_OR_RETURN(SqliteStatement remove_pod,
-                         db.Prepare("DELETE FROM grants WHERE pod_uid = ?"));
-    QRM_ASSIGN_OR_RETURN(SqliteStatement save,
-                         db.Prepare("INSERT OR REPLACE INTO saved VALUES (1, ?)"));
-    Database database{std::move(db), std::move(put), std::move(remove), std::move(remove_pod),
-                      std::move(save)};
-    database.boot_ = boot;
-    database.taught_ = std::move(loaded.taught);
-    return database;
-  }
-
-  bool IsInPlace() const { return db_.IsInPlace(); }
-
-  Status Write(const StateChange& change) {
-    const std::string taught = change.manager_teaches ? boot_ : "";
-    const bool is_set_right = (change.granted.empty() || !taught.empty()) &&
-                              !change.saved.has_value() && taught == taught_;
-    const auto survives =
-        is_set_right ? SqliteDb::Survives::kKilled : SqliteDb::Survives::kPowerLoss;
-    QRM_RETURN_IF_ERROR(db_.Transaction([&] { return WriteAll(taught, change); }, survives));
-    taught_ = taught;
-    return OkStatus();
-  }
-
- private:
-  Database(SqliteDb db, SqliteStatement put, SqliteStatement remove, SqliteStatement remove_pod,
-           SqliteStatement save)
-      : db_(std::move(db)),
-        put_(std::move(put)),
-        remove_(std::move(remove)),
-        remove_pod_(std::move(remove_pod)),
-        save_(std::move(save)) {}
-
-  Status WriteTaught(const std::string& taught) {
-    if (AreVoid(taught_, boot_)) {
-      QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM grants"));
-    }
-    QRM_RETURN_IF_ERROR(db_.Execute(std::string(kTaughtTable) + "; DELETE FROM taught"));
-    if (taught.empty()) {
-      return OkStatus();
-    }
-    QRM_ASSIGN_OR_RETURN(SqliteStatement put, db_.Prepare("INSERT INTO taught VALUES (1, ?)"));
-    return put.Run({taught});
-  }
-
-  Status WriteAll(const std::string& taught, const StateChange& change) {
-    if (taught != taught_) {
-      QRM_RETURN_IF_ERROR(WriteTaught(taught));
-    }
-    if (change.removed_pod.has_value()) {
-      QRM_RETURN_IF_ERROR(remove_pod_.Run({*change.removed_pod}));
-    }
-    for (const ContainerKey& key : change.removed) {
-      QRM_RETURN_IF_ERROR(remove_.Run({key.pod_uid.str(), key.container.str()}));
-    }
-    for (const auto& [key, grant] : change.granted) {
-      const std::string request = wire::ToWire(grant.request).SerializeAsString();
-      const std::string allocation = wire::ToWire(grant.allocation).SerializeAsString();
-      const std::string admitted =
-          grant.admitted != nullptr ? wire::ToWire(*grant.admitted).SerializeAsString() : "";
-      QRM_RETURN_IF_ERROR(put_.Run(
-          {key.pod_uid.str(), key.container.str(), SqliteValue::Blob(request),
-           SqliteValue::Blob(allocation),
-           grant.admitted != nullptr ? SqliteValue::Blob(admitted) : SqliteValue(nullptr)}));
-    }
-    if (change.saved.has_value()) {
-      QRM_RETURN_IF_ERROR(save_.Run({SqliteValue::Blob(*change.saved)}));
-    }
-    return OkStatus();
-  }
-
-  SqliteDb db_;
-  SqliteStatement put_;
-  SqliteStatement remove_;
-  SqliteStatement remove_pod_;
-  SqliteStatement save_;
-  std::string boot_;
-  std::string taught_;  ///< as LoadTaught
-};
-
 class SqliteState final : public PluginState {
  public:
   SqliteState(std::string path, std::string boot)
       : path_(std::move(path)), boot_(std::move(boot)) {}
 
   Status Open() {
-    stored_ = {};
-    QRM_ASSIGN_OR_RETURN(database_, Database::Open(path_, boot_, stored_));
+    std::vector<std::string> repairs;
+    QRM_ASSIGN_OR_RETURN(db_, checkpoint::OpenOrBeginAnew(
+                                  path_, Schema(), {.log_pages = kLogPages},
+                                  [this](SqliteDb& opened) { return LoadAll(opened); }, repairs));
+    for (const std::string& repair : repairs) {
+      log::Warning("plugin state repaired", {{"repair", repair}});
+    }
     return OkStatus();
   }
 
   StatusOr<StoredState> Load() override { return std::exchange(stored_, {}); }
 
   Status Commit(const StateChange& change) override {
-    if (!database_.has_value() || !database_->IsInPlace()) {
+    if (!db_.has_value() || !db_->IsInPlace()) {
       return Errorf(StatusCode::kDataLoss, "cannot write {}: the file was deleted or replaced",
                     path_);
     }
-    return database_->Write(change);
+    const std::string taught = change.manager_teaches ? boot_ : "";
+    const bool is_set_right = (change.granted.empty() || !taught.empty()) &&
+                              !change.saved.has_value() && taught == taught_;
+    const auto survives =
+        is_set_right ? SqliteDb::Survives::kKilled : SqliteDb::Survives::kPowerLoss;
+    QRM_RETURN_IF_ERROR(db_->Transaction([&] { return WriteAll(taught, change); }, survives));
+    taught_ = taught;
+    return OkStatus();
   }
 
   Status BeginAnew(const StateChange& everything) override {
-    database_.reset();
+    db_.reset();
     QRM_RETURN_IF_ERROR(Open());
     if (!stored_.grants.empty() || stored_.saved.has_value()) {
-      database_.reset();
+      db_.reset();
       QRM_ASSIGN_OR_RETURN(const std::string aside, checkpoint::MoveAside(path_));
       log::Warning("plugin state moved aside", {{"path", path_}, {"to", aside}});
       QRM_RETURN_IF_ERROR(Open());
@@ -276,9 +157,75 @@ class SqliteState final : public PluginState {
   }
 
  private:
+  /// A power loss may have undone the latest grants. The resources of older grants may then belong
+  /// to other containers by the manager's records, and the manager restores the right ones.
+  bool AreVoid() const { return !taught_.empty() && taught_ != boot_; }
+
+  Status LoadAll(SqliteDb& db) {
+    stored_ = {};
+    QRM_ASSIGN_OR_RETURN(taught_, LoadTaught(db));
+    if (AreVoid()) {
+      log::Info(
+          "plugin starts without grants: the machine was rebooted, and the manager restores them",
+          {{"path", db.path()}});
+    } else {
+      QRM_RETURN_IF_ERROR(LoadGrants(db, stored_.grants));
+    }
+    QRM_ASSIGN_OR_RETURN(SqliteStatement saved, db.Prepare("SELECT state FROM saved"));
+    QRM_ASSIGN_OR_RETURN(const bool found, saved.Step());
+    if (found) {
+      stored_.saved = std::string(saved.Blob(0));
+    }
+    return OkStatus();
+  }
+
+  Status Run(std::string_view sql, std::initializer_list<SqliteValue> values) {
+    QRM_ASSIGN_OR_RETURN(SqliteStatement statement, db_->Prepare(sql));
+    return statement.Run(values);
+  }
+
+  Status WriteTaught(const std::string& taught) {
+    if (AreVoid()) {
+      QRM_RETURN_IF_ERROR(db_->Execute("DELETE FROM grants"));
+    }
+    QRM_RETURN_IF_ERROR(db_->Execute(std::string(kTaughtTable) + "; DELETE FROM taught"));
+    return taught.empty() ? OkStatus() : Run("INSERT INTO taught VALUES (1, ?)", {taught});
+  }
+
+  Status WriteAll(const std::string& taught, const StateChange& change) {
+    if (taught != taught_) {
+      QRM_RETURN_IF_ERROR(WriteTaught(taught));
+    }
+    if (change.removed_pod.has_value()) {
+      QRM_RETURN_IF_ERROR(Run("DELETE FROM grants WHERE pod_uid = ?", {*change.removed_pod}));
+    }
+    for (const ContainerKey& key : change.removed) {
+      QRM_RETURN_IF_ERROR(Run("DELETE FROM grants WHERE pod_uid = ? AND container = ?",
+                              {key.pod_uid.str(), key.container.str()}));
+    }
+    QRM_ASSIGN_OR_RETURN(SqliteStatement put,
+                         db_->Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?)"));
+    for (const auto& [key, grant] : change.granted) {
+      const std::string request = wire::ToWire(grant.request).SerializeAsString();
+      const std::string allocation = wire::ToWire(grant.allocation).SerializeAsString();
+      const std::string admitted =
+          grant.admitted != nullptr ? wire::ToWire(*grant.admitted).SerializeAsString() : "";
+      QRM_RETURN_IF_ERROR(put.Run(
+          {key.pod_uid.str(), key.container.str(), SqliteValue::Blob(request),
+           SqliteValue::Blob(allocation),
+           grant.admitted != nullptr ? SqliteValue::Blob(admitted) : SqliteValue(nullptr)}));
+    }
+    if (change.saved.has_value()) {
+      QRM_RETURN_IF_ERROR(
+          Run("INSERT OR REPLACE INTO saved VALUES (1, ?)", {SqliteValue::Blob(*change.saved)}));
+    }
+    return OkStatus();
+  }
+
   const std::string path_;
   const std::string boot_;
-  std::optional<Database> database_;  ///< none after a failed BeginAnew
+  std::optional<SqliteDb> db_;  ///< none after a failed BeginAnew
+  std::string taught_;          ///< as LoadTaught
   StoredState stored_;
 };
 

@@ -1,5 +1,5 @@
-// Keeps a plugin registered: recreates its socket, and calls Register again after each restart of
-// the manager.
+// A plugin's own calls to the manager: the registrar recreates the plugin's socket and calls
+// Register again after each restart of the manager, the notifier reports changed allocations.
 #pragma once
 
 #include <memory>
@@ -30,6 +30,28 @@ class Registrar {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// Calls qrm.v1.Control/NotifyChanged on the manager's control socket. One call at a time: all
+/// notifications during a call lead to one further call. If the socket is missing, or the manager
+/// does not support the call, this is logged once at info level. The manager then sees the change
+/// at its next reconcile, or at registration.
+///
+/// Threads: any.
+class ChangeNotifier {
+ public:
+  ChangeNotifier(std::string control_socket, std::string resource);
+  /// Cancels the call in progress; no further call follows.
+  ~ChangeNotifier();
+  ChangeNotifier(const ChangeNotifier&) = delete;
+  ChangeNotifier& operator=(const ChangeNotifier&) = delete;
+
+  /// Returns at once.
+  void Notify();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace qrm::sdk

@@ -16,13 +16,13 @@
 #include "api/base/changed_file.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
-#include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/host.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/registrar.h"
+#include "plugins/sdk/running_plugin.h"
 
 namespace qrm::sdk {
 namespace {

@@ -11,7 +11,7 @@
 #include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "api/id_set.h"
-#include "plugins/sdk/calls/held_allocations.h"
+#include "plugins/sdk/held_list.h"
 
 namespace qrm::sdk {
 class PluginDriver;

@@ -80,15 +80,15 @@ class HostTunerTest : public testing::Test {
     tuner_ = std::make_unique<HostTuner>(files_, journal_, clock_);
   }
   void Tune(const std::string& cpus) {
-    TuningPlan plan{.classes = {{"fast",
-                                 {.frequency = {{Meaning::kBase}, {Meaning::kMost}},
-                                  .governor = "performance",
-                                  .uncore = {.least = {Meaning::kMost}}}}}};
+    TuningPlan plan{.profiles = {{"fast",
+                                  {.frequency = {{Meaning::kBase}, {Meaning::kMost}},
+                                   .governor = "performance",
+                                   .uncore = {.least = {Meaning::kMost}}}}}};
     plan.cpus["fast"] = *CpuSet::Parse(cpus);
     Tune(plan);
   }
   void Quiet(const std::string& cpus) {
-    TuningPlan plan{.classes = {{"quiet", {.irq = IrqRule::kNone}}}};
+    TuningPlan plan{.profiles = {{"quiet", {.irq = IrqRule::kNone}}}};
     plan.cpus["quiet"] = *CpuSet::Parse(cpus);
     Tune(plan);
   }
@@ -262,9 +262,9 @@ TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
   std::mt19937 dice(1);
   const auto one_in = [&](unsigned many) { return dice() % many == 0; };
   for (int step = 0; step < test::Rounds(300); ++step) {
-    TuningPlan plan{.classes = {{"fast", {.frequency = {{Meaning::kBase}, {}}}},
-                                {"slow", {.frequency = {{}, {Meaning::kBase}}}},
-                                {"awake", {.governor = "performance", .irq = IrqRule::kNone}}}};
+    TuningPlan plan{.profiles = {{"fast", {.frequency = {{Meaning::kBase}, {}}}},
+                                 {"slow", {.frequency = {{}, {Meaning::kBase}}}},
+                                 {"awake", {.governor = "performance", .irq = IrqRule::kNone}}}};
     for (int cpu = 0; cpu < 4; ++cpu) {
       const char* const names[] = {"fast", "slow", "awake"};
       if (!one_in(3)) {

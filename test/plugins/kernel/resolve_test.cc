@@ -51,7 +51,7 @@ const TuningProfile kSlow = {
     .frequency = {{}, {Meaning::kBase}}, .governor = "powersave", .preference = "power"};
 
 TuningPlan Plan(const std::map<std::string, const char*>& cpus) {
-  TuningPlan plan{.classes = {{"fast", kFast}, {"slow", kSlow}}};
+  TuningPlan plan{.profiles = {{"fast", kFast}, {"slow", kSlow}}};
   for (const auto& [name, list] : cpus) {
     plan.cpus[name] = Cpus(list);
   }
@@ -87,7 +87,7 @@ TEST(ResolveTest, ExclusiveCpusHaveTheValuesOfTheirClass) {
                                    Pair("three/scaling_max_freq", "2000000")));
   EXPECT_THAT(ProblemsOf(resolved), IsEmpty());
   EXPECT_EQ(resolved.files.front().claim.path, "two/scaling_governor") << "it comes first";
-  EXPECT_THAT(resolved.files.front().classes, ElementsAre("fast"));
+  EXPECT_THAT(resolved.files.front().profiles, ElementsAre("fast"));
 }
 
 TEST(ResolveTest, CpusThatShareAFrequencyHaveTheMostPerforming) {
@@ -118,7 +118,7 @@ TEST(ResolveTest, ACpuWithoutClassMayBeFasterForItsNeighbour) {
 
 TEST(ResolveTest, WhatADriversCpusShareIsNotChanged) {
   TuningPlan plan = Plan({{"fast", "0,2"}});
-  plan.classes.at("fast").uncore.least = {Meaning::kMost};
+  plan.profiles.at("fast").uncore.least = {Meaning::kMost};
   plan.foreign = Cpus("1");
   const auto values = ValuesOf(Resolve(plan, FourCpus()));
   EXPECT_TRUE(values.contains("two/scaling_governor"));
@@ -128,8 +128,8 @@ TEST(ResolveTest, WhatADriversCpusShareIsNotChanged) {
 
 TEST(ResolveTest, AnUncoreRunsAsFastAsAnyOfItsDieWants) {
   TuningPlan plan = Plan({{"fast", "2"}, {"slow", "3"}});
-  plan.classes.at("fast") = {.uncore = {.least = {Meaning::kMost}}};
-  plan.classes.at("slow") = {.uncore = {.most = {Meaning::kLeast}}};
+  plan.profiles.at("fast") = {.uncore = {.least = {Meaning::kMost}}};
+  plan.profiles.at("slow") = {.uncore = {.most = {Meaning::kLeast}}};
   EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())),
               ElementsAre(Pair("die/min_freq_khz", "2400000")));
   plan.cpus = {{"slow", Cpus("0-3")}};
@@ -140,24 +140,24 @@ TEST(ResolveTest, AnUncoresMinimumStaysBelowTheMaximumOfAnAdministrator) {
   TunableMachine machine = FourCpus();
   machine.uncores.front().bound = 2000000;
   TuningPlan plan = Plan({{"fast", "0-3"}});
-  plan.classes.at("fast") = {.uncore = {.least = {Meaning::kMost}}};
+  plan.profiles.at("fast") = {.uncore = {.least = {Meaning::kMost}}};
   EXPECT_THAT(ValuesOf(Resolve(plan, machine)), ElementsAre(Pair("die/min_freq_khz", "2000000")));
-  plan.classes.at("fast").uncore.most = {Meaning::kMost};
+  plan.profiles.at("fast").uncore.most = {Meaning::kMost};
   EXPECT_THAT(ValuesOf(Resolve(plan, machine)), ElementsAre(Pair("die/max_freq_khz", "2400000"),
                                                             Pair("die/min_freq_khz", "2400000")));
 }
 
 TEST(ResolveTest, ACpuThatIsToWakeUpAtOnceNeverSleeps) {
   TuningPlan plan = Plan({{"fast", "2"}, {"slow", "3"}});
-  plan.classes.at("fast") = {.wake_up_us = 0};
-  plan.classes.at("slow") = {.wake_up_us = 70};
+  plan.profiles.at("fast") = {.wake_up_us = 0};
+  plan.profiles.at("slow") = {.wake_up_us = 70};
   EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())),
               UnorderedElementsAre(Pair(WakeUpFile(2), "n/a"), Pair(WakeUpFile(3), "70")));
 }
 
 TEST(ResolveTest, ANumberBeyondTheHardwareIsItsBound) {
   TuningPlan plan = Plan({{"fast", "2"}});
-  plan.classes.at("fast") = {.frequency = {{}, {Meaning::kNumber, 9000000}}};
+  plan.profiles.at("fast") = {.frequency = {{}, {Meaning::kNumber, 9000000}}};
   EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())),
               ElementsAre(Pair("two/scaling_max_freq", "3000000")));
 }
@@ -169,9 +169,9 @@ std::string QuietOf(const Resolved& resolved) {
 
 TuningPlan Quiet(const std::map<std::string, const char*>& cpus) {
   TuningPlan plan = Plan(cpus);
-  plan.classes = {{"quiet", {.irq = IrqRule::kNone}},
-                  {"sink", {.irq = IrqRule::kSink}},
-                  {"other", {.wake_up_us = 5}}};
+  plan.profiles = {{"quiet", {.irq = IrqRule::kNone}},
+                   {"sink", {.irq = IrqRule::kSink}},
+                   {"other", {.wake_up_us = 5}}};
   return plan;
 }
 
@@ -218,7 +218,7 @@ TEST(ResolveTest, ReportsUnsupportedValues) {
   machine.policies[1].governors = {"powersave"};
   machine.wake_up = Cpus("3");
   TuningPlan plan = Plan({{"fast", "1-3"}});
-  plan.classes.at("fast").wake_up_us = 5;
+  plan.profiles.at("fast").wake_up_us = 5;
   EXPECT_THAT(ProblemsOf(Resolve(plan, machine)),
               UnorderedElementsAre(
                   HasSubstr("class fast requests governor performance, but CPUs 3 have powersave"),

@@ -10,10 +10,10 @@
 
 #include "api/base/log.h"
 #include "plugins/sdk/calls/extension_calls.h"
-#include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/fake_manager.h"
 #include "plugins/sdk/plugin_client.h"
+#include "plugins/sdk/registrar.h"
 #include "plugins/sdk/running_plugin.h"
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/await.h"

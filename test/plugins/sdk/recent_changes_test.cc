@@ -1,6 +1,6 @@
-#include "plugins/sdk/recent_changes.h"
-
 #include <gmock/gmock.h>
+
+#include "plugins/sdk/held_list.h"
 
 namespace qrm::sdk::recent_changes_test {
 namespace {

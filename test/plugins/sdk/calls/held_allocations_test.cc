@@ -1,11 +1,11 @@
-#include "plugins/sdk/calls/held_allocations.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "plugins/sdk/held_list.h"
 
 namespace qrm::calls::held_allocations_test {
 namespace {
