@@ -18,7 +18,6 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/teach_plugin.h"
-#include "manager/daemon/config.h"
 #include "manager/daemon/config_table.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/registry/calls/local_plugin.h"

@@ -110,7 +110,7 @@ StatusOr<ResourceAllocation> ReadAllocation(const std::string& info) {
   options.ignore_unknown_fields = true;
   const auto parsed = json_util::JsonStringToMessage(info, &message, options);
   return parsed.ok() ? wire::FromWire(message)
-                     : Errorf(StatusCode::kInvalidArgument, "it is no allocation in JSON: {}",
+                     : Errorf(StatusCode::kInvalidArgument, "it is not an allocation in JSON: {}",
                               Escaped(parsed.ToString()));
 }
 

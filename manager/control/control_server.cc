@@ -148,6 +148,15 @@ struct Reply {
     return answered;
   }
 
+  template <typename Made>
+  struct Maker final : CountedCall::Maker {
+    Maker(const Reply& to, Made made) : reply(to), answer(std::move(made)) {}
+    void Make() override { reply(answer()); }
+
+    const Reply reply;
+    const Made answer;
+  };
+
   /// Answers with the result of `make` once the answers that clients have not read leave room.
   template <typename Make>
   Reactor* WhenRoom(Make make) const {
@@ -155,7 +164,7 @@ struct Reply {
       return (*this)(known);
     }
     Reactor* const answered = reactor;
-    call.WhenRoom([reply = *this, make = std::move(make)] { reply(make()); });
+    call.WhenRoom(std::make_shared<Maker<Make>>(*this, std::move(make)));
     return answered;
   }
 

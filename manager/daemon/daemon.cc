@@ -22,7 +22,7 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
-#include "manager/daemon/config.h"
+#include "manager/daemon/config_table.h"
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"

@@ -9,7 +9,7 @@
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/config.h"
+#include "manager/daemon/config_table.h"
 #include "manager/daemon/node_config.h"
 #include "manager/observability/config_trial.h"
 

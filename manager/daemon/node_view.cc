@@ -19,7 +19,7 @@
 #include "manager/admission/request_rules.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/config.h"
+#include "manager/daemon/config_table.h"
 #include "manager/daemon/live_config.h"
 #include "manager/daemon/node_checks.h"
 #include "manager/daemon/process/priority.h"

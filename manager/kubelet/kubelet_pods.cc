@@ -311,28 +311,14 @@ std::string KubeletPods::problem() const {
   return impl_->problem;
 }
 
-PodSpecPtr KubeletPods::Find(const std::string& uid) const {
-  return impl_->cache.Find(uid);
-}
-
-uint64_t KubeletPods::revision() const {
-  return impl_->cache.revision();
-}
-
-PodSpecPtr KubeletPods::FindMirror(const std::string& static_uid, const std::string& pod_namespace,
-                                   const std::string& name) const {
-  return impl_->cache.FindMirror(static_uid, pod_namespace, name);
+SpecCache& KubeletPods::cache() const {
+  return impl_->cache;
 }
 
 void KubeletPods::Prefetch(const std::string& uid) {
   if (impl_->cache.BeginLookup(uid)) {
     boost::asio::post(impl_->io, [impl = impl_.get(), uid] { impl->Want(uid); });
   }
-}
-
-void KubeletPods::AfterLooking(const std::string& uid, Deadline deadline,
-                               std::function<void()> done) {
-  impl_->cache.AfterLooking(uid, deadline, std::move(done));
 }
 
 }  // namespace qrm::manager

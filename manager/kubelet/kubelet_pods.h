@@ -8,8 +8,7 @@
 
 #include "api/base/status.h"
 #include "api/http/https_url.h"
-#include "manager/demand/spec_cache.h"
-#include "manager/demand/spec_source.h"
+#include "manager/kubelet/cached_specs.h"
 #include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
@@ -42,7 +41,7 @@ struct KubeletPodsOptions {
 /// and not more often than the options say. While it cannot be reached, lookups end at once.
 ///
 /// Threads: any. Has a separate thread, where lists of megabytes are read.
-class KubeletPods final : public SpecSource {
+class KubeletPods final : public CachedSpecs {
  public:
   explicit KubeletPods(KubeletPodsOptions options);
   /// Ends calls under way.
@@ -56,14 +55,11 @@ class KubeletPods final : public SpecSource {
   std::string problem() const;
 
   std::string name() const override { return "kubelet"; }
-  PodSpecPtr Find(const std::string& uid) const override;
-  uint64_t revision() const override;
-  PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
-                        const std::string& name) const override;
   void Prefetch(const std::string& uid) override;
-  void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done) override;
 
  private:
+  SpecCache& cache() const override;
+
   struct Impl;
   const std::unique_ptr<Impl> impl_;
 };

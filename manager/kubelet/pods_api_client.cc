@@ -252,18 +252,8 @@ std::string PodsApiClient::lost() const {
                      impl_->problem.empty() ? "it closed the connection" : impl_->problem);
 }
 
-PodSpecPtr PodsApiClient::Find(const std::string& uid) const {
-  return impl_->cache.Find(uid);
-}
-
-uint64_t PodsApiClient::revision() const {
-  return impl_->cache.revision();
-}
-
-PodSpecPtr PodsApiClient::FindMirror(const std::string& static_uid,
-                                     const std::string& pod_namespace,
-                                     const std::string& name) const {
-  return impl_->cache.FindMirror(static_uid, pod_namespace, name);
+SpecCache& PodsApiClient::cache() const {
+  return impl_->cache;
 }
 
 void PodsApiClient::Prefetch(const std::string& uid) {
@@ -275,11 +265,6 @@ void PodsApiClient::Prefetch(const std::string& uid) {
   if (watching && impl_->cache.BeginLookup(uid)) {
     impl_->Lookup(uid);
   }
-}
-
-void PodsApiClient::AfterLooking(const std::string& uid, Deadline deadline,
-                                 std::function<void()> done) {
-  impl_->cache.AfterLooking(uid, deadline, std::move(done));
 }
 
 }  // namespace qrm::manager

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "api/base/io_context.h"
-#include "manager/demand/spec_cache.h"
-#include "manager/demand/spec_source.h"
+#include "manager/kubelet/cached_specs.h"
 #include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
@@ -29,7 +28,7 @@ struct PodsApiOptions {
 ///
 /// Threads: any.
 /// Source: v1alpha1.Pods of Kubernetes 1.36 and 1.37.
-class PodsApiClient final : public SpecSource {
+class PodsApiClient final : public CachedSpecs {
  public:
   /// `io` outlives the client.
   PodsApiClient(boost::asio::io_context& io, PodsApiOptions options);
@@ -47,14 +46,11 @@ class PodsApiClient final : public SpecSource {
   std::string lost() const;
 
   std::string name() const override { return "pods-api"; }
-  PodSpecPtr Find(const std::string& uid) const override;
-  uint64_t revision() const override;
-  PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
-                        const std::string& name) const override;
   void Prefetch(const std::string& uid) override;
-  void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done) override;
 
  private:
+  SpecCache& cache() const override;
+
   struct Impl;
   class Watch;
   const std::shared_ptr<Impl> impl_;

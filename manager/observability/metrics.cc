@@ -54,6 +54,16 @@ Counter& AddPodResources(Registry& registry, const std::string& name, const std:
                     {{"server_api_version", version}});
 }
 
+PodResourcesVersionMetrics::Method AddMethod(Registry& registry, const std::string& suffix,
+                                             const std::string& method,
+                                             const std::string& version) {
+  return {
+      .requests = AddPodResources(registry, "requests_" + suffix,
+                                  "Requests to " + method + " of the pod-resources API.", version),
+      .errors = AddPodResources(registry, "errors_" + suffix,
+                                "Requests to " + method + " that ended in an error.", version)};
+}
+
 }  // namespace
 
 AdmissionMetrics::AdmissionMetrics(Registry& registry)
@@ -161,20 +171,9 @@ PodResourcesVersionMetrics::PodResourcesVersionMetrics(Registry& registry,
                                                        const std::string& version)
     : requests_total(AddPodResources(registry, "requests_total",
                                      "Requests to the pod-resources API.", version)),
-      requests_list(AddPodResources(registry, "requests_list",
-                                    "Requests to List of the pod-resources API.", version)),
-      requests_get_allocatable(AddPodResources(
-          registry, "requests_get_allocatable",
-          "Requests to GetAllocatableResources of the pod-resources API.", version)),
-      requests_get(AddPodResources(registry, "requests_get",
-                                   "Requests to Get of the pod-resources API.", version)),
-      errors_list(AddPodResources(registry, "errors_list",
-                                  "Requests to List that ended in an error.", version)),
-      errors_get_allocatable(
-          AddPodResources(registry, "errors_get_allocatable",
-                          "Requests to GetAllocatableResources that ended in an error.", version)),
-      errors_get(AddPodResources(registry, "errors_get", "Requests to Get that ended in an error.",
-                                 version)) {}
+      list(AddMethod(registry, "list", "List", version)),
+      get_allocatable(AddMethod(registry, "get_allocatable", "GetAllocatableResources", version)),
+      get(AddMethod(registry, "get", "Get", version)) {}
 
 PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
     : v1(registry, "v1"),

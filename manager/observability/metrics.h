@@ -83,13 +83,14 @@ struct StoreMetrics {
 struct PodResourcesVersionMetrics {
   PodResourcesVersionMetrics(prometheus::Registry& registry, const std::string& version);
 
+  struct Method {
+    prometheus::Counter& requests;
+    prometheus::Counter& errors;
+  };
   prometheus::Counter& requests_total;
-  prometheus::Counter& requests_list;
-  prometheus::Counter& requests_get_allocatable;
-  prometheus::Counter& requests_get;
-  prometheus::Counter& errors_list;
-  prometheus::Counter& errors_get_allocatable;
-  prometheus::Counter& errors_get;
+  Method list;
+  Method get_allocatable;
+  Method get;
 };
 
 /// Requests to the pod-resources socket.

@@ -1,10 +1,13 @@
-// The subsystems of a node at a glance: one line each, with the time since when it is so.
+// The subsystems of a node at a glance: one line each, with the time since when it is so; and a log
+// of what makes the node not ready or degraded, when it begins and when it ends.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +50,25 @@ class HealthWatch {
   };
   Mutex mutex_;
   std::array<std::optional<Seen>, kSubsystemCount> seen_ QRM_GUARDED_BY(mutex_);
+};
+
+/// Knows the reasons of the latest status. Reasons that differ only in numbers are one.
+///
+/// Threads: one.
+class ReasonLog {
+ public:
+  /// Logs what has begun and what has ended, and returns it as texts for events.
+  std::vector<std::string> Note(const NodeStatus& status);
+
+ private:
+  enum class Kind { kNotReady, kDegraded };
+  using Reasons = std::map<std::string, std::string>;  // by the sentence without its numbers
+
+  static void Compare(Kind kind, const std::vector<std::string>& now, Reasons& known,
+                      std::vector<std::string>& changes);
+
+  Reasons not_ready_;
+  Reasons degraded_;
 };
 
 }  // namespace qrm::manager

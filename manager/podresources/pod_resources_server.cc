@@ -118,13 +118,6 @@ struct PodResourcesServer::Impl {
     return false;
   }
 
-  /// The counters of a call.
-  struct Counters {
-    prometheus::Counter& all;
-    prometheus::Counter& requests;
-    prometheus::Counter& errors;
-  };
-
   struct Answered {
     grpc::Status status;
     CountedAnswer answer;
@@ -133,22 +126,23 @@ struct PodResourcesServer::Impl {
   /// Finishes the call with `answer(kubelet's view)`, unless the caller is too fast or the state is
   /// not restored, and counts it.
   template <typename Answer>
-  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, Counters counters,
-                                  Answer answer) {
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context,
+                                  PodResourcesVersionMetrics& version,
+                                  const PodResourcesVersionMetrics::Method& method, Answer answer) {
     CountedCall& call = CountedCall::Begin(*context);
     grpc::ServerUnaryReactor* const reactor = call.reactor();
     if (!IsInTime(context->peer())) {
       call.Answer({grpc::StatusCode::RESOURCE_EXHAUSTED, kRateLimited}, {});
       return reactor;
     }
-    counters.all.Increment();
-    counters.requests.Increment();
+    version.requests_total.Increment();
+    method.requests.Increment();
     if (!restored()) {
-      counters.errors.Increment();
+      method.errors.Increment();
       call.Answer(FailedPrecondition(kNotRestored), {});
       return reactor;
     }
-    kubelet.Get([&call, &errors = counters.errors,
+    kubelet.Get([&call, &errors = method.errors,
                  answer = std::move(answer)](const KubeletClient::ViewPtr& view) {
       Answered answered = answer(view);
       if (!answered.status.ok()) {
@@ -243,8 +237,7 @@ struct PodResourcesServer::Impl {
 
     grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
                                    grpc::ByteBuffer* response) override {
-      return impl_.Serve(context,
-                         {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
+      return impl_.Serve(context, metrics_, metrics_.list,
                          [this, response](const KubeletClient::ViewPtr& view) {
                            return Send(impl_.AnswerList(impl_.snapshots.Load(), view), *response);
                          });
@@ -253,9 +246,7 @@ struct PodResourcesServer::Impl {
     grpc::ServerUnaryReactor* GetAllocatableResources(
         grpc::CallbackServerContext* context, const ::v1::AllocatableResourcesRequest*,
         ::v1::AllocatableResourcesResponse* response) override {
-      return impl_.Serve(context,
-                         {metrics_.requests_total, metrics_.requests_get_allocatable,
-                          metrics_.errors_get_allocatable},
+      return impl_.Serve(context, metrics_, metrics_.get_allocatable,
                          [this, response](const KubeletClient::ViewPtr& view) {
                            return Send(impl_.GetAllocatable(*view, *response), *response);
                          });
@@ -264,8 +255,7 @@ struct PodResourcesServer::Impl {
     grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
                                   const ::v1::GetPodResourcesRequest* request,
                                   ::v1::GetPodResourcesResponse* response) override {
-      return impl_.Serve(context,
-                         {metrics_.requests_total, metrics_.requests_get, metrics_.errors_get},
+      return impl_.Serve(context, metrics_, metrics_.get,
                          [this, request, response](const KubeletClient::ViewPtr& view) {
                            return Send(impl_.Get(*request, view, *response), *response);
                          });
@@ -284,8 +274,7 @@ struct PodResourcesServer::Impl {
     grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
                                    grpc::ByteBuffer* response) override {
       return impl_.Serve(
-          context, {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
-          [this, response](const KubeletClient::ViewPtr& view) {
+          context, metrics_, metrics_.list, [this, response](const KubeletClient::ViewPtr& view) {
             return Send(impl_.AnswerV1Alpha1(impl_.snapshots.Load(), view), *response);
           });
     }

@@ -30,12 +30,12 @@ class Call final : public CountedCall, public grpc::ServerUnaryReactor {
 
   grpc::ServerUnaryReactor* reactor() override { return this; }
 
-  void WhenRoom(std::function<void()> make) override {
-    AllUnread().WhenRoom([this, make = std::move(make)] {
+  void WhenRoom(std::shared_ptr<Maker> maker) override {
+    AllUnread().WhenRoom([this, maker = std::move(maker)] {
       if (context_.IsCancelled()) {
         Answer(grpc::Status::CANCELLED, {});
       } else {
-        make();
+        maker->Make();
       }
     });
   }

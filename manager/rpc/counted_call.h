@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 
 namespace grpc {
@@ -40,9 +39,15 @@ class CountedCall {
   /// The handler must return this.
   virtual grpc::ServerUnaryReactor* reactor() = 0;
 
-  /// Runs `make`, which makes an answer and calls Answer with it, once the unread answers leave
-  /// room for it. Threads: any; `make` may run on another one.
-  virtual void WhenRoom(std::function<void()> make) = 0;
+  /// Makes an answer, and calls Answer with it.
+  struct Maker {
+    virtual ~Maker() = default;
+    virtual void Make() = 0;
+  };
+
+  /// Lets `maker` make its answer once the unread answers leave room for it. Threads: any; `maker`
+  /// may run on another one.
+  virtual void WhenRoom(std::shared_ptr<Maker> maker) = 0;
 
   /// Answers the call, once; the object may be deleted when this returns. Threads: any.
   virtual void Answer(const grpc::Status& status, CountedAnswer answer) = 0;

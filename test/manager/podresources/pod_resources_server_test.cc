@@ -141,7 +141,7 @@ TEST_F(PodResourcesServerTest, FirstVersionIsServedOnTheSameSocket) {
   ::v1alpha1::ListPodResourcesResponse response;
   ASSERT_TRUE(Call(&::v1alpha1::PodResourcesLister::Stub::List, *v1alpha1_, {}, response).ok());
   EXPECT_EQ(response.pod_resources(0).name(), "web");
-  EXPECT_EQ(metrics_.pod_resources.v1alpha1.requests_list.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1alpha1.list.requests.Value(), 1);
   EXPECT_EQ(metrics_.pod_resources.v1.requests_total.Value(), 0);
 }
 
@@ -150,7 +150,7 @@ TEST_F(PodResourcesServerTest, GetOfAnUnknownPodIsUnknownWithKubeletsText) {
   const grpc::Status status = Get("shop", "web");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN);
   EXPECT_EQ(status.error_message(), "pod web in namespace shop not found");
-  EXPECT_EQ(metrics_.pod_resources.v1.requests_get.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1.get.requests.Value(), 1);
   EXPECT_EQ(metrics_.pod_resources.v1.errors_get.Value(), 1);
 }
 
@@ -224,7 +224,7 @@ TEST_F(PodResourcesServerTest, AllocatableFailsWhileNoPluginHasEverAnswered) {
   plugins_.Hang();
   Start();
   EXPECT_EQ(GetAllocatable().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(metrics_.pod_resources.v1.errors_get_allocatable.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1.get_allocatable.errors.Value(), 1);
 }
 
 /// A plugin in a separate process that knows devices by name.

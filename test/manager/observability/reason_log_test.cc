@@ -1,5 +1,3 @@
-#include "manager/daemon/reason_log.h"
-
 #include <string>
 #include <vector>
 
@@ -7,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/log.h"
+#include "manager/observability/subsystems.h"
 
 namespace qrm::manager::reason_log_test {
 namespace {
