@@ -1,6 +1,7 @@
 // Compares a Node with the wanted contents.
 #include "manager/publish/node_patch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <utility>
@@ -80,7 +81,9 @@ json ClassEntry(const OfferedType& offered) {
       capacities[info.name] = capacity;
     }
     if (const auto rule = offered.rules->classes.find(info.name);
-        rule != offered.rules->classes.end() && !rule->second.namespaces.empty()) {
+        rule != offered.rules->classes.end() && rule->second.HasRightsOfApiServer()) {
+      namespaces[info.name] = {"*"};
+    } else if (rule != offered.rules->classes.end() && !rule->second.namespaces.empty()) {
       namespaces[info.name] = rule->second.namespaces;
     }
   }
@@ -139,6 +142,25 @@ std::string ClassesText(const OfferedTypes& types, const placement::Permissions&
                       {"containerClassResources", std::move(of_containers)},
                       {"permissions", std::move(rules)}};
   return lists.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes& types,
+                           const ClassProblems& problems_of) {
+  json text;
+  for (const auto& [container, record] : pod.containers) {
+    for (const auto& [type, name] : record->classes) {
+      const bool of_pod = std::any_of(types.begin(), types.end(), [&](const OfferedType& offered) {
+        return offered.type.name == type && offered.type.level == sdk::ClassLevel::kPod;
+      });
+      if (!name.empty()) {
+        (of_pod ? text["pod"] : text["containers"][container])[type] = name;
+      }
+    }
+    for (const std::string& problem : problems_of({pod.meta.uid, container})) {
+      text["problems"][container].push_back(problem);
+    }
+  }
+  return text.is_null() ? "" : text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string DriversText(const std::vector<PluginInfo>& plugins,

@@ -1,7 +1,8 @@
-// What qrmd writes to this node's Node object: extended resources, classes, compute drivers, and
-// the configuration.
+// What qrmd writes to this node's Node object (extended resources, classes, compute drivers, and
+// the configuration), and to the node's pods (classes).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ inline constexpr char kConfigAnnotation[] = "qrm.io/node-config";
 /// Which compute drivers are ready.
 inline constexpr char kDriversAnnotation[] = "qrm.io/compute-drivers";
 
+/// The classes of a pod and its containers.
+inline constexpr char kPodClassesAnnotation[] = "qrm.io/class-status";
+
 struct NodeWishes {
   StringMap extended_resources;        ///< name -> a whole number
   std::optional<std::string> classes;  ///< kClassesAnnotation; absent: none
@@ -46,6 +50,14 @@ StringMap ClassResourcesOf(const OfferedTypes& types);
 /// Source: KEP-3008, NodeStatus. qrm adds `capacity` and `namespaces` of classes that have them,
 /// and `permissions`: the rules about classes, in their order.
 std::string ClassesText(const OfferedTypes& types, const placement::Permissions& permissions);
+
+/// What a container lacks of its classes: one sentence each.
+using ClassProblems = std::function<std::vector<std::string>(const ContainerKey&)>;
+
+/// The classes that the pod and its containers have by their records, and what they lack of these;
+/// empty: nothing.
+std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes& types,
+                           const ClassProblems& problems_of);
 
 /// Driver -> "ready", "not running", or "fallback" where the cpu plugin places containers instead;
 /// of the drivers in `plugins` and in `rules`.

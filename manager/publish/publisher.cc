@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -13,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
@@ -25,6 +27,7 @@
 #include "manager/publish/node_topology.h"
 #include "manager/publish/object_mirror.h"
 #include "manager/publish/object_writer.h"
+#include "plugins/config/class_request.h"
 
 namespace qrm::manager {
 namespace {
@@ -96,6 +99,7 @@ struct Publisher::Impl {
   void Tell(const Refusal& refusal);
   void TellNext();
   void TakeAnswer(const Status& answer);
+  std::optional<cluster::ApiRequest> NextPodClasses();
   void NoteStatus();
 
   const Parts parts;
@@ -113,6 +117,9 @@ struct Publisher::Impl {
   Status event_problem;
   std::deque<cluster::ApiRequest> untold;  // events, oldest first; the first one may be under way
   bool telling = false;
+  std::map<std::string, std::string> told_classes;  // pod UID -> annotation
+  bool telling_classes = false;                     // `untold` begins with those of a pod
+  uint64_t pod_writes = 0;
   milliseconds event_backoff{0};
   steady_clock::time_point next_event;
   bool followed = true;  // no watch was in trouble at the latest look
@@ -358,8 +365,16 @@ void Publisher::Impl::Tell(const Refusal& refusal) {
 }
 
 void Publisher::Impl::TellNext() {
-  if (telling || untold.empty() || !connection.has_value() || steady_clock::now() < next_event) {
+  if (telling || !connection.has_value() || steady_clock::now() < next_event) {
     return;
+  }
+  if (untold.empty()) {
+    auto of_pod = NextPodClasses();
+    telling_classes = of_pod.has_value();
+    if (!telling_classes) {
+      return;
+    }
+    untold.push_back(*std::move(of_pod));
   }
   telling = true;
   connection->client.Call(untold.front(), [this](const StatusOr<std::string>& body) {
@@ -369,16 +384,50 @@ void Publisher::Impl::TellNext() {
   });
 }
 
-// Another try helps neither an event that is wrong, nor one in a namespace that is gone.
+/// The classes of the next pod whose annotation differs; an event goes before it.
+std::optional<cluster::ApiRequest> Publisher::Impl::NextPodClasses() {
+  if (!options.Has(kPublishPodClasses) || !parts.restored()) {
+    return std::nullopt;
+  }
+  const auto now = parts.snapshots.Load();
+  const auto offered = parts.types();
+  std::optional<cluster::ApiRequest> next;
+  now->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    const checkpoint::PodMeta& meta = pod.meta;
+    if (next.has_value() || IsStaticPod(meta)) {
+      return;
+    }
+    const std::string text = PodClassesText(pod, *offered, parts.class_problems);
+    // Another run may have written the annotation of a pod that asks for a class.
+    const bool may_have = config::NamesClassType(meta.annotations);
+    std::string& told = told_classes.try_emplace(meta.uid, may_have ? "?" : "").first->second;
+    if (told != text) {
+      told = text;
+      next = cluster::MergePatchRequest(
+          fmt::format("/api/v1/namespaces/{}/pods/{}/status",
+                      cluster::PercentEncoded(meta.pod_namespace),
+                      cluster::PercentEncoded(meta.name)),
+          {{"metadata",
+            {{"uid", std::string(meta.uid)},
+             {"annotations", {{kPodClassesAnnotation, text.empty() ? json() : json(text)}}}}}});
+    }
+  });
+  std::erase_if(told_classes,
+                [&](const auto& each) { return now->FindPod(each.first) == nullptr; });
+  return next;
+}
+
+// Another try helps neither what is wrong, nor what is about a pod or namespace that is gone.
 void Publisher::Impl::TakeAnswer(const Status& answer) {
   const bool is_final = answer.ok() || answer.code() == StatusCode::kInvalidArgument ||
-                        answer.code() == StatusCode::kNotFound;
+                        answer.code() == StatusCode::kNotFound ||
+                        answer.code() == StatusCode::kAborted;
   if (!answer.ok() && event_problem.ok()) {
-    log::Warning("cannot publish events of rejected pods", {{"error", MessageOf(answer)}});
+    log::Warning("cannot publish about pods", {{"error", MessageOf(answer)}});
   } else if (answer.ok() && !event_problem.ok()) {
-    log::Info("events of rejected pods are published again");
+    log::Info("events and classes of pods are published again");
   }
-  ++(answer.ok() ? events_told : event_failures);
+  ++(!answer.ok() ? event_failures : telling_classes ? pod_writes : events_told);
   event_problem = is_final ? OkStatus() : answer;
   event_backoff =
       is_final ? milliseconds(0)
@@ -386,6 +435,7 @@ void Publisher::Impl::TakeAnswer(const Status& answer) {
   next_event = steady_clock::now() + event_backoff;
   if (is_final) {
     untold.pop_front();
+    telling_classes = false;
   }
 }
 
@@ -403,7 +453,7 @@ void Publisher::Impl::NoteStatus() {
   }
   const MutexLock lock(mutex);
   status = {.enabled = true,
-            .writes = node_writer.writes() + topology_writer.writes(),
+            .writes = node_writer.writes() + topology_writer.writes() + pod_writes,
             .failures = node_writer.failures() + topology_writer.failures() + event_failures,
             .events = events_told,
             .problem = MessageOf(problem),

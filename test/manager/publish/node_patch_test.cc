@@ -68,6 +68,41 @@ TEST(ClassesTextTest, HasTheFormOfTheProposalsNodeStatus) {
                     {"namespaces": ["*"], "classes": []}]})"));
 }
 
+TEST(ClassesTextTest, NamesAllNamespacesOfAClassWhoseRightsTheApiServerChecks) {
+  auto rules = std::make_shared<ClassTypeRules>();
+  rules->classes["fast"] = {.namespaces = {"db"}, .service_accounts = {"web/runner"}};
+  OfferedTypes types = Types();
+  types.front().rules = std::move(rules);
+  const json lists = json::parse(ClassesText(types, placement::Permissions()));
+  EXPECT_EQ(lists["containerClassResources"][0]["namespaces"], json({{"fast", {"*"}}}));
+}
+
+TEST(PodClassesTextTest, HasTheClassesByLevelAndWhatIsLacking) {
+  checkpoint::Change change;
+  const checkpoint::PodMeta pod{.uid = "u", .pod_namespace = "db", .name = "p"};
+  for (const char* container : {"a", "b"}) {
+    change.put_containers.push_back({pod,
+                                     container,
+                                     {.classes = {{"blockio", *container == 'a' ? "fast" : ""},
+                                                  {"lanes.example.com", "left"}}}});
+  }
+  const auto state = checkpoint::NodeState().With(change);
+  const auto text = [&](const ClassProblems& problems) {
+    return PodClassesText(*state.FindPod("u"), Types(), problems);
+  };
+  EXPECT_EQ(json::parse(text([](const ContainerKey& key) {
+              return std::vector<std::string>(key.container == "b" ? 1 : 0, "it is full");
+            })),
+            json::parse(R"({"pod": {"lanes.example.com": "left"}, "containers": {"a": {"blockio":
+                            "fast"}}, "problems": {"b": ["it is full"]}})"));
+  change.put_containers.clear();
+  change.put_containers.push_back({pod, "a", {}});
+  const auto without = checkpoint::NodeState().With(change);
+  EXPECT_EQ(PodClassesText(*without.FindPod("u"), Types(),
+                           [](const ContainerKey&) { return std::vector<std::string>(); }),
+            "");
+}
+
 TEST(ClassesTextTest, OffersNoClassOfATypeThatHasAProblem) {
   OfferedTypes types = Types();
   for (OfferedType& offered : types) {
