@@ -2,7 +2,9 @@
 // the configuration), and to the node's pods (classes).
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +68,32 @@ std::string DriversText(const std::vector<PluginInfo>& plugins,
 
 /// The extended resources that qrmd wrote to `node` (a v1 Node), with their amounts.
 StringMap OwnedResources(const nlohmann::json& node);
+
+/// While a plugin restarts, its resources must not disappear from the cluster.
+///
+/// Threads: one.
+class KnownResources {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit KnownResources(std::chrono::milliseconds grace) : grace_(grace) {}
+
+  /// Adds qrmd's resources on a Node from before this process, as if they were offered now. Newer
+  /// data is not replaced. `amounts` has no amounts by NUMA node.
+  void Recall(const StringMap& amounts, Time now);
+
+  /// `told`, and the resources that were offered within the grace period before `now`.
+  AllocatableByResource Join(const AllocatableByResource& told, Time now);
+
+ private:
+  struct Known {
+    AllocatableResource resource;
+    Time told_at;
+  };
+
+  const std::chrono::milliseconds grace_;
+  std::map<std::string, Known> known_;
+};
 
 /// The merge patch of the Node's status that makes `node` equal to `wishes` and removes qrmd's
 /// other resources; absent if nothing differs. Capacity and allocatable get the same amounts, as

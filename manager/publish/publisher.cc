@@ -22,11 +22,8 @@
 #include "api/base/mutex.h"
 #include "cluster/list_watch.h"
 #include "cluster/requests.h"
-#include "manager/publish/known_resources.h"
-#include "manager/publish/node_patch.h"
 #include "manager/publish/node_topology.h"
-#include "manager/publish/object_mirror.h"
-#include "manager/publish/object_writer.h"
+#include "manager/publish/published_object.h"
 #include "plugins/config/class_request.h"
 
 namespace qrm::manager {
@@ -73,8 +70,8 @@ struct Publisher::Impl {
         name(NodeNameOf(options)),
         known(options.grace),
         events(name),
-        node_writer("Node", options.interval),
-        topology_writer("NodeResourceTopology", options.interval) {}
+        node(io, "Node", options.interval, [this] { Settle(); }),
+        topology(io, "NodeResourceTopology", options.interval, [this] { Settle(); }) {}
 
   bool IsOn() const { return !options.what.empty(); }
   bool WritesNode() const {
@@ -90,10 +87,8 @@ struct Publisher::Impl {
   NodeWishes WishesOf(const AllocatableByResource& offered, const OfferedTypes& types) const;
   std::optional<std::string> ConfigText();
   void Settle();
-  void SettleLater(const ObjectWriter& writer);
-  void SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
-                  steady_clock::time_point now);
-  void SettleTopology(cluster::ApiClient& client, const json& wanted, steady_clock::time_point now);
+  std::optional<cluster::ApiRequest> NodeRequest(const NodeWishes& wanted) const;
+  std::optional<cluster::ApiRequest> TopologyRequest(const json& wanted) const;
   Status WatchTrouble() const;
   void RetryIfFollowedAgain();
   void Tell(const Refusal& refusal);
@@ -106,12 +101,13 @@ struct Publisher::Impl {
   const PublishOptions options;
   const std::string name;  // of the node
 
+  boost::asio::io_context io{1};
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> guard;
+  boost::asio::steady_timer timer{io};
   KnownResources known;
   RefusalEvents events;
-  ObjectMirror node{[this] { Settle(); }};
-  ObjectMirror topology{[this] { Settle(); }};
-  ObjectWriter node_writer;
-  ObjectWriter topology_writer;
+  PublishedObject node;
+  PublishedObject topology;
   Status access_problem;
   Status config_problem;
   Status event_problem;
@@ -140,10 +136,6 @@ struct Publisher::Impl {
   mutable Mutex mutex;
   PublishStatus status QRM_GUARDED_BY(mutex);
 
-  boost::asio::io_context io{1};
-  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> guard;
-  boost::asio::steady_timer timer{io};
-  boost::asio::steady_timer settle_timer{io};
   std::optional<Connection> connection;
   std::thread thread;
 };
@@ -259,74 +251,39 @@ void Publisher::Impl::Settle() {
   if (!connection.has_value() || !wishes.has_value() || node.object().is_null()) {
     return;
   }
-  cluster::ApiClient& client = connection->client;
-  const auto now = steady_clock::now();
   if (WritesNode()) {
-    SettleNode(client, *wishes, now);
+    node.Settle(connection->client, NodeRequest(*wishes));
   }
   if (wanted_topology.has_value() && options.Has(kPublishTopology) && topology.known()) {
-    SettleTopology(client, *wanted_topology, now);
+    topology.Settle(connection->client, TopologyRequest(*wanted_topology));
   }
 }
 
-/// Settles when `writer` may write again. A write in progress settles at its end.
-void Publisher::Impl::SettleLater(const ObjectWriter& writer) {
-  if (writer.busy()) {
-    return;
-  }
-  settle_timer.expires_at(writer.next());
-  settle_timer.async_wait([this](const boost::system::error_code& error) {
-    if (!error) {
-      Settle();
-    }
-  });
-}
-
-void Publisher::Impl::SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
-                                 steady_clock::time_point now) {
+std::optional<cluster::ApiRequest> Publisher::Impl::NodeRequest(const NodeWishes& wanted) const {
   const std::optional<json> patch = NodePatch(node.object(), wanted);
-  if (!patch.has_value()) {
-    node_writer.Forget();
-  } else if (!node_writer.MayWrite(now)) {
-    SettleLater(node_writer);
-  } else {
-    const std::string path =
-        std::string(kNodesPath) + "/" + cluster::PercentEncoded(name) + "/status";
-    node_writer.Write(client, cluster::MergePatchRequest(path, *patch), [this](const json& object) {
-      node.Take(object);
-      Settle();
-    });
-  }
+  const std::string path = std::string(kNodesPath) + "/" + cluster::PercentEncoded(name);
+  return patch.has_value() ? std::optional(cluster::MergePatchRequest(path + "/status", *patch))
+                           : std::nullopt;
 }
 
-void Publisher::Impl::SettleTopology(cluster::ApiClient& client, const json& wanted,
-                                     steady_clock::time_point now) {
+std::optional<cluster::ApiRequest> Publisher::Impl::TopologyRequest(const json& wanted) const {
   json owner = {{"apiVersion", "v1"},
                 {"kind", "Node"},
                 {"name", name},
                 {"uid", node.object().value(json::json_pointer("/metadata/uid"), "")}};
   const json owners = json::array({std::move(owner)});
   const json& object = topology.object();
-  const bool is_so =
-      !object.is_null() && object.value("zones", json()) == wanted.at("zones") &&
+  if (!object.is_null() && object.value("zones", json()) == wanted.at("zones") &&
       object.value("attributes", json()) == wanted.at("attributes") &&
-      object.value(json::json_pointer("/metadata/ownerReferences"), json()) == owners;
-  if (is_so) {
-    topology_writer.Forget();
-  } else if (!topology_writer.MayWrite(now)) {
-    SettleLater(topology_writer);
-  } else {
-    json applied = wanted;
-    applied["apiVersion"] = "topology.node.k8s.io/v1alpha2";
-    applied["kind"] = "NodeResourceTopology";
-    applied["metadata"] = {{"name", name}, {"ownerReferences", owners}};
-    const std::string path = std::string(kTopologiesPath) + "/" + cluster::PercentEncoded(name);
-    topology_writer.Write(client, cluster::ApplyRequest(path, applied, kManager),
-                          [this](const json& answer) {
-                            topology.Take(answer);
-                            Settle();
-                          });
+      object.value(json::json_pointer("/metadata/ownerReferences"), json()) == owners) {
+    return std::nullopt;
   }
+  json applied = wanted;
+  applied["apiVersion"] = "topology.node.k8s.io/v1alpha2";
+  applied["kind"] = "NodeResourceTopology";
+  applied["metadata"] = {{"name", name}, {"ownerReferences", owners}};
+  const std::string path = std::string(kTopologiesPath) + "/" + cluster::PercentEncoded(name);
+  return cluster::ApplyRequest(path, applied, kManager);
 }
 
 Status Publisher::Impl::WatchTrouble() const {
@@ -343,8 +300,8 @@ Status Publisher::Impl::WatchTrouble() const {
 void Publisher::Impl::RetryIfFollowedAgain() {
   const bool follows = WatchTrouble().ok();
   if (follows && !followed) {
-    node_writer.RetryNow();
-    topology_writer.RetryNow();
+    node.RetryNow();
+    topology.RetryNow();
     next_event = {};
   }
   followed = follows;
@@ -443,8 +400,8 @@ void Publisher::Impl::NoteStatus() {
   Status problem = access_problem;
   problem.Update(WatchTrouble());
   const bool reached = problem.ok();
-  problem.Update(node_writer.problem());
-  problem.Update(topology_writer.problem());
+  problem.Update(node.problem());
+  problem.Update(topology.problem());
   problem.Update(config_problem);
   problem.Update(event_problem);
   if (problem.ok() && node.known() && node.object().is_null()) {
@@ -453,8 +410,8 @@ void Publisher::Impl::NoteStatus() {
   }
   const MutexLock lock(mutex);
   status = {.enabled = true,
-            .writes = node_writer.writes() + topology_writer.writes() + pod_writes,
-            .failures = node_writer.failures() + topology_writer.failures() + event_failures,
+            .writes = node.writes() + topology.writes() + pod_writes,
+            .failures = node.failures() + topology.failures() + event_failures,
             .events = events_told,
             .problem = MessageOf(problem),
             .reached = reached};

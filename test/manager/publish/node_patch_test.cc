@@ -1,5 +1,6 @@
 #include "manager/publish/node_patch.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -11,7 +12,10 @@ namespace qrm::manager::node_patch_test {
 namespace {
 
 using nlohmann::json;
+using std::chrono::seconds;
 using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
 using testing::Optional;
 using testing::Pair;
 
@@ -187,6 +191,34 @@ TEST(NodePatchTest, KubernetesOwnResourcesAreNeverOurs) {
   node["metadata"]["annotations"]["qrm.io/extended-resources"] = "cpu,memory";
   EXPECT_TRUE(OwnedResources(node).empty());
   EXPECT_EQ(Patched(node, {})["status"], Node()["status"]);
+}
+
+constexpr char kName[] = "example.com/dongle";
+const KnownResources::Time kBegin{std::chrono::hours(1)};
+
+auto HasAmount(double amount) {
+  return ElementsAre(Pair(kName, Field(&AllocatableResource::allocatable, amount)));
+}
+
+TEST(KnownResourcesTest, ResourcesThatAreNotReportedAnyMoreStayForTheGracePeriod) {
+  KnownResources known(seconds(10));
+  known.Join({{kName, {.allocatable = 4}}}, kBegin);
+  EXPECT_THAT(known.Join({}, kBegin + seconds(10)), HasAmount(4));
+  EXPECT_THAT(known.Join({}, kBegin + seconds(11)), IsEmpty());
+}
+
+TEST(KnownResourcesTest, ThePeriodBeginsWithTheLatestReport) {
+  KnownResources known(seconds(10));
+  known.Join({{kName, {.allocatable = 4}}}, kBegin);
+  known.Join({{kName, {.allocatable = 5}}}, kBegin + seconds(9));
+  EXPECT_THAT(known.Join({}, kBegin + seconds(19)), HasAmount(5));
+}
+
+TEST(KnownResourcesTest, WhatANodeSaysFromBeforeCountsUntilAPluginReports) {
+  KnownResources known(seconds(10));
+  known.Recall({{kName, "2k"}}, kBegin);
+  EXPECT_THAT(known.Join({}, kBegin), HasAmount(2000));
+  EXPECT_THAT(known.Join({{kName, {.allocatable = 3}}}, kBegin), HasAmount(3));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 #include "api/base/mutex.h"
 #include "manager/publish/node_topology.h"
-#include "manager/publish/object_writer.h"
+#include "manager/publish/published_object.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/fake_snapshots.h"
@@ -317,17 +317,21 @@ TEST_F(PublisherTest, AnEventInANamespaceThatIsGoneHoldsUpNoOther) {
 TEST_F(PublisherTest, AWriterThatWaitsAfterFailuresWritesOnceTheServerIsBack) {
   boost::asio::io_context io;
   cluster::ApiClient client(io, server_.access(), {});
-  ObjectWriter writer("Node", milliseconds(0));
-  server_.Refuse(1, 503);
-  writer.Write(client, {.method = "GET", .path = "/api/v1/nodes/n1"}, [](const json&) {});
-  ASSERT_TRUE(Await([&] {
+  PublishedObject node(io, "Node", milliseconds(0), [] {});
+  const auto writes = [&] {
+    node.Settle(client, cluster::ApiRequest{.method = "GET", .path = "/api/v1/nodes/n1"});
     io.restart();
     io.poll();
-    return !writer.busy();
-  }));
-  EXPECT_FALSE(writer.MayWrite(std::chrono::steady_clock::now()));
-  writer.RetryNow();
-  EXPECT_TRUE(writer.MayWrite(std::chrono::steady_clock::now()));
+    return node.writes();
+  };
+  server_.Refuse(1, 503);
+  ASSERT_TRUE(Await([&] { return writes() == 0 && node.failures() == 1; }));
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_EQ(writes(), 0);
+  }
+  EXPECT_THAT(server_.requests(), testing::SizeIs(1));
+  node.RetryNow();
+  EXPECT_TRUE(Await([&] { return writes() > 0; }));
 }
 
 TEST_F(PublisherTest, FailuresAreCountedAndTriedAgain) {
