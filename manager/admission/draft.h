@@ -17,7 +17,7 @@
 #include "manager/admission/explanation.h"
 #include "manager/demand/demand_source.h"
 #include "manager/drivers/driver_choice.h"
-#include "manager/drivers/driver_offer.h"
+#include "manager/drivers/driver_grant.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::checkpoint {

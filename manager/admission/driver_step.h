@@ -5,7 +5,7 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "manager/admission/draft.h"
-#include "manager/drivers/driver_offer.h"
+#include "manager/drivers/driver_grant.h"
 #include "plugins/placement/admission_options.h"
 
 namespace qrm {

@@ -156,7 +156,7 @@ class Chooser {
   }
 
   bool MayAsk(const std::string& name) const {
-    return type_.IsOpenTo(name, asker_.pod.pod_namespace) || may_ask_(type_.type.name + "/" + name);
+    return type_.IsOpenTo(name, asker_.pod) || may_ask_(type_.type.name + "/" + name);
   }
 
   /// The classes that the asker could have instead.
@@ -193,9 +193,16 @@ uint64_t OfferedType::CapacityOf(const ClassInfo& info) const {
                                         : std::min(set, info.capacity);
 }
 
-bool OfferedType::IsOpenTo(const std::string& name, const std::string& pod_namespace) const {
+bool OfferedType::IsOpenTo(const std::string& name, const checkpoint::PodMeta& pod) const {
   const auto rule = rules->classes.find(name);
-  return rule != rules->classes.end() && MatchesAnyGlob(rule->second.namespaces, pod_namespace);
+  return rule != rules->classes.end() &&
+         (MatchesAnyGlob(rule->second.namespaces, pod.pod_namespace) ||
+          (rule->second.HasRightsOfApiServer() && !IsStaticPod(pod)));
+}
+
+bool IsStaticPod(const checkpoint::PodMeta& pod) {
+  const auto source = pod.annotations.find("kubernetes.io/config.source");
+  return source != pod.annotations.end() && source->second != "api";
 }
 
 uint64_t CountUsers(const NodeState& state, const OfferedType& type, const std::string& name) {
@@ -228,7 +235,7 @@ Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
     QRM_ASSIGN_OR_RETURN(const std::vector<ClassRequest> requests,
                          config::AllClassRequests(pod.annotations, type.type.name));
     for (const ClassRequest& request : requests) {
-      if (!request.name.empty() && !type.IsOpenTo(request.name, pod.pod_namespace) &&
+      if (!request.name.empty() && !type.IsOpenTo(request.name, pod) &&
           !may_ask(type.type.name + "/" + request.name)) {
         return Errorf(StatusCode::kPermissionDenied,
                       "{} asks for {} class {}, but namespace {} may not ask for it; remove it "

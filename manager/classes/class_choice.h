@@ -26,8 +26,9 @@ struct OfferedType {
   /// How many may have the class at a time: the lower of the kernel's and the operator's limit;
   /// 0: any number.
   uint64_t CapacityOf(const sdk::ClassInfo& info) const;
-  /// Whether the class's own rule allows pods of `pod_namespace` to ask for it.
-  bool IsOpenTo(const std::string& name, const std::string& pod_namespace) const;
+  /// Whether the class's own rule allows `pod` to ask for it. The API server has checked the rights
+  /// that only it can check, except of static pods.
+  bool IsOpenTo(const std::string& name, const checkpoint::PodMeta& pod) const;
 };
 /// By name.
 using OfferedTypes = std::vector<OfferedType>;
@@ -44,6 +45,9 @@ using ChosenClasses = std::map<std::string, ChosenClass>;
 
 /// Type -> class, as it is recorded.
 StringMap ToRecord(const ChosenClasses& classes);
+
+/// Whether kubelet has the pod from a file or a URL, so that the API server did not check it.
+bool IsStaticPod(const checkpoint::PodMeta& pod);
 
 /// The container that asks for classes.
 struct ClassAsker {

@@ -161,7 +161,7 @@ void ClassKeeper::Impl::GiveAsked(Type& type, const OfferedType& offered, const 
     type.worker.Report(key, fmt::format("{}; it runs without class of {}", wanted.by, type.name));
   } else if (!offered.type.is_mutable) {
     report(fmt::format("{} cannot change while a container runs; recreate the pod", type.name));
-  } else if (pod == nullptr || (!offered.IsOpenTo(wanted.asked, pod->meta.pod_namespace) &&
+  } else if (pod == nullptr || (!offered.IsOpenTo(wanted.asked, pod->meta) &&
                                 !parts.may_ask(pod->meta.pod_namespace,
                                                fmt::format("{}/{}", type.name, wanted.asked)))) {
     report("its namespace may not ask for it");

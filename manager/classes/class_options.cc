@@ -19,6 +19,8 @@ using config::Section;
 
 constexpr char kTypeWithDevices[] = "blockio";
 constexpr char kRequireDevices[] = "require-devices";
+constexpr char kServiceAccounts[] = "service-accounts";
+constexpr char kNamespaceLabels[] = "namespace-labels";
 
 StatusOr<std::string> ReadName(const Section& section, const std::string& key) {
   QRM_ASSIGN_OR_RETURN(std::string name, section.Text(key, ""));
@@ -44,6 +46,19 @@ StatusOr<StringMap> ReadQosDefaults(const Section& type, const std::string& key)
   return ReadDefaults(type, key);
 }
 
+/// Words of two parts each.
+StatusOr<std::vector<std::string>> ReadPairs(const Section& section, const std::string& key,
+                                             char between, const std::string& cure) {
+  QRM_ASSIGN_OR_RETURN(std::vector<std::string> words, section.Words(key));
+  for (const std::string& word : words) {
+    const std::size_t at = word.find(between);
+    if (at == 0 || at + 1 >= word.size() || word.rfind(between) != at) {
+      return section.Error(key, fmt::format("has '{}'", word), cure);
+    }
+  }
+  return words;
+}
+
 StatusOr<ClassTypeRules> ReadType(const Section& section, const std::string& type) {
   std::vector<std::string_view> known = {"config-file", "default", "namespace-defaults",
                                          "qos-defaults", "classes"};
@@ -67,10 +82,15 @@ StatusOr<ClassTypeRules> ReadType(const Section& section, const std::string& typ
       return section.Error("classes", fmt::format("has '{}', which is not a class name", name),
                            sdk::kClassNameForm);
     }
-    QRM_RETURN_IF_ERROR(keys.AllowKeys({"capacity", "namespaces"}));
+    QRM_RETURN_IF_ERROR(
+        keys.AllowKeys({"capacity", "namespaces", kServiceAccounts, kNamespaceLabels}));
     ClassRule& rule = rules.classes[name];
     QRM_ASSIGN_OR_RETURN(rule.capacity, keys.Number("capacity", 0));
     QRM_ASSIGN_OR_RETURN(rule.namespaces, keys.Words("namespaces"));
+    QRM_ASSIGN_OR_RETURN(rule.service_accounts,
+                         ReadPairs(keys, kServiceAccounts, '/', "write NAMESPACE/NAME"));
+    QRM_ASSIGN_OR_RETURN(rule.namespace_labels,
+                         ReadPairs(keys, kNamespaceLabels, '=', "write KEY=VALUE"));
   }
   return rules;
 }
@@ -110,8 +130,14 @@ std::string Show(const ClassTypeRules& rules) {
   std::vector<std::string> classes;
   classes.reserve(rules.classes.size());
   for (const auto& [name, rule] : rules.classes) {
-    classes.push_back(fmt::format("{}: {{capacity: {}, namespaces: {}}}", name, rule.capacity,
-                                  config::ListText(rule.namespaces)));
+    classes.push_back(
+        fmt::format("{}: {{capacity: {}, namespaces: {}{}}}", name, rule.capacity,
+                    config::ListText(rule.namespaces),
+                    rule.HasRightsOfApiServer()
+                        ? fmt::format(", {}: {}, {}: {}", kServiceAccounts,
+                                      config::WordsText(rule.service_accounts), kNamespaceLabels,
+                                      config::WordsText(rule.namespace_labels))
+                        : ""));
   }
   return fmt::format(
       "{{config-file: {}, {}default: \"{}\", namespace-defaults: {}, qos-defaults: {}, classes: "

@@ -15,6 +15,15 @@ namespace qrm::manager {
 struct ClassRule {
   uint64_t capacity = 0;  ///< how many containers (or pods) may have it at a time; 0: any number
   std::vector<std::string> namespaces;  ///< globs: may ask for it, independent of permissions
+  /// Who else may ask, by what only the API server knows: "NAMESPACE/NAME" of pods' service
+  /// accounts (globs), and "KEY=VALUE", labels of their namespaces.
+  std::vector<std::string> service_accounts;
+  std::vector<std::string> namespace_labels;
+
+  /// Whether the API server lets pods of further namespaces ask.
+  bool HasRightsOfApiServer() const {
+    return !service_accounts.empty() || !namespace_labels.empty();
+  }
 };
 
 /// The rules of one type.

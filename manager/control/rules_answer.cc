@@ -16,6 +16,12 @@ void FillClass(const sdk::ClassInfo& info, const ClassTypeStatus& type, v1::Clas
   if (rule != type.offered.rules->classes.end()) {
     *message.mutable_namespaces() = {rule->second.namespaces.begin(),
                                      rule->second.namespaces.end()};
+    for (const std::string& account : rule->second.service_accounts) {
+      message.add_namespaces("account:" + account);
+    }
+    for (const std::string& label : rule->second.namespace_labels) {
+      message.add_namespaces("label:" + label);
+    }
   }
   message.set_definition(info.definition);
   message.set_problem(info.problem);

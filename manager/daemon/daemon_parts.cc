@@ -192,6 +192,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .machine = machine,
            .allocatable = [this] { return pod_resources->Allocatable(); },
            .types = [this] { return class_book.Types(); },
+           .class_problems =
+               [this](const ContainerKey& key) { return class_keeper->ProblemsOf(key); },
            .config =
                [this](const checkpoint::NodeState& known, const CpuSet& offline) {
                  const auto keys = live_config->Load();

@@ -1,6 +1,7 @@
 // Compares a Node with the wanted contents.
 #include "manager/publish/node_patch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <utility>
@@ -80,7 +81,9 @@ json ClassEntry(const OfferedType& offered) {
       capacities[info.name] = capacity;
     }
     if (const auto rule = offered.rules->classes.find(info.name);
-        rule != offered.rules->classes.end() && !rule->second.namespaces.empty()) {
+        rule != offered.rules->classes.end() && rule->second.HasRightsOfApiServer()) {
+      namespaces[info.name] = {"*"};
+    } else if (rule != offered.rules->classes.end() && !rule->second.namespaces.empty()) {
       namespaces[info.name] = rule->second.namespaces;
     }
   }
@@ -141,6 +144,25 @@ std::string ClassesText(const OfferedTypes& types, const placement::Permissions&
   return lists.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes& types,
+                           const ClassProblems& problems_of) {
+  json text;
+  for (const auto& [container, record] : pod.containers) {
+    for (const auto& [type, name] : record->classes) {
+      const bool of_pod = std::any_of(types.begin(), types.end(), [&](const OfferedType& offered) {
+        return offered.type.name == type && offered.type.level == sdk::ClassLevel::kPod;
+      });
+      if (!name.empty()) {
+        (of_pod ? text["pod"] : text["containers"][container])[type] = name;
+      }
+    }
+    for (const std::string& problem : problems_of({pod.meta.uid, container})) {
+      text["problems"][container].push_back(problem);
+    }
+  }
+  return text.is_null() ? "" : text.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 std::string DriversText(const std::vector<PluginInfo>& plugins,
                         const placement::DriverOptions& rules) {
   json drivers = json::object();
@@ -166,6 +188,33 @@ StringMap OwnedResources(const json& node) {
     }
   }
   return owned;
+}
+
+void KnownResources::Recall(const StringMap& amounts, Time now) {
+  for (const auto& [name, text] : amounts) {
+    const double amount = ParseQuantity(text).value_or(0);
+    known_.emplace(name, Known{.resource = {.is_node_resource = true,
+                                            .is_scalar_resource = true,
+                                            .allocatable = amount,
+                                            .capacity = amount},
+                               .told_at = now});
+  }
+}
+
+AllocatableByResource KnownResources::Join(const AllocatableByResource& told, Time now) {
+  for (const auto& [name, resource] : told) {
+    known_.insert_or_assign(name, Known{.resource = resource, .told_at = now});
+  }
+  AllocatableByResource joined;
+  for (auto entry = known_.begin(); entry != known_.end();) {
+    if (now - entry->second.told_at > grace_) {
+      entry = known_.erase(entry);
+    } else {
+      joined.emplace(entry->first, entry->second.resource);
+      ++entry;
+    }
+  }
+  return joined;
 }
 
 std::optional<json> NodePatch(const json& node, const NodeWishes& wishes) {

@@ -1,7 +1,10 @@
-// What qrmd writes to this node's Node object: extended resources, classes, compute drivers, and
-// the configuration.
+// What qrmd writes to this node's Node object (extended resources, classes, compute drivers, and
+// the configuration), and to the node's pods (classes).
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +30,9 @@ inline constexpr char kConfigAnnotation[] = "qrm.io/node-config";
 /// Which compute drivers are ready.
 inline constexpr char kDriversAnnotation[] = "qrm.io/compute-drivers";
 
+/// The classes of a pod and its containers.
+inline constexpr char kPodClassesAnnotation[] = "qrm.io/class-status";
+
 struct NodeWishes {
   StringMap extended_resources;        ///< name -> a whole number
   std::optional<std::string> classes;  ///< kClassesAnnotation; absent: none
@@ -47,6 +53,14 @@ StringMap ClassResourcesOf(const OfferedTypes& types);
 /// and `permissions`: the rules about classes, in their order.
 std::string ClassesText(const OfferedTypes& types, const placement::Permissions& permissions);
 
+/// What a container lacks of its classes: one sentence each.
+using ClassProblems = std::function<std::vector<std::string>(const ContainerKey&)>;
+
+/// The classes that the pod and its containers have by their records, and what they lack of these;
+/// empty: nothing.
+std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes& types,
+                           const ClassProblems& problems_of);
+
 /// Driver -> "ready", "not running", or "fallback" where the cpu plugin places containers instead;
 /// of the drivers in `plugins` and in `rules`.
 std::string DriversText(const std::vector<PluginInfo>& plugins,
@@ -54,6 +68,32 @@ std::string DriversText(const std::vector<PluginInfo>& plugins,
 
 /// The extended resources that qrmd wrote to `node` (a v1 Node), with their amounts.
 StringMap OwnedResources(const nlohmann::json& node);
+
+/// While a plugin restarts, its resources must not disappear from the cluster.
+///
+/// Threads: one.
+class KnownResources {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit KnownResources(std::chrono::milliseconds grace) : grace_(grace) {}
+
+  /// Adds qrmd's resources on a Node from before this process, as if they were offered now. Newer
+  /// data is not replaced. `amounts` has no amounts by NUMA node.
+  void Recall(const StringMap& amounts, Time now);
+
+  /// `told`, and the resources that were offered within the grace period before `now`.
+  AllocatableByResource Join(const AllocatableByResource& told, Time now);
+
+ private:
+  struct Known {
+    AllocatableResource resource;
+    Time told_at;
+  };
+
+  const std::chrono::milliseconds grace_;
+  std::map<std::string, Known> known_;
+};
 
 /// The merge patch of the Node's status that makes `node` equal to `wishes` and removes qrmd's
 /// other resources; absent if nothing differs. Capacity and allocatable get the same amounts, as

@@ -1,4 +1,5 @@
-// Counts the recorded allocations by resource and NUMA node.
+// Counts the recorded allocations by resource and NUMA node. The fingerprint of pods is XXH64 over
+// the sorted hashes of their names.
 #include "manager/publish/node_topology.h"
 
 #include <algorithm>
@@ -10,12 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include <xxhash.h>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/holdings.h"
 #include "manager/demand/demand_source.h"
-#include "manager/publish/pods_fingerprint.h"
 #include "topology/node_memory.h"
 
 namespace qrm::manager {
@@ -243,6 +245,26 @@ json AttributesOf(const TopologyView& view, const json& zones) {
 }
 
 }  // namespace
+
+uint64_t HashOf(std::string_view bytes, uint64_t seed) {
+  return ::XXH64(bytes.data(), bytes.size(), seed);
+}
+
+std::string PodsFingerprint(const std::vector<PodName>& pods) {
+  std::vector<uint64_t> hashes;
+  hashes.reserve(pods.size());
+  for (const PodName& pod : pods) {
+    hashes.push_back(HashOf(pod.name, HashOf(pod.pod_namespace)));
+  }
+  std::sort(hashes.begin(), hashes.end());
+  std::string bytes;
+  for (const uint64_t hash : hashes) {
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+      bytes += static_cast<char>(hash >> shift & 0xFFU);
+    }
+  }
+  return fmt::format("pfp0v001{:016x}", HashOf(bytes));
+}
 
 std::string AmountText(double amount) {
   constexpr int64_t kThousand = 1000;

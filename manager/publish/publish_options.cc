@@ -13,8 +13,8 @@ namespace {
 
 const std::vector<std::string>& Words() {
   static const std::vector<std::string> words = {
-      kPublishTopology,   kPublishResources, kPublishClasses, kPublishClassResources,
-      kPublishNodeConfig, kPublishDrivers,   kPublishEvents};
+      kPublishTopology,   kPublishResources,  kPublishClasses, kPublishClassResources,
+      kPublishPodClasses, kPublishNodeConfig, kPublishDrivers, kPublishEvents};
   return words;
 }
 
@@ -55,6 +55,7 @@ std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
                        "NodeResourceTopology. `extended-resources`: resources of plugins that ask "
                        "for it, in Node status. `classes`: types of classes, in an annotation of "
                        "the Node. `class-resources`: classes with a capacity, in Node status. "
+                       "`pod-classes`: the classes of each pod, in an annotation of the pod. "
                        "`node-config`: the data for qrm-scheduler, in an annotation of the Node. "
                        "`drivers`: which compute drivers are ready, in an annotation of the Node. "
                        "`events`: a warning event on each rejected pod."),

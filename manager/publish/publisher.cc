@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -13,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
@@ -20,11 +22,9 @@
 #include "api/base/mutex.h"
 #include "cluster/list_watch.h"
 #include "cluster/requests.h"
-#include "manager/publish/known_resources.h"
-#include "manager/publish/node_patch.h"
 #include "manager/publish/node_topology.h"
-#include "manager/publish/object_mirror.h"
-#include "manager/publish/object_writer.h"
+#include "manager/publish/published_object.h"
+#include "plugins/config/class_request.h"
 
 namespace qrm::manager {
 namespace {
@@ -70,8 +70,8 @@ struct Publisher::Impl {
         name(NodeNameOf(options)),
         known(options.grace),
         events(name),
-        node_writer("Node", options.interval),
-        topology_writer("NodeResourceTopology", options.interval) {}
+        node(io, "Node", options.interval, [this] { Settle(); }),
+        topology(io, "NodeResourceTopology", options.interval, [this] { Settle(); }) {}
 
   bool IsOn() const { return !options.what.empty(); }
   bool WritesNode() const {
@@ -87,32 +87,35 @@ struct Publisher::Impl {
   NodeWishes WishesOf(const AllocatableByResource& offered, const OfferedTypes& types) const;
   std::optional<std::string> ConfigText();
   void Settle();
-  void SettleLater(const ObjectWriter& writer);
-  void SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
-                  steady_clock::time_point now);
-  void SettleTopology(cluster::ApiClient& client, const json& wanted, steady_clock::time_point now);
+  std::optional<cluster::ApiRequest> NodeRequest(const NodeWishes& wanted) const;
+  std::optional<cluster::ApiRequest> TopologyRequest(const json& wanted) const;
   Status WatchTrouble() const;
   void RetryIfFollowedAgain();
   void Tell(const Refusal& refusal);
   void TellNext();
   void TakeAnswer(const Status& answer);
+  std::optional<cluster::ApiRequest> NextPodClasses();
   void NoteStatus();
 
   const Parts parts;
   const PublishOptions options;
   const std::string name;  // of the node
 
+  boost::asio::io_context io{1};
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> guard;
+  boost::asio::steady_timer timer{io};
   KnownResources known;
   RefusalEvents events;
-  ObjectMirror node{[this] { Settle(); }};
-  ObjectMirror topology{[this] { Settle(); }};
-  ObjectWriter node_writer;
-  ObjectWriter topology_writer;
+  PublishedObject node;
+  PublishedObject topology;
   Status access_problem;
   Status config_problem;
   Status event_problem;
   std::deque<cluster::ApiRequest> untold;  // events, oldest first; the first one may be under way
   bool telling = false;
+  std::map<std::string, std::string> told_classes;  // pod UID -> annotation
+  bool telling_classes = false;                     // `untold` begins with those of a pod
+  uint64_t pod_writes = 0;
   milliseconds event_backoff{0};
   steady_clock::time_point next_event;
   bool followed = true;  // no watch was in trouble at the latest look
@@ -133,10 +136,6 @@ struct Publisher::Impl {
   mutable Mutex mutex;
   PublishStatus status QRM_GUARDED_BY(mutex);
 
-  boost::asio::io_context io{1};
-  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> guard;
-  boost::asio::steady_timer timer{io};
-  boost::asio::steady_timer settle_timer{io};
   std::optional<Connection> connection;
   std::thread thread;
 };
@@ -252,74 +251,39 @@ void Publisher::Impl::Settle() {
   if (!connection.has_value() || !wishes.has_value() || node.object().is_null()) {
     return;
   }
-  cluster::ApiClient& client = connection->client;
-  const auto now = steady_clock::now();
   if (WritesNode()) {
-    SettleNode(client, *wishes, now);
+    node.Settle(connection->client, NodeRequest(*wishes));
   }
   if (wanted_topology.has_value() && options.Has(kPublishTopology) && topology.known()) {
-    SettleTopology(client, *wanted_topology, now);
+    topology.Settle(connection->client, TopologyRequest(*wanted_topology));
   }
 }
 
-/// Settles when `writer` may write again. A write in progress settles at its end.
-void Publisher::Impl::SettleLater(const ObjectWriter& writer) {
-  if (writer.busy()) {
-    return;
-  }
-  settle_timer.expires_at(writer.next());
-  settle_timer.async_wait([this](const boost::system::error_code& error) {
-    if (!error) {
-      Settle();
-    }
-  });
-}
-
-void Publisher::Impl::SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
-                                 steady_clock::time_point now) {
+std::optional<cluster::ApiRequest> Publisher::Impl::NodeRequest(const NodeWishes& wanted) const {
   const std::optional<json> patch = NodePatch(node.object(), wanted);
-  if (!patch.has_value()) {
-    node_writer.Forget();
-  } else if (!node_writer.MayWrite(now)) {
-    SettleLater(node_writer);
-  } else {
-    const std::string path =
-        std::string(kNodesPath) + "/" + cluster::PercentEncoded(name) + "/status";
-    node_writer.Write(client, cluster::MergePatchRequest(path, *patch), [this](const json& object) {
-      node.Take(object);
-      Settle();
-    });
-  }
+  const std::string path = std::string(kNodesPath) + "/" + cluster::PercentEncoded(name);
+  return patch.has_value() ? std::optional(cluster::MergePatchRequest(path + "/status", *patch))
+                           : std::nullopt;
 }
 
-void Publisher::Impl::SettleTopology(cluster::ApiClient& client, const json& wanted,
-                                     steady_clock::time_point now) {
+std::optional<cluster::ApiRequest> Publisher::Impl::TopologyRequest(const json& wanted) const {
   json owner = {{"apiVersion", "v1"},
                 {"kind", "Node"},
                 {"name", name},
                 {"uid", node.object().value(json::json_pointer("/metadata/uid"), "")}};
   const json owners = json::array({std::move(owner)});
   const json& object = topology.object();
-  const bool is_so =
-      !object.is_null() && object.value("zones", json()) == wanted.at("zones") &&
+  if (!object.is_null() && object.value("zones", json()) == wanted.at("zones") &&
       object.value("attributes", json()) == wanted.at("attributes") &&
-      object.value(json::json_pointer("/metadata/ownerReferences"), json()) == owners;
-  if (is_so) {
-    topology_writer.Forget();
-  } else if (!topology_writer.MayWrite(now)) {
-    SettleLater(topology_writer);
-  } else {
-    json applied = wanted;
-    applied["apiVersion"] = "topology.node.k8s.io/v1alpha2";
-    applied["kind"] = "NodeResourceTopology";
-    applied["metadata"] = {{"name", name}, {"ownerReferences", owners}};
-    const std::string path = std::string(kTopologiesPath) + "/" + cluster::PercentEncoded(name);
-    topology_writer.Write(client, cluster::ApplyRequest(path, applied, kManager),
-                          [this](const json& answer) {
-                            topology.Take(answer);
-                            Settle();
-                          });
+      object.value(json::json_pointer("/metadata/ownerReferences"), json()) == owners) {
+    return std::nullopt;
   }
+  json applied = wanted;
+  applied["apiVersion"] = "topology.node.k8s.io/v1alpha2";
+  applied["kind"] = "NodeResourceTopology";
+  applied["metadata"] = {{"name", name}, {"ownerReferences", owners}};
+  const std::string path = std::string(kTopologiesPath) + "/" + cluster::PercentEncoded(name);
+  return cluster::ApplyRequest(path, applied, kManager);
 }
 
 Status Publisher::Impl::WatchTrouble() const {
@@ -336,8 +300,8 @@ Status Publisher::Impl::WatchTrouble() const {
 void Publisher::Impl::RetryIfFollowedAgain() {
   const bool follows = WatchTrouble().ok();
   if (follows && !followed) {
-    node_writer.RetryNow();
-    topology_writer.RetryNow();
+    node.RetryNow();
+    topology.RetryNow();
     next_event = {};
   }
   followed = follows;
@@ -358,8 +322,16 @@ void Publisher::Impl::Tell(const Refusal& refusal) {
 }
 
 void Publisher::Impl::TellNext() {
-  if (telling || untold.empty() || !connection.has_value() || steady_clock::now() < next_event) {
+  if (telling || !connection.has_value() || steady_clock::now() < next_event) {
     return;
+  }
+  if (untold.empty()) {
+    auto of_pod = NextPodClasses();
+    telling_classes = of_pod.has_value();
+    if (!telling_classes) {
+      return;
+    }
+    untold.push_back(*std::move(of_pod));
   }
   telling = true;
   connection->client.Call(untold.front(), [this](const StatusOr<std::string>& body) {
@@ -369,16 +341,50 @@ void Publisher::Impl::TellNext() {
   });
 }
 
-// Another try helps neither an event that is wrong, nor one in a namespace that is gone.
+/// The classes of the next pod whose annotation differs; an event goes before it.
+std::optional<cluster::ApiRequest> Publisher::Impl::NextPodClasses() {
+  if (!options.Has(kPublishPodClasses) || !parts.restored()) {
+    return std::nullopt;
+  }
+  const auto now = parts.snapshots.Load();
+  const auto offered = parts.types();
+  std::optional<cluster::ApiRequest> next;
+  now->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    const checkpoint::PodMeta& meta = pod.meta;
+    if (next.has_value() || IsStaticPod(meta)) {
+      return;
+    }
+    const std::string text = PodClassesText(pod, *offered, parts.class_problems);
+    // Another run may have written the annotation of a pod that asks for a class.
+    const bool may_have = config::NamesClassType(meta.annotations);
+    std::string& told = told_classes.try_emplace(meta.uid, may_have ? "?" : "").first->second;
+    if (told != text) {
+      told = text;
+      next = cluster::MergePatchRequest(
+          fmt::format("/api/v1/namespaces/{}/pods/{}/status",
+                      cluster::PercentEncoded(meta.pod_namespace),
+                      cluster::PercentEncoded(meta.name)),
+          {{"metadata",
+            {{"uid", std::string(meta.uid)},
+             {"annotations", {{kPodClassesAnnotation, text.empty() ? json() : json(text)}}}}}});
+    }
+  });
+  std::erase_if(told_classes,
+                [&](const auto& each) { return now->FindPod(each.first) == nullptr; });
+  return next;
+}
+
+// Another try helps neither what is wrong, nor what is about a pod or namespace that is gone.
 void Publisher::Impl::TakeAnswer(const Status& answer) {
   const bool is_final = answer.ok() || answer.code() == StatusCode::kInvalidArgument ||
-                        answer.code() == StatusCode::kNotFound;
+                        answer.code() == StatusCode::kNotFound ||
+                        answer.code() == StatusCode::kAborted;
   if (!answer.ok() && event_problem.ok()) {
-    log::Warning("cannot publish events of rejected pods", {{"error", MessageOf(answer)}});
+    log::Warning("cannot publish about pods", {{"error", MessageOf(answer)}});
   } else if (answer.ok() && !event_problem.ok()) {
-    log::Info("events of rejected pods are published again");
+    log::Info("events and classes of pods are published again");
   }
-  ++(answer.ok() ? events_told : event_failures);
+  ++(!answer.ok() ? event_failures : telling_classes ? pod_writes : events_told);
   event_problem = is_final ? OkStatus() : answer;
   event_backoff =
       is_final ? milliseconds(0)
@@ -386,6 +392,7 @@ void Publisher::Impl::TakeAnswer(const Status& answer) {
   next_event = steady_clock::now() + event_backoff;
   if (is_final) {
     untold.pop_front();
+    telling_classes = false;
   }
 }
 
@@ -393,8 +400,8 @@ void Publisher::Impl::NoteStatus() {
   Status problem = access_problem;
   problem.Update(WatchTrouble());
   const bool reached = problem.ok();
-  problem.Update(node_writer.problem());
-  problem.Update(topology_writer.problem());
+  problem.Update(node.problem());
+  problem.Update(topology.problem());
   problem.Update(config_problem);
   problem.Update(event_problem);
   if (problem.ok() && node.known() && node.object().is_null()) {
@@ -403,8 +410,8 @@ void Publisher::Impl::NoteStatus() {
   }
   const MutexLock lock(mutex);
   status = {.enabled = true,
-            .writes = node_writer.writes() + topology_writer.writes(),
-            .failures = node_writer.failures() + topology_writer.failures() + event_failures,
+            .writes = node.writes() + topology.writes() + pod_writes,
+            .failures = node.failures() + topology.failures() + event_failures,
             .events = events_told,
             .problem = MessageOf(problem),
             .reached = reached};

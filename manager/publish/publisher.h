@@ -9,6 +9,7 @@
 #include "cluster/access.h"
 #include "manager/classes/class_choice.h"
 #include "manager/observability/node_status.h"
+#include "manager/publish/node_patch.h"
 #include "manager/publish/publish_options.h"
 #include "manager/publish/refusal_events.h"
 #include "manager/state/state_loop.h"
@@ -32,6 +33,7 @@ class Publisher {
     /// What the plugins offer; null until they have answered.
     std::function<std::shared_ptr<const AllocatableByResource>()> allocatable;
     std::function<std::shared_ptr<const OfferedTypes>()> types;
+    ClassProblems class_problems;
     /// The configuration for schedulers, while the CPUs `offline` are offline.
     std::function<StatusOr<std::string>(const checkpoint::NodeState&, const CpuSet& offline)>
         config;

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "manager/publish/pods_fingerprint.h"
+#include "manager/publish/node_topology.h"
 
 namespace qrm::manager {
 namespace {

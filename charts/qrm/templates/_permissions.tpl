@@ -103,8 +103,28 @@ object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'DaemonSet' && 
 []
 {{- range $type, $rules := . }}
   {{- range $class, $rule := $rules | dig "classes" dict }}
-    {{- with ($rule | default dict) | dig "namespaces" list }} + (request.namespace.matches({{ printf "^%s$" (include "qrm.pattern" . | default ".*") | toJson }}) ? [{{ printf "%s/%s" $type $class | toJson }}] : []){{ end }}
+    {{- $rule = $rule | default dict }}
+    {{- $rights := list }}
+    {{- with $rule | dig "namespaces" list }}
+      {{- $rights = append $rights (printf "request.namespace.matches(%s)" (printf "^%s$" (include "qrm.pattern" . | default ".*") | toJson)) }}
+    {{- end }}
+    {{- with get $rule "service-accounts" }}
+      {{- $rights = append $rights (printf "(request.namespace + '/' + object.spec.?serviceAccountName.orValue('default')).matches(%s)" (printf "^%s$" (include "qrm.pattern" .) | toJson)) }}
+    {{- end }}
+    {{- range get $rule "namespace-labels" | default list }}
+      {{- $parts := splitn "=" 2 . }}
+      {{- $rights = append $rights (printf "namespaceObject.metadata.?labels[?%s].orValue('') == %s" (toJson $parts._0) (toJson $parts._1)) }}
+    {{- end }}
+    {{- if $rights }} + ({{ join " || " $rights }} ? [{{ printf "%s/%s" $type $class | toJson }}] : []){{ end }}
   {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails where only a policy of the chart checks what CONFIG allows or qrmd may write, by (list ROOT VERSION WHAT). */ -}}
+{{- define "qrm.needPolicies" -}}
+{{- $root := index . 0 }}
+{{- if not (and $root.Values.admissionPolicy.enabled (has "Deny" $root.Values.admissionPolicy.validationActions) (semverCompare (printf ">=%s-0" (index . 1)) $root.Capabilities.KubeVersion.Version)) }}
+{{- fail (printf "%s in config: only the chart's admission policies check this; use Kubernetes %s or newer with admissionPolicy.enabled and the action Deny, or remove it" (index . 2) (index . 1)) }}
 {{- end }}
 {{- end }}
 

@@ -567,6 +567,27 @@ func TestQrmdKnowsItsOwnPod(t *testing.T) {
 	}
 }
 
+func TestWhatOnlyPoliciesCheckNeedsThem(t *testing.T) {
+	const byAccount = "qos-classes: true\nclass-types: {oom: {classes: {first: {service-accounts: [a/b]}}}}"
+	const byLabel = "qos-classes: true\nclass-types: {oom: {classes: {first: {namespace-labels: [a=b]}}}}"
+	for _, test := range []struct {
+		config  string
+		minor   int
+		enabled bool
+		actions []any
+		fits    bool
+	}{
+		{byAccount, 30, true, []any{"Deny"}, true}, {byAccount, 29, true, []any{"Deny"}, false}, {byAccount, 36, false, []any{"Deny"}, false},
+		{byLabel, 36, true, []any{"Warn"}, false}, {byLabel, 36, true, []any{"Deny", "Audit"}, true},
+		{"publish: [pod-classes]", 32, true, []any{"Deny"}, true}, {"publish: [pod-classes]", 31, true, []any{"Deny"}, false},
+	} {
+		_, err := tryRenderIn(namespace, values{"config": test.config, "admissionPolicy": values{"enabled": test.enabled, "validationActions": test.actions}}, test.minor)
+		if (err == nil) != test.fits || (err != nil && !strings.Contains(err.Error(), "only the chart's admission policies check this")) {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}
+
 func TestProbesReachAPodWithoutHostNetwork(t *testing.T) {
 	made := render(t, ownNetwork).container()
 	live := made.LivenessProbe.HTTPGet

@@ -162,6 +162,42 @@ func TestApiServerRejectsUnavailableClasses(t *testing.T) {
 	}
 }
 
+func TestApiServerGivesClassesByServiceAccountAndNamespaceLabel(t *testing.T) {
+	server := startServerWith(t, `
+qos-classes: true
+class-types:
+  blockio: {config-file: /srv/blockio.yaml, classes: {slow: {namespaces: [all]}, fast: {service-accounts: [tenant/runner, "team-*/io"], namespace-labels: [tier=gold, example.com/io=yes]}}}
+`)
+	for namespace, labels := range map[string]object{"infra": {"tier": "gold"}, "plain-1": {"tier": "silver", "example.com/io": "yes"}, "all": {"tier": "silver"}} {
+		if code, message := server.patch("/api/v1/namespaces/"+namespace, object{"metadata": object{"labels": labels}}); code != http.StatusOK {
+			t.Fatalf("%s: %d %s", namespace, code, message)
+		}
+	}
+	for _, test := range []struct {
+		namespace, account, class string
+		may                       bool
+	}{
+		{"tenant", "runner", "fast", true}, {"tenant", "default", "fast", false}, {"tenant", "", "fast", false}, {"tenant", "runner", "slow", false},
+		{"team-a", "io", "fast", true}, {"team-a", "runner", "fast", false}, {"all", "runner", "fast", false}, {"all", "", "slow", true},
+		{"infra", "", "fast", true}, {"plain-1", "", "fast", true}, {"plain-1", "", "slow", false},
+	} {
+		pod := podWith("one", nil, map[string]string{blockioKey: test.class})
+		if test.account != "" {
+			pod["spec"].(object)["serviceAccountName"] = test.account
+		}
+		var code int
+		var message string
+		want := map[bool]int{true: http.StatusCreated, false: http.StatusForbidden}[test.may]
+		server.await(fmt.Sprintf("%v", test), func() bool { // the labels are read from a cache
+			code, message = server.create(podsOf(test.namespace)+"?dryRun=All", pod)
+			return code == want
+		})
+		if !test.may && !strings.Contains(message, "may not use class blockio/"+test.class) {
+			t.Errorf("%v: %d %s", test, code, message)
+		}
+	}
+}
+
 func TestApiServerTiesCountedClassesToTheirExtendedResource(t *testing.T) {
 	server := startServerWith(t, strings.Replace(permissionRules, "qos-classes: true", "publish: [classes, class-resources]\nqos-classes: true", 1))
 	server.mustCreate("/api/v1/namespaces/team-a/resourcequotas", object{"apiVersion": "v1", "kind": "ResourceQuota",
@@ -230,7 +266,7 @@ func TestApiServerRejectsChangesOfKeysOnExistingPods(t *testing.T) {
 	}
 	for _, key := range []string{skipKey, levelKey, cpuKey, memoryKey, nicKey, "kubernetes.io/pod-role", "katalyst.kubewharf.io/pod_type",
 		"kubernetes.io/resource-type", "kubernetes.io/main-container-name", blockioKey, rdtKey, "rdt.resources.kubernetes.io/default", "lanes.resources.qrm.io/pod",
-		"cci.qrm.io/driver", "spec.cci.qrm.io/container.main", "qrm.io/pod-priority", "fake.qrm.io/request", "kubernetes.io/config.hash"} {
+		"cci.qrm.io/driver", "spec.cci.qrm.io/container.main", "qrm.io/pod-priority", "fake.qrm.io/request", "qrm.io/class-status", "kubernetes.io/config.hash"} {
 		for _, part := range []string{"", "/status"} {
 			code, message := server.patch(podsOf("tenant")+"/lacks"+part, annotate(key, "false"))
 			refused("adding at pods"+part, key, code, message)

@@ -38,7 +38,7 @@ type publishedNode struct {
 	token  string // of the chart's account, for a pod on n1
 }
 
-const publishAll = "publish: [topology, extended-resources, classes, class-resources, node-config, events]\n"
+const publishAll = "publish: [topology, extended-resources, classes, class-resources, pod-classes, node-config, events]\n"
 
 // installAccount makes what the chart makes for qrmd's account, and returns a token as kubelet mounts it.
 func (n *publishedNode) installAccount() string {
@@ -113,7 +113,7 @@ func startPublishedNode(t *testing.T) *publishedNode {
 	node.token = node.installAccount()
 	node.write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "%s", certificate-authority: "%s"}}], users: [{name: u, user: {token: "%s"}}]}`, node.url, node.authority, node.token))
-	node.write("classes.yaml", "classes: {first: {oom_score_adj: 1000}}\n")
+	node.write("classes.yaml", "classes: {first: {oom_score_adj: 1000}, shown: {oom_score_adj: 500}}\n")
 	sample, err := os.ReadFile("../runtime/node.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ clusters: [{name: c, cluster: {server: "%s", certificate-authority: "%s"}}], use
 %[2]snode-name: n1
 kubeconfig: %[1]s/kubeconfig
 qos-classes: true
-class-types: {oom: {config-file: %[1]s/classes.yaml, classes: {first: {capacity: 1000}}}}
+class-types: {oom: {config-file: %[1]s/classes.yaml, classes: {first: {capacity: 1000}, shown: {service-accounts: [default/default]}}}}
 `, dir, publishAll))
 	node.startRuntime()
 	node.startDaemon()
@@ -321,6 +321,8 @@ func TestPublish(t *testing.T) {
 		return available(topology, 0, "cpu") == "8" && attribute(topology, podfingerprint.Attribute) == fingerprintOf(t)
 	})
 
+	n.mustShowClasses()
+
 	// What kubelet and others do to it.
 	n.mustRepair("a zeroed resource to be put back", func() {
 		n.patchStatus(object{"capacity": object{classResource: "0"}, "allocatable": object{classResource: "0"}})
@@ -344,6 +346,41 @@ func TestPublish(t *testing.T) {
 	if after := n.versions(); after != before {
 		t.Errorf("something was written while nothing changed: versions %v became %v", before, after)
 	}
+}
+
+// mustShowClasses runs a pod with a class, which its annotation says; nobody else may write it, and qrmd may write nothing else.
+func (n *publishedNode) mustShowClasses() {
+	n.t.Helper()
+	const key, shown, pods = "qrm.io/class-status", `{"containers":{"c":{"oom":"shown"}}}`, "/api/v1/namespaces/default/pods"
+	asks := map[string]string{"oom.resources.alpha.kubernetes.io/default": "shown"}
+	pod := podWith("classy", nil, asks)
+	pod["spec"].(object)["nodeName"] = "n1"
+	var made corev1.Pod
+	n.post(pods, pod, &made)
+	if refused := n.order(object{"command": "run", "pod": object{"name": "classy", "uid": made.UID, "namespace": "default", "annotations": asks,
+		"containers": []object{{"name": "c", "milli_cpus": 100, "memory_bytes": 4096}}}}); refused != "" {
+		n.t.Fatal(refused)
+	}
+	n.await("the class on the pod", func() bool {
+		var read corev1.Pod
+		n.get(pods+"/classy", &read)
+		return read.Annotations[key] == shown
+	})
+	n.mustBeForbidden(pods+"/classy/status", annotate("example.com/other", "1"))
+	n.mustBeForbidden(pods+"/classy/status", object{"status": object{"phase": "Failed"}})
+	n.mustBeForbidden(pods+"/classy/status", object{"metadata": object{"labels": object{"app": "web"}}})
+	n.mustBeForbidden(pods+"/classy", annotate(key, "forged"))
+	n.mustCreate(pods, podWith("elsewhere", nil, nil))
+	n.mustBeForbidden(pods+"/elsewhere/status", annotate(key, "forged"))
+	for _, part := range []string{"", "/status"} {
+		if code, message := n.patch(pods+"/classy"+part, annotate(key, "forged")); code != http.StatusForbidden || !strings.Contains(message, key) {
+			n.t.Errorf("another client writes the annotation at pods%s: %d %s", part, code, message)
+		}
+	}
+	if code, message := n.create(pods, podWith("forged", nil, map[string]string{key: shown})); code != http.StatusForbidden || !strings.Contains(message, key) {
+		n.t.Errorf("a new pod with the annotation: %d %s", code, message)
+	}
+	n.order(object{"command": "remove", "pod": "classy"})
 }
 
 // describes says whether the Node has the machine and the policy that qrmd places by.

@@ -2,8 +2,8 @@
 // pods by command. interop_runtime DIRECTORY reads one JSON command a line from standard input and
 // writes one JSON answer a line to standard output, until its input ends.
 //
-//   {"command": "run", "pod": {"name": ..., "namespace": ..., "labels": {...}, "annotations":
-//   {...},
+//   {"command": "run", "pod": {"name": ..., "uid": ..., "namespace": ..., "labels": {...},
+//                              "annotations": {...},
 //                              "containers": [{"name": ..., "milli_cpus": ..., "memory_bytes":
 //                              ...}]}}
 //       -> {"created_us": [time that each CreateContainer took]}
@@ -42,7 +42,7 @@ StringMap WordsOf(const json& document, const char* key) {
 PodSpec PodOf(const json& document) {
   const std::string name = document.at("name");
   return {.name = name,
-          .uid = "uid-" + name,
+          .uid = document.value("uid", "uid-" + name),
           .pod_namespace = document.at("namespace"),
           .labels = WordsOf(document, "labels"),
           .annotations = WordsOf(document, "annotations"),

@@ -69,6 +69,20 @@ class ClassChoiceTest : public testing::Test {
   StringMap defaults_;
 };
 
+TEST_F(ClassChoiceTest, RightsThatTheApiServerChecksOpenAClassToAllPodsButStaticOnes) {
+  checkpoint::PodMeta pod = Pod("a", "secret");
+  EXPECT_THAT(ClassOf(pod), HasSubstr("namespace db may not ask for it"));
+  for (std::vector<std::string> ClassRule::* rights :
+       {&ClassRule::service_accounts, &ClassRule::namespace_labels}) {
+    rules_.classes["secret"] = {};
+    rules_.classes["secret"].*rights = {"whatever"};
+    for (const char* source : {"api", "file", "http"}) {
+      pod.annotations.Edit()["kubernetes.io/config.source"] = source;
+      EXPECT_EQ(ClassOf(pod) == "secret", source == std::string("api")) << source;
+    }
+  }
+}
+
 TEST_F(ClassChoiceTest, GivesTheRequestedClassAndReportsIt) {
   const auto chosen = Choose(Pod("a", "slow"));
   ASSERT_TRUE(chosen.ok()) << chosen.status();

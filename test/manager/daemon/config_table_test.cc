@@ -62,7 +62,8 @@ const char* const kValues[] = {
     "{a: cpu}",
     "{cpu: {a: 1, b: [x, y]}}",
     "{blockio: {config-file: /b, default: \"x\", namespace-defaults: {a: x}, qos-defaults: "
-    "{Burstable: y}, classes: {x: {capacity: 2, namespaces: [a]}}}}",
+    "{Burstable: y}, classes: {x: {capacity: 2, namespaces: [a], service-accounts: [\"*/b\"], "
+    "namespace-labels: [c=d]}}}}",
 };
 
 /// A value that the key takes and that is not its default; empty when there is none.

@@ -219,6 +219,10 @@ const BadValue kBadValues[] = {
     {"NoClassType", "class-types: {lanes: {}}",
      "has 'lanes', which is not a class type; choose from"},
     {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is not a class type"},
+    {"NoServiceAccount", "class-types: {oom: {classes: {x: {service-accounts: [runner]}}}}",
+     "has 'runner'; write NAMESPACE/NAME"},
+    {"NoLabel", "class-types: {oom: {classes: {x: {namespace-labels: [a=b=c]}}}}",
+     "has 'a=b=c'; write KEY=VALUE"},
     {"FileOfAPluginsClasses", "class-types: {lanes.example.com: {config-file: /f}}",
      "remove it, and configure the plugin"},
 };

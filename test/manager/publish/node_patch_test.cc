@@ -1,5 +1,6 @@
 #include "manager/publish/node_patch.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -11,7 +12,10 @@ namespace qrm::manager::node_patch_test {
 namespace {
 
 using nlohmann::json;
+using std::chrono::seconds;
 using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
 using testing::Optional;
 using testing::Pair;
 
@@ -66,6 +70,41 @@ TEST(ClassesTextTest, HasTheFormOfTheProposalsNodeStatus) {
     "permissions": [{"namespaces": ["web-*"], "classes": ["blockio/slow"]},
                     {"namespaces": ["kube-system"], "classes": ["*"]},
                     {"namespaces": ["*"], "classes": []}]})"));
+}
+
+TEST(ClassesTextTest, NamesAllNamespacesOfAClassWhoseRightsTheApiServerChecks) {
+  auto rules = std::make_shared<ClassTypeRules>();
+  rules->classes["fast"] = {.namespaces = {"db"}, .service_accounts = {"web/runner"}};
+  OfferedTypes types = Types();
+  types.front().rules = std::move(rules);
+  const json lists = json::parse(ClassesText(types, placement::Permissions()));
+  EXPECT_EQ(lists["containerClassResources"][0]["namespaces"], json({{"fast", {"*"}}}));
+}
+
+TEST(PodClassesTextTest, HasTheClassesByLevelAndWhatIsLacking) {
+  checkpoint::Change change;
+  const checkpoint::PodMeta pod{.uid = "u", .pod_namespace = "db", .name = "p"};
+  for (const char* container : {"a", "b"}) {
+    change.put_containers.push_back({pod,
+                                     container,
+                                     {.classes = {{"blockio", *container == 'a' ? "fast" : ""},
+                                                  {"lanes.example.com", "left"}}}});
+  }
+  const auto state = checkpoint::NodeState().With(change);
+  const auto text = [&](const ClassProblems& problems) {
+    return PodClassesText(*state.FindPod("u"), Types(), problems);
+  };
+  EXPECT_EQ(json::parse(text([](const ContainerKey& key) {
+              return std::vector<std::string>(key.container == "b" ? 1 : 0, "it is full");
+            })),
+            json::parse(R"({"pod": {"lanes.example.com": "left"}, "containers": {"a": {"blockio":
+                            "fast"}}, "problems": {"b": ["it is full"]}})"));
+  change.put_containers.clear();
+  change.put_containers.push_back({pod, "a", {}});
+  const auto without = checkpoint::NodeState().With(change);
+  EXPECT_EQ(PodClassesText(*without.FindPod("u"), Types(),
+                           [](const ContainerKey&) { return std::vector<std::string>(); }),
+            "");
 }
 
 TEST(ClassesTextTest, OffersNoClassOfATypeThatHasAProblem) {
@@ -152,6 +191,34 @@ TEST(NodePatchTest, KubernetesOwnResourcesAreNeverOurs) {
   node["metadata"]["annotations"]["qrm.io/extended-resources"] = "cpu,memory";
   EXPECT_TRUE(OwnedResources(node).empty());
   EXPECT_EQ(Patched(node, {})["status"], Node()["status"]);
+}
+
+constexpr char kName[] = "example.com/dongle";
+const KnownResources::Time kBegin{std::chrono::hours(1)};
+
+auto HasAmount(double amount) {
+  return ElementsAre(Pair(kName, Field(&AllocatableResource::allocatable, amount)));
+}
+
+TEST(KnownResourcesTest, ResourcesThatAreNotReportedAnyMoreStayForTheGracePeriod) {
+  KnownResources known(seconds(10));
+  known.Join({{kName, {.allocatable = 4}}}, kBegin);
+  EXPECT_THAT(known.Join({}, kBegin + seconds(10)), HasAmount(4));
+  EXPECT_THAT(known.Join({}, kBegin + seconds(11)), IsEmpty());
+}
+
+TEST(KnownResourcesTest, ThePeriodBeginsWithTheLatestReport) {
+  KnownResources known(seconds(10));
+  known.Join({{kName, {.allocatable = 4}}}, kBegin);
+  known.Join({{kName, {.allocatable = 5}}}, kBegin + seconds(9));
+  EXPECT_THAT(known.Join({}, kBegin + seconds(19)), HasAmount(5));
+}
+
+TEST(KnownResourcesTest, WhatANodeSaysFromBeforeCountsUntilAPluginReports) {
+  KnownResources known(seconds(10));
+  known.Recall({{kName, "2k"}}, kBegin);
+  EXPECT_THAT(known.Join({}, kBegin), HasAmount(2000));
+  EXPECT_THAT(known.Join({{kName, {.allocatable = 3}}}, kBegin), HasAmount(3));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 #include "api/base/mutex.h"
 #include "manager/publish/node_topology.h"
-#include "manager/publish/object_writer.h"
+#include "manager/publish/published_object.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/fake_snapshots.h"
@@ -32,6 +32,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr char kNodes[] = "/api/v1/nodes";
+constexpr char kPods[] = "/api/v1/pods";
 constexpr char kDongle[] = "example.com/dongle";
 
 /// A publisher of Node n1 that looks every 20 ms.
@@ -71,6 +72,7 @@ class PublisherTest : public testing::Test {
                   return offered_;
                 },
             .types = [] { return std::make_shared<const OfferedTypes>(); },
+            .class_problems = [](const ContainerKey&) { return std::vector<std::string>(); },
             .config = [this](const checkpoint::NodeState&,
                              const CpuSet& offline) { return config_ + ToString(offline); },
             .restored = [] { return true; },
@@ -240,6 +242,41 @@ TEST_F(PublisherTest, ARestartWithdrawsNothingBeforePluginsAreBack) {
   EXPECT_EQ(Writes(), writes);
 }
 
+TEST_F(PublisherTest, TheClassesOfAPodAreOnThePodAndFollowItsRecord) {
+  const auto has = [&](const char* pod, const json& text) {
+    return Await([&] {
+      const json object = server_.Find(kPods, std::string("default/") + pod);
+      return object.value(json::json_pointer("/metadata/annotations/qrm.io~1class-status"),
+                          json()) == text;
+    });
+  };
+  const auto give = [&](const char* pod, const StringMap& classes, const StringMap& annotations) {
+    checkpoint::Change change = test::Admit(test::SamplePod(pod), "c", {});
+    change.put_containers.front().record.classes = classes;
+    change.put_containers.front().pod.annotations = annotations;
+    snapshots_.Apply(change);
+  };
+  for (const char* pod : {"a", "b", "mirror"}) {
+    server_.Put(kPods, {{"metadata",
+                         {{"namespace", "default"},
+                          {"name", pod},
+                          {"annotations", {{"qrm.io/class-status", "old"}}}}}});
+  }
+  give("a", {{"oom", "first"}}, {});
+  give("b", {}, {{"oom.resources.alpha.kubernetes.io/default", ""}});
+  give("gone", {{"oom", "first"}}, {});
+  give("mirror", {{"oom", "first"}}, {{"kubernetes.io/config.source", "file"}});
+  Start({kPublishPodClasses});
+  EXPECT_TRUE(has("a", R"({"containers":{"c":{"oom":"first"}}})"));
+  EXPECT_TRUE(has("b", nullptr));
+  give("a", {{"oom", "last"}}, {});
+  EXPECT_TRUE(has("a", R"({"containers":{"c":{"oom":"last"}}})"));
+  EXPECT_TRUE(has("mirror", "old"));
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().writes == 3; }));
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
+  EXPECT_EQ(publisher_->GetStatus().events, 0);
+}
+
 TEST_F(PublisherTest, ARejectedPodGetsAnEvent) {
   Start({kPublishEvents});
   ASSERT_TRUE(Await([&] { return publisher_->GetStatus().enabled; }));
@@ -280,17 +317,21 @@ TEST_F(PublisherTest, AnEventInANamespaceThatIsGoneHoldsUpNoOther) {
 TEST_F(PublisherTest, AWriterThatWaitsAfterFailuresWritesOnceTheServerIsBack) {
   boost::asio::io_context io;
   cluster::ApiClient client(io, server_.access(), {});
-  ObjectWriter writer("Node", milliseconds(0));
-  server_.Refuse(1, 503);
-  writer.Write(client, {.method = "GET", .path = "/api/v1/nodes/n1"}, [](const json&) {});
-  ASSERT_TRUE(Await([&] {
+  PublishedObject node(io, "Node", milliseconds(0), [] {});
+  const auto writes = [&] {
+    node.Settle(client, cluster::ApiRequest{.method = "GET", .path = "/api/v1/nodes/n1"});
     io.restart();
     io.poll();
-    return !writer.busy();
-  }));
-  EXPECT_FALSE(writer.MayWrite(std::chrono::steady_clock::now()));
-  writer.RetryNow();
-  EXPECT_TRUE(writer.MayWrite(std::chrono::steady_clock::now()));
+    return node.writes();
+  };
+  server_.Refuse(1, 503);
+  ASSERT_TRUE(Await([&] { return writes() == 0 && node.failures() == 1; }));
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_EQ(writes(), 0);
+  }
+  EXPECT_THAT(server_.requests(), testing::SizeIs(1));
+  node.RetryNow();
+  EXPECT_TRUE(Await([&] { return writes() > 0; }));
 }
 
 TEST_F(PublisherTest, FailuresAreCountedAndTriedAgain) {

@@ -13,7 +13,6 @@
 #include "api/proto/podresources/v1/api.pb.h"
 #include "manager/podresources/pod_resources_answers.h"
 #include "manager/publish/node_topology.h"
-#include "manager/publish/pods_fingerprint.h"
 #include "scheduler/topology/match_rules.h"
 #include "test/support/sample_node.h"
 
