@@ -43,6 +43,12 @@ Json ToJson(const HintList& hints) {
   return list;
 }
 
+void AddUnlessEmpty(Json& json, const char* name, Json value) {
+  if (!value.empty() && value != "") {
+    json[name] = std::move(value);
+  }
+}
+
 Json ToJson(const ResourceAllocation& allocation) {
   Json json = Json::object();
   if (!allocation.oci_property.empty()) {
@@ -60,21 +66,11 @@ Json ToJson(const ResourceAllocation& allocation) {
     json["shares"] = allocation.shares;
     json["shares_of"] = allocation.shares_of;
   }
-  if (!allocation.grown.empty()) {
-    json["grown"] = allocation.grown;
-  }
-  if (!allocation.envs.empty()) {
-    json["envs"] = allocation.envs;
-  }
-  if (!allocation.annotations.empty()) {
-    json["annotations"] = allocation.annotations;
-  }
-  if (!allocation.pool.empty()) {
-    json["pool"] = allocation.pool;
-  }
-  if (!allocation.decided_by.empty()) {
-    json["decided_by"] = allocation.decided_by;
-  }
+  AddUnlessEmpty(json, "grown", allocation.grown);
+  AddUnlessEmpty(json, "envs", allocation.envs);
+  AddUnlessEmpty(json, "annotations", allocation.annotations);
+  AddUnlessEmpty(json, "pool", allocation.pool);
+  AddUnlessEmpty(json, "decided_by", allocation.decided_by);
   return json;
 }
 
@@ -85,12 +81,6 @@ Json ToJsonByName(const Map& values) {
     json[name] = ToJson(value);
   }
   return json;
-}
-
-void AddUnlessEmpty(Json& json, const char* name, Json value) {
-  if (!value.empty()) {
-    json[name] = std::move(value);
-  }
 }
 
 std::string SourceOf(const std::string& name, double amount,
@@ -169,9 +159,9 @@ Json DriverJson(const ExplainedDriver& driver) {
   }
   json["name"] = driver.name;
   json["by"] = driver.by;
-  AddUnlessEmpty(json, "spec", driver.spec.empty() ? Json() : Json(Quoted(driver.spec)));
-  AddUnlessEmpty(json, "offered", driver.available.empty() ? Json() : Json(driver.available));
-  AddUnlessEmpty(json, "fallback", driver.fallback.empty() ? Json() : Json(driver.fallback));
+  AddUnlessEmpty(json, "spec", Quoted(driver.spec));
+  AddUnlessEmpty(json, "offered", driver.available);
+  AddUnlessEmpty(json, "fallback", driver.fallback);
   for (const sdk::UnmetWish& wish : driver.unmet) {
     json["unmet"].push_back({{"wish", wish.token}, {"reason", wish.reason}});
   }
@@ -212,11 +202,9 @@ std::string ToJson(const Explanation& explanation, const placement::ContainerDem
                {"qos_class", demand.pod.qos_class},
                {"result", explanation.result},
                {"moment", MomentOf(explanation)}};
-  AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(Quoted(demand.pod.role)));
-  AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(Quoted(demand.pod.type)));
-  AddUnlessEmpty(
-      json, "message",
-      explanation.message.empty() ? Json() : Json(Cut(explanation.message, kMostMessageBytes)));
+  AddUnlessEmpty(json, "role", Quoted(demand.pod.role));
+  AddUnlessEmpty(json, "type", Quoted(demand.pod.type));
+  AddUnlessEmpty(json, "message", Cut(explanation.message, kMostMessageBytes));
   AddUnlessEmpty(json, "equal_ones_before",
                  explanation.equal_ones_before == 0 ? Json() : Json(explanation.equal_ones_before));
   AddUnlessEmpty(json, "together_with", explanation.together);

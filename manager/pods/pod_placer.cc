@@ -413,8 +413,7 @@ void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
   for (const RuntimeContainer& container : containers) {
     found.emplace_back(*pod_by_id.at(container.pod_id), container);
   }
-  (void)NoteFound(found);
-  if (parts_.state.Load()->container_count() == 0 && !containers.empty()) {
+  if (NoteFound(found).no_record && !containers.empty()) {
     log::Warning("the checkpoint is empty: placing running containers by their current CPUs",
                  {{"containers", containers.size()}});
   }
@@ -428,9 +427,9 @@ void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
 }
 
 void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
-  auto [unknown, incomplete] = NoteFound(fresh);
-  unplaced_.Try(std::move(unknown));
-  if (incomplete) {
+  Found found = NoteFound(fresh);
+  unplaced_.Try(std::move(found.unknown));
+  if (found.incomplete) {
     parts_.reconciler.Trigger();
   }
 }
@@ -442,7 +441,7 @@ PodPlacer::Found PodPlacer::NoteFound(const std::vector<PodAndContainer>& contai
   const auto state = parts_.state.Load();
   const CpuSet offline = parts_.machine.OfflineNow();
   Change change;
-  Found found;
+  Found found{.no_record = state->container_count() == 0};
   for (const auto& [pod, container] : containers) {
     const ContainerKey key = KeyOf(pod, container);
     const ContainerRecord* const record = state->Find(key);

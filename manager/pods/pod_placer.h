@@ -83,10 +83,11 @@ class PodPlacer {
     RuntimeEvents::AdjustmentReply reply;
   };
 
-  /// Running containers: those without a record, and whether others lack recorded values.
+  /// What is on record of running containers.
   struct Found {
-    std::vector<ContainerKey> unknown;
-    bool incomplete = false;
+    std::vector<ContainerKey> unknown;  ///< without a record
+    bool incomplete = false;            ///< any lacks recorded values
+    bool no_record = false;             ///< of any container
   };
 
   // On the state loop.
