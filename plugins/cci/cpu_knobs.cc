@@ -285,7 +285,7 @@ Status GiveScheduling(const std::vector<Attribute>& attributes, const std::strin
   for (const Attribute& attribute : attributes) {
     values[ThreadKnobOf(attribute)] = attribute.word;
   }
-  return SetAllThreads(machine.threads_root + cgroup, values);
+  return kernel::SetAllThreads(machine.threads_root + cgroup, values);
 }
 
 }  // namespace qrm::cci
