@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -70,22 +71,19 @@ bool HasAllFree(const MemoryTable& table, const NumaMask& mask, const MemoryByte
   });
 }
 
-NumaMask NodesOf(const MemoryTable& table) {
+/// The nodes of `table` with at most `most` assignments.
+NumaMask NodesOf(const MemoryTable& table, int most) {
   NumaMask nodes;
   for (const auto& [id, node] : table) {
-    nodes.Add(id);
+    if (node.assignments <= most) {
+      nodes.Add(id);
+    }
   }
   return nodes;
 }
 
 NumaMask UnusedNodesOf(const MemoryTable& table) {
-  NumaMask nodes;
-  for (const auto& [id, node] : table) {
-    if (node.assignments == 0) {
-      nodes.Add(id);
-    }
-  }
-  return nodes;
+  return NodesOf(table, 0);
 }
 
 /// Of `nodes`, for each type that is asked for, the `width` nodes that have most of it.
@@ -154,7 +152,7 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
       return HasFree(table, mask, asked.first, asked.second - reused);
     });
   };
-  const NumaMask all = NodesOf(table);
+  const NumaMask all = NodesOf(table, std::numeric_limits<int>::max());
   int narrowest = all.Count();
   const ClosestMasks masks(machine_, all);
   const ClosestMasks unused(machine_, UnusedNodesOf(table));

@@ -2,7 +2,6 @@
 #include "plugins/blockio/devices.h"
 
 #include <cerrno>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 
@@ -13,16 +12,10 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "plugins/kernel/kernel_files.h"
 
 namespace qrm::blockio {
 namespace {
-
-std::string ContentOf(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 bool Exists(const std::string& path) {
   struct stat found{};
@@ -71,18 +64,20 @@ StatusOr<Device> SystemDevices::Look(const std::string& path) const {
   device.is_partition = Exists(entry + "/partition");
   if (device.is_partition) {
     char colon = 0;  // the entry is a link into the directory of the disk
-    std::istringstream(ContentOf(entry + "/../dev")) >> device.disk.major >> colon >>
+    std::istringstream(kernel::ReadLine(entry + "/../dev")) >> device.disk.major >> colon >>
         device.disk.minor;
   }
-  device.has_bfq = ContentOf(entry + "/queue/scheduler").find("[bfq]") != std::string::npos;
-  device.has_io_cost = CostIsEnabled(ContentOf(cost_file_), device.id);
+  device.has_bfq = kernel::ReadLine(entry + "/queue/scheduler").find("[bfq]") != std::string::npos;
+  device.has_io_cost = CostIsEnabled(kernel::ReadLine(cost_file_), device.id);
   return device;
 }
 
 Weighing SystemDevices::WeighingOfDisks() const {
-  Weighing weighing{.by_io_cost = ContentOf(cost_file_).find(" enable=1") != std::string::npos};
+  Weighing weighing{.by_io_cost =
+                        kernel::ReadLine(cost_file_).find(" enable=1") != std::string::npos};
   for (const std::string& scheduler : Match(sys_root_ + "/block/*/queue/scheduler")) {
-    weighing.by_bfq = weighing.by_bfq || ContentOf(scheduler).find("[bfq]") != std::string::npos;
+    weighing.by_bfq =
+        weighing.by_bfq || kernel::ReadLine(scheduler).find("[bfq]") != std::string::npos;
   }
   return weighing;
 }

@@ -121,8 +121,8 @@ bool ReadThreadKnob(const char* name, const std::string& value, Attribute& attri
 bool ReadSchedule(std::string_view value, Attribute& attribute) {
   std::string words(value);
   std::ranges::replace(words, ':', ' ');
-  const bool good =
-      value.find(' ') == std::string_view::npos && ReadThreadKnob("policy", words, attribute);
+  const bool good = value.find(' ') == std::string_view::npos &&
+                    ReadThreadKnob(kernel::kPolicy, words, attribute);
   std::string text = attribute.word;
   std::ranges::replace(text, ' ', ':');
   attribute.text += "=" + text;
@@ -130,7 +130,7 @@ bool ReadSchedule(std::string_view value, Attribute& attribute) {
 }
 
 bool ReadNice(std::string_view value, Attribute& attribute) {
-  const bool good = ReadThreadKnob("nice", std::string(value), attribute);
+  const bool good = ReadThreadKnob(kernel::kNice, std::string(value), attribute);
   attribute.text += "=" + attribute.word;
   return good;
 }

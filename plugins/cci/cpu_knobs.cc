@@ -166,25 +166,21 @@ const kernel::KnobType& Type() {
   return type;
 }
 
-kernel::ThreadAttribute ThreadAttributeOf(const Attribute& attribute) {
-  switch (attribute.kind) {
-    case AttributeKind::kSchedule:
-      return kernel::ThreadAttribute::kPolicy;
-    case AttributeKind::kNice:
-      return kernel::ThreadAttribute::kNice;
-    default:
-      return kernel::ThreadAttribute::kNone;
-  }
+/// The knob of an attribute of the container's threads; empty for other attributes.
+std::string ThreadKnobOf(const Attribute& attribute) {
+  return attribute.kind == AttributeKind::kSchedule ? kernel::kPolicy
+         : attribute.kind == AttributeKind::kNice   ? kernel::kNice
+                                                    : "";
 }
 
 Status Check(const Attribute& attribute, const kernel::KnobMachine& machine) {
-  const kernel::ThreadAttribute of = ThreadAttributeOf(attribute);
-  if (of == kernel::ThreadAttribute::kNone) {
+  const std::string knob = ThreadKnobOf(attribute);
+  if (knob.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "{} is not supported by this driver; remove it, or write {}? to run without",
                   attribute.text, attribute.text);
   }
-  return Annotate(CheckValues(Type(), {{kernel::NameOf(of), attribute.word}}, machine),
+  return Annotate(CheckValues(Type(), {{knob, attribute.word}}, machine),
                   attribute.text + " is not possible");
 }
 
@@ -287,9 +283,9 @@ Status GiveScheduling(const std::vector<Attribute>& attributes, const std::strin
                       const kernel::KnobMachine& machine) {
   kernel::ThreadValues values;
   for (const Attribute& attribute : attributes) {
-    values[ThreadAttributeOf(attribute)] = attribute.word;
+    values[ThreadKnobOf(attribute)] = attribute.word;
   }
-  return SetAllThreads(machine.threads_root + cgroup, values);
+  return kernel::SetAllThreads(machine.threads_root + cgroup, values);
 }
 
 }  // namespace qrm::cci

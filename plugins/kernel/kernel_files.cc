@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 #include <system_error>
 
 #include <fcntl.h>
@@ -78,6 +80,11 @@ std::string ReadLine(const std::string& path) {
     text.pop_back();
   }
   return text;
+}
+
+std::vector<std::string> WordsIn(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 StatusOr<std::string> SystemFiles::Read(const std::string& path) const {

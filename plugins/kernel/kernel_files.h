@@ -35,6 +35,9 @@ class SmallFile {
 /// The file's content, without the newline at its end; empty if it cannot be read.
 std::string ReadLine(const std::string& path);
 
+/// The words of `text`, between blanks and line breaks.
+std::vector<std::string> WordsIn(const std::string& text);
+
 /// Files by their path below a root, such as "proc/irq/5/smp_affinity_list".
 ///
 /// Threads: the caller's.

@@ -197,17 +197,15 @@ KnobType CpuScheduling() {
                     PercentKnob("cpu.uclamp.max", kMaxValue),
                     NumberKnob("cpu.cfs_burst_us", KnobPlace::kFileV1, kMostBurst, "0"),
                     NumberKnob("cpu.max.burst", KnobPlace::kFileV2, kMostBurst, "0"),
-                    {.name = "nice",
+                    {.name = kNice,
                      .place = KnobPlace::kThreads,
                      .least = kLeastNice,
                      .most = kMostNice,
-                     .neutral = "0",
-                     .attribute = ThreadAttribute::kNice},
-                    {.name = "policy",
+                     .neutral = "0"},
+                    {.name = kPolicy,
                      .place = KnobPlace::kThreads,
                      .form = ValueForm::kPolicy,
-                     .neutral = "other",
-                     .attribute = ThreadAttribute::kPolicy}},
+                     .neutral = "other"}},
           .built_in = {{kIdleClass, {{"cpu.idle", "1"}}}}};
 }
 
@@ -218,11 +216,10 @@ KnobType Oom() {
           .is_mutable = false,
           .controller = "memory",
           .knobs = {NumberKnob("memory.oom.group", KnobPlace::kFileV2, 1, "0"),
-                    {.name = "oom_score_adj",
+                    {.name = kOomScoreAdj,
                      .place = KnobPlace::kThreads,
                      .least = kLeastOomScoreAdj,
-                     .most = kMostOomScoreAdj,
-                     .attribute = ThreadAttribute::kOomScoreAdj}}};
+                     .most = kMostOomScoreAdj}}};
 }
 
 }  // namespace
@@ -288,11 +285,11 @@ Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMac
       continue;
     }
     if (knob.place == KnobPlace::kThreads) {
-      QRM_RETURN_IF_ERROR(CheckMaySet(knob.attribute, value->second));
+      QRM_RETURN_IF_ERROR(CheckMaySet(knob.name, value->second));
     } else if (!IsOf(knob, machine) || !machine.HasFile(knob.name)) {
       return NotHere(type, knob, machine);
     }
-    if (knob.attribute == ThreadAttribute::kPolicy) {
+    if (knob.name == kPolicy) {
       QRM_RETURN_IF_ERROR(CheckPolicy(value->second, machine));
     }
   }

@@ -30,13 +30,10 @@ enum class ValueForm : uint8_t {
   kPolicy,   ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
 };
 
-/// The thread attribute of a knob.
-enum class ThreadAttribute : uint8_t {
-  kNone,
-  kNice,
-  kPolicy,
-  kOomScoreAdj,  ///< of the thread's process
-};
+/// The knobs that are attributes of threads; the last one is of the thread's process.
+inline constexpr char kNice[] = "nice";
+inline constexpr char kPolicy[] = "policy";
+inline constexpr char kOomScoreAdj[] = "oom_score_adj";
 
 /// One value that a class may set. Only `name`, `place` and `form` are required.
 struct Knob {
@@ -49,7 +46,6 @@ struct Knob {
   /// is not reset: its former value is not known.
   std::string neutral;
   std::string reset;  ///< what to write to reset it; empty: `neutral`
-  ThreadAttribute attribute = ThreadAttribute::kNone;
   /// Files whose value the kernel drops while this one is not neutral: they are restored
   /// afterwards.
   std::vector<std::string> spoils;

@@ -55,7 +55,7 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
         options.unified[knob.name] = lines->second.at(kNoKey);
       }
     }
-    const auto score = setting.threads.find(ThreadAttribute::kOomScoreAdj);
+    const auto score = setting.threads.find(kOomScoreAdj);
     if (score != setting.threads.end()) {
       options.oom_score_adj = ParseNumber<int64_t>(score->second);
     }
@@ -155,7 +155,7 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
       const auto value = values.find(knob.name);
       const std::string& wanted = value == values.end() ? knob.neutral : value->second;
       if (knob.place == KnobPlace::kThreads && owned_.contains(knob.name) && !wanted.empty()) {
-        setting.threads[knob.attribute] = wanted;
+        setting.threads[knob.name] = wanted;
       }
     }
     return setting;
@@ -168,7 +168,7 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     for (const Knob& knob : type_.knobs) {
       if (knob.place == KnobPlace::kThreads) {
         if (!knob.neutral.empty()) {
-          threads[knob.attribute] = knob.neutral;
+          threads[knob.name] = knob.neutral;
         }
       } else if (IsOf(knob, machine_) && machine_.HasFile(knob.name)) {
         files.push_back(FileOf(knob));

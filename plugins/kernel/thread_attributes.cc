@@ -35,14 +35,14 @@ constexpr std::array<Policy, 5> kPolicies = {{{"other", SCHED_OTHER},
                                               {"fifo", SCHED_FIFO},
                                               {"rr", SCHED_RR}}};
 
-Status FromErrno(ThreadAttribute attribute, pid_t thread, int error) {
+Status FromErrno(const std::string& attribute, pid_t thread, int error) {
   if (error == ESRCH || error == ENOENT) {
     return Errorf(StatusCode::kNotFound, "thread {} is gone", thread);
   }
   const bool forbidden = error == EPERM || error == EACCES;
   return Errorf(
       forbidden ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable,
-      "cannot set {} of thread {}: {}; {}", NameOf(attribute), thread,
+      "cannot set {} of thread {}: {}; {}", attribute, thread,
       std::generic_category().message(error),
       forbidden ? "give this process the capabilities listed in docs/classes.md" : "it is retried");
 }
@@ -55,7 +55,7 @@ StatusOr<std::string> ReadNice(pid_t thread) {
   errno = 0;
   const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
   if (const int error = errno; error != 0) {
-    return FromErrno(ThreadAttribute::kNice, thread, error);
+    return FromErrno(kNice, thread, error);
   }
   return std::to_string(nice);
 }
@@ -64,7 +64,7 @@ StatusOr<std::string> ReadPolicy(pid_t thread) {
   const int number = ::sched_getscheduler(thread);
   sched_param parameters{};
   if (number < 0 || ::sched_getparam(thread, &parameters) != 0) {
-    return FromErrno(ThreadAttribute::kPolicy, thread, errno);
+    return FromErrno(kPolicy, thread, errno);
   }
   for (const Policy& policy : kPolicies) {
     if (policy.number == (number & ~SCHED_RESET_ON_FORK)) {
@@ -133,25 +133,11 @@ StatusOr<bool> Repair(pid_t thread, const ThreadValues& wanted) {
 
 }  // namespace
 
-const char* NameOf(ThreadAttribute attribute) {
-  switch (attribute) {
-    case ThreadAttribute::kNice:
-      return "nice";
-    case ThreadAttribute::kPolicy:
-      return "policy";
-    case ThreadAttribute::kOomScoreAdj:
-      return "oom_score_adj";
-    case ThreadAttribute::kNone:
-      break;
-  }
-  return "nothing";
-}
-
-StatusOr<std::string> ReadAttribute(ThreadAttribute attribute, pid_t thread) {
-  if (attribute == ThreadAttribute::kNice) {
+StatusOr<std::string> ReadAttribute(const std::string& attribute, pid_t thread) {
+  if (attribute == kNice) {
     return ReadNice(thread);
   }
-  if (attribute == ThreadAttribute::kPolicy) {
+  if (attribute == kPolicy) {
     return ReadPolicy(thread);
   }
   std::string score = ReadLine(ScorePath(thread));
@@ -161,17 +147,17 @@ StatusOr<std::string> ReadAttribute(ThreadAttribute attribute, pid_t thread) {
   return score;
 }
 
-Status WriteAttribute(ThreadAttribute attribute, pid_t thread, const std::string& value) {
-  const int error = attribute == ThreadAttribute::kNice     ? WriteNice(thread, value)
-                    : attribute == ThreadAttribute::kPolicy ? WritePolicy(thread, value)
-                                                            : WriteScore(thread, value);
+Status WriteAttribute(const std::string& attribute, pid_t thread, const std::string& value) {
+  const int error = attribute == kNice     ? WriteNice(thread, value)
+                    : attribute == kPolicy ? WritePolicy(thread, value)
+                                           : WriteScore(thread, value);
   return error == 0 ? OkStatus() : FromErrno(attribute, thread, error);
 }
 
-Status CheckMaySet(ThreadAttribute attribute, const std::string& value) {
+Status CheckMaySet(const std::string& attribute, const std::string& value) {
   // Every process may raise a score. Lowering it needs CAP_SYS_RESOURCE, down to the last value set
   // with it.
-  const bool of_oom = attribute == ThreadAttribute::kOomScoreAdj;
+  const bool of_oom = attribute == kOomScoreAdj;
   const bool needed = !of_oom || value.starts_with('-');
   const int capability = of_oom ? CAP_SYS_RESOURCE : CAP_SYS_NICE;
   if (!needed || HasCapability(capability)) {
@@ -180,8 +166,7 @@ Status CheckMaySet(ThreadAttribute attribute, const std::string& value) {
   return Errorf(StatusCode::kFailedPrecondition,
                 "{} {} needs the capability {}, which this process lacks; add the capability, or "
                 "remove the {}",
-                NameOf(attribute), value, of_oom ? "CAP_SYS_RESOURCE" : "CAP_SYS_NICE",
-                NameOf(attribute));
+                attribute, value, of_oom ? "CAP_SYS_RESOURCE" : "CAP_SYS_NICE", attribute);
 }
 
 Status SetAllThreads(const std::string& directory, const ThreadValues& wanted) {
@@ -209,7 +194,7 @@ StatusOr<std::string> FindOtherValues(const std::string& directory, const Thread
     for (const auto& [attribute, value] : wanted) {
       const StatusOr<std::string> found = ReadAttribute(attribute, thread);
       if (found.ok() && *found != value) {
-        ++others[fmt::format("{} {}, not {}", NameOf(attribute), *found, value)];
+        ++others[fmt::format("{} {}, not {}", attribute, *found, value)];
       }
     }
   }

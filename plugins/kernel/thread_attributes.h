@@ -11,22 +11,19 @@
 
 namespace qrm::kernel {
 
-/// The wanted attributes; values in the form of ReadAttribute.
-using ThreadValues = std::map<ThreadAttribute, std::string>;
+/// The wanted attributes, by the names of their knobs; values in the form of ReadAttribute.
+using ThreadValues = std::map<std::string, std::string>;
 
 /// "5", "batch", "fifo 10", "-500". Errors: kNotFound when the thread is gone; kUnavailable.
 /// Source: getpriority(2), sched_getscheduler(2), proc_pid_oom_score_adj(5).
-StatusOr<std::string> ReadAttribute(ThreadAttribute attribute, pid_t thread);
+StatusOr<std::string> ReadAttribute(const std::string& attribute, pid_t thread);
 
 /// Errors: kNotFound when the thread is gone; kFailedPrecondition without permission.
-Status WriteAttribute(ThreadAttribute attribute, pid_t thread, const std::string& value);
+Status WriteAttribute(const std::string& attribute, pid_t thread, const std::string& value);
 
 /// OK if this process may set `attribute` of other processes to `value`. Errors:
 /// kFailedPrecondition with the missing capability.
-Status CheckMaySet(ThreadAttribute attribute, const std::string& value);
-
-/// "nice", "policy", "oom_score_adj".
-const char* NameOf(ThreadAttribute attribute);
+Status CheckMaySet(const std::string& attribute, const std::string& value);
 
 /// Sets `wanted` on all threads of the cgroup `directory`. Errors: those of WriteAttribute and
 /// RepairAllThreads.

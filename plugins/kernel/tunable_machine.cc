@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,12 +21,7 @@ constexpr char kCgroups[] = "sys/fs/cgroup";
 
 /// The words of a file; empty if it cannot be read.
 std::vector<std::string> WordsOf(const KernelFiles& files, const std::string& path) {
-  std::istringstream text(files.Read(path).value_or(""));
-  std::vector<std::string> words;
-  for (std::string word; text >> word;) {
-    words.push_back(word);
-  }
-  return words;
+  return WordsIn(files.Read(path).value_or(""));
 }
 
 /// The number in a file; 0 if there is none.

@@ -122,8 +122,7 @@ StatusOr<CacheRequest> ParseCacheRequest(const Section& section, const std::stri
   return request;
 }
 
-StatusOr<BandwidthRequest> ParseBandwidthRequest(const Section& section, const std::string& key,
-                                                 Level /*level*/) {
+StatusOr<BandwidthRequest> ParseBandwidthRequest(const Section& section, const std::string& key) {
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.Words(key));
   BandwidthRequest request;
   for (const std::string& word : words) {
@@ -175,49 +174,37 @@ StatusOr<ByCacheId<Request>> ParseIds(const Section& section, Request fallback, 
   return requests;
 }
 
-StatusOr<std::optional<ByCacheId<CacheRequest>>> ParseCache(const Section& section,
-                                                            const std::string& key, Level level) {
-  std::optional<ByCacheId<CacheRequest>> requests;
-  if (section.IsScalar(key)) {
-    QRM_ASSIGN_OR_RETURN(const CacheRequest request, ParseCacheRequest(section, key, level));
-    requests.emplace(ByCacheId<CacheRequest>{.all = request});
-  } else if (section.Has(key)) {
-    QRM_ASSIGN_OR_RETURN(const Section ids, section.Child(key));
-    QRM_ASSIGN_OR_RETURN(
-        requests, ParseIds(ids, CacheRequest(), [&](const Section& at, const std::string& id) {
-          return ParseCacheRequest(at, id, level);
-        }));
-  }
-  return requests;
-}
-
-StatusOr<std::optional<ByCacheId<BandwidthRequest>>> ParseBandwidth(const Section& section,
-                                                                    Level level) {
-  constexpr char kKey[] = "mbAllocation";
-  std::optional<ByCacheId<BandwidthRequest>> requests;
-  if (!section.Has(kKey)) {
+/// The requests for a resource; `fallback` is for the ids that a mapping leaves out.
+template <typename Request, typename Read>
+StatusOr<std::optional<ByCacheId<Request>>> ParseResource(const Section& section,
+                                                          const std::string& key,
+                                                          const Request& fallback, Read read) {
+  std::optional<ByCacheId<Request>> requests;
+  if (!section.Has(key)) {
     return requests;
   }
-  const StatusOr<Section> ids = section.Child(kKey);
-  if (!ids.ok()) {  // no mapping: the short form
-    QRM_ASSIGN_OR_RETURN(const BandwidthRequest request,
-                         ParseBandwidthRequest(section, kKey, level));
-    requests.emplace(ByCacheId<BandwidthRequest>{.all = request});
-    return requests;
+  const StatusOr<Section> ids = section.Child(key);
+  if (section.IsScalar(key) || !ids.ok()) {  // no mapping: the short form
+    QRM_ASSIGN_OR_RETURN(const Request request, read(section, key));
+    requests.emplace(ByCacheId<Request>{.all = request});
+  } else {
+    QRM_ASSIGN_OR_RETURN(requests, ParseIds(*ids, fallback, read));
   }
-  const BandwidthRequest unlimited{.percent = 100, .mbps = kUnlimitedMbps};
-  QRM_ASSIGN_OR_RETURN(requests,
-                       ParseIds(*ids, unlimited, [&](const Section& at, const std::string& id) {
-                         return ParseBandwidthRequest(at, id, level);
-                       }));
   return requests;
 }
 
 StatusOr<Allocations> ParseAllocations(const Section& section, Level level) {
+  const auto cache = [level](const Section& at, const std::string& key) {
+    return ParseCacheRequest(at, key, level);
+  };
+  const BandwidthRequest unlimited{.percent = 100, .mbps = kUnlimitedMbps};
   Allocations allocations;
-  QRM_ASSIGN_OR_RETURN(allocations.l2, ParseCache(section, "l2Allocation", level));
-  QRM_ASSIGN_OR_RETURN(allocations.l3, ParseCache(section, "l3Allocation", level));
-  QRM_ASSIGN_OR_RETURN(allocations.mb, ParseBandwidth(section, level));
+  QRM_ASSIGN_OR_RETURN(allocations.l2,
+                       ParseResource(section, "l2Allocation", CacheRequest(), cache));
+  QRM_ASSIGN_OR_RETURN(allocations.l3,
+                       ParseResource(section, "l3Allocation", CacheRequest(), cache));
+  QRM_ASSIGN_OR_RETURN(allocations.mb,
+                       ParseResource(section, "mbAllocation", unlimited, ParseBandwidthRequest));
   return allocations;
 }
 

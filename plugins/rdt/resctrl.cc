@@ -106,15 +106,6 @@ std::size_t CountGroups(const std::string& info) {
   return least;
 }
 
-std::vector<std::string> ReadWords(const std::string& path) {
-  std::istringstream text(kernel::ReadLine(path));
-  std::vector<std::string> words;
-  for (std::string word; text >> word;) {
-    words.push_back(word);
-  }
-  return words;
-}
-
 StatusCode CodeOf(int error) {
   switch (error) {
     case ENOSPC:
@@ -187,7 +178,7 @@ StatusOr<RdtInfo> Resctrl::ReadInfo() const {
     found.mb = ReadBandwidth(info, root, MountOptions().find("mba_MBps") != std::string::npos);
   }
   found.groups = CountGroups(info);
-  found.events = ReadWords(info + "/L3_MON/mon_features");
+  found.events = kernel::WordsIn(kernel::ReadLine(info + "/L3_MON/mon_features"));
   return found;
 }
 
@@ -276,13 +267,17 @@ Status Resctrl::Remove(const std::string& group) const {
              : Failed(errno, fmt::format("remove resctrl group {}", group));
 }
 
-StatusOr<std::string> Resctrl::ReadSchemata(const std::string& group) const {
-  kernel::SmallFile file(PathOf(group, "schemata"), O_RDONLY);
+StatusOr<std::string> Resctrl::Read(const std::string& group, std::string_view name,
+                                    std::string_view action) const {
+  kernel::SmallFile file(PathOf(group, name), O_RDONLY);
   std::string text = file.error() == 0 ? file.Read() : "";
-  if (file.error() != 0) {
-    return Failed(file.error(), fmt::format("read the schemata of resctrl group '{}'", group));
-  }
-  return text;
+  return file.error() == 0
+             ? StatusOr<std::string>(std::move(text))
+             : Failed(file.error(), fmt::format("{} of resctrl group '{}'", action, group));
+}
+
+StatusOr<std::string> Resctrl::ReadSchemata(const std::string& group) const {
+  return Read(group, "schemata", "read the schemata");
 }
 
 Status Resctrl::WriteSchemata(const std::string& group, std::string_view lines) const {
@@ -296,11 +291,7 @@ Status Resctrl::WriteSchemata(const std::string& group, std::string_view lines) 
 }
 
 StatusOr<std::set<pid_t>> Resctrl::Threads(const std::string& group) const {
-  kernel::SmallFile file(PathOf(group, "tasks"), O_RDONLY);
-  const std::string text = file.error() == 0 ? file.Read() : "";
-  if (file.error() != 0) {
-    return Failed(file.error(), fmt::format("list the threads of resctrl group '{}'", group));
-  }
+  QRM_ASSIGN_OR_RETURN(const std::string text, Read(group, "tasks", "list the threads"));
   std::set<pid_t> threads;
   std::istringstream words(text);
   for (pid_t thread = 0; words >> thread;) {

@@ -105,6 +105,8 @@ class Resctrl {
 
  private:
   [[nodiscard]] Status CheckMounted() const;
+  [[nodiscard]] StatusOr<std::string> Read(const std::string& group, std::string_view name,
+                                           std::string_view action) const;
   [[nodiscard]] std::string PathOf(const std::string& group, std::string_view file) const;
   [[nodiscard]] Status Failed(int error, std::string_view what) const;
 

@@ -3,42 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <utility>
 
 #include "api/base/errorf.h"
+#include "api/base/glob.h"
 #include "api/base/number.h"
 #include "plugins/rules/device_nodes.h"
 #include "plugins/rules/qos_annotations.h"
 
 namespace qrm::rules {
 namespace {
-
-/// On a mismatch after a star, the star takes one more character, and the rest is tried again. Only
-/// the last star needs this, so the cost is at most glob times text.
-bool Describes(std::string_view glob, std::string_view text) {
-  std::size_t at = 0;
-  std::size_t in_text = 0;
-  std::optional<std::pair<std::size_t, std::size_t>> star;  // after it; end of its text
-  while (in_text < text.size()) {
-    if (at < glob.size() && glob[at] == '*') {
-      star = {++at, in_text};
-    } else if (at < glob.size() && (glob[at] == '?' || glob[at] == text[in_text])) {
-      ++at;
-      ++in_text;
-    } else if (star.has_value()) {
-      at = star->first;
-      in_text = ++star->second;
-    } else {
-      return false;
-    }
-  }
-  return glob.find_first_not_of('*', at) == std::string_view::npos;
-}
-
-bool DescribesAny(const std::vector<std::string>& globs, std::string_view text) {
-  return std::ranges::any_of(globs, [&](const std::string& glob) { return Describes(glob, text); });
-}
 
 /// Whether `text` is in `set`; an empty text means that there is none.
 bool Fits(const TextSet& set, std::string_view text) {
@@ -82,7 +55,10 @@ TextSet::TextSet(const std::vector<std::string>& globs) {
 }
 
 bool TextSet::Has(std::string_view text) const {
-  return (included_.empty() || DescribesAny(included_, text)) && !DescribesAny(excluded_, text);
+  const auto fits = [&](const std::vector<std::string>& globs) {
+    return MatchesAnyGlob(globs, text, Wildcards::kStarAndQuestionMark);
+  };
+  return (included_.empty() || fits(included_)) && !fits(excluded_);
 }
 
 StatusOr<AmountSet::Range> AmountSet::ParseRange(std::string_view word) {

@@ -1,11 +1,13 @@
 // Calls a plugin by its socket, for the fake manager.
 #pragma once
 
-#include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "api/base/cond_var.h"
+#include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "plugins/sdk/calls/call.h"
 
@@ -27,11 +29,21 @@ class PluginClient {
   template <typename C>
   StatusOr<typename C::Answer> Ask(typename C::Request request) {
     using Call = calls::CallTo<C>;
-    const auto answer = std::make_shared<std::promise<typename Call::Result>>();
+    struct Answer {
+      Mutex mutex;
+      CondVar there;
+      std::optional<typename Call::Result> result QRM_GUARDED_BY(mutex);
+    };
+    const auto answer = std::make_shared<Answer>();
     Send(std::make_shared<Call>(std::move(request), [answer](typename Call::Result result) {
-      answer->set_value(std::move(result));
+      const MutexLock lock(answer->mutex);
+      answer->result = std::move(result);
+      answer->there.NotifyAll();
     }));
-    return answer->get_future().get().value;
+    const MutexLock lock(answer->mutex);
+    answer->there.Wait(answer->mutex,
+                       [&]() QRM_REQUIRES(answer->mutex) { return answer->result.has_value(); });
+    return std::move(answer->result->value);
   }
 
  private:

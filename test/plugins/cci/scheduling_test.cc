@@ -61,7 +61,7 @@ class SchedulingTest : public testing::Test {
                          .container_id = "c1",
                          .cgroup = std::string(CgroupPath(container_->Target().cgroups_path))});
   }
-  std::vector<std::string> Values(kernel::ThreadAttribute attribute) const {
+  std::vector<std::string> Values(const std::string& attribute) const {
     std::vector<std::string> values;
     for (const pid_t thread : container_->Threads()) {
       values.push_back(kernel::ReadAttribute(attribute, thread).value_or("gone"));
@@ -82,8 +82,7 @@ TEST_F(SchedulingTest, AllThreadsOfTheContainerHaveWhatItAskedForAndInheritIt) {
   EXPECT_EQ(grant->envs.at("CCI_CONTAINER"), "sched=batch, nice=5");
   ASSERT_TRUE(IsOk(Add()));
   EXPECT_EQ(kernel::FindOtherValues(container_->directory(),
-                                    {{kernel::ThreadAttribute::kNice, "5"},
-                                     {kernel::ThreadAttribute::kPolicy, "batch"}})
+                                    {{kernel::kNice, "5"}, {kernel::kPolicy, "batch"}})
                 .value_or("error"),
             "");
 }
@@ -95,14 +94,14 @@ TEST_F(SchedulingTest, ADriverThatWasStartedAgainKnowsWhatTheContainerHas) {
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore({{kKey, *grant}})));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_THAT(Values(kernel::ThreadAttribute::kNice), Each("7"));
+  EXPECT_THAT(Values(kernel::kNice), Each("7"));
 }
 
 TEST_F(SchedulingTest, AContainerThatSaysNothingIsNotChanged) {
   container_->Run([] { test::Idle(); });
   ASSERT_TRUE(IsOk(driver_->Admit({.key = kKey, .available = {1}, .milli_cpus = 1000}).status()));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_THAT(Values(kernel::ThreadAttribute::kNice), Each("0"));
+  EXPECT_THAT(Values(kernel::kNice), Each("0"));
 }
 
 TEST_F(SchedulingTest, RealTimeIsGivenOrRejectedBeforeTheAdmission) {
@@ -114,7 +113,7 @@ TEST_F(SchedulingTest, RealTimeIsGivenOrRejectedBeforeTheAdmission) {
   }
   ASSERT_TRUE(IsOk(grant.status()));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_THAT(Values(kernel::ThreadAttribute::kPolicy), Each("fifo 3"));
+  EXPECT_THAT(Values(kernel::kPolicy), Each("fifo 3"));
 }
 
 TEST_F(SchedulingTest, AContainerThatIsGoneFailsItsStart) {

@@ -99,7 +99,7 @@ class KnobProviderTest : public testing::Test {
     }
     return "there is no such class";
   }
-  std::string Value(ThreadAttribute attribute) const {
+  std::string Value(const std::string& attribute) const {
     return ReadAttribute(attribute, child_.pid()).value_or("none");
   }
   std::string DriftOf(sdk::ClassProvider& provider, const std::string& name) const {
@@ -137,8 +137,8 @@ TEST_F(KnobProviderTest, AContainerGetsFilesAndAttributesOfItsClass) {
   EXPECT_THAT(DriftOf(*provider, "low"), HasSubstr("its cgroup has nothing set"));
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "low")));
   EXPECT_EQ(Get("cpu.idle"), "1");
-  EXPECT_EQ(Value(ThreadAttribute::kNice), "7");
-  EXPECT_EQ(Value(ThreadAttribute::kPolicy), "batch");
+  EXPECT_EQ(Value(kNice), "7");
+  EXPECT_EQ(Value(kPolicy), "batch");
   EXPECT_EQ(DriftOf(*provider, "low"), "");
 }
 
@@ -148,7 +148,7 @@ TEST_F(KnobProviderTest, AChangeTakesBackWhatTheNewClassDoesNotSet) {
   EXPECT_THAT(DriftOf(*provider, "free"), HasSubstr("cpu.idle 1"));
   ASSERT_TRUE(IsOk(provider->Apply(target_, "low", "free")));
   EXPECT_EQ(Get("cpu.idle"), "0");
-  EXPECT_EQ(Value(ThreadAttribute::kPolicy), "other");
+  EXPECT_EQ(Value(kPolicy), "other");
   EXPECT_EQ(DriftOf(*provider, ""), "");
 }
 
@@ -218,10 +218,10 @@ TEST_F(KnobProviderTest, ReportsHowManyThreadsHaveAnotherValue) {
   const auto provider = Make("oom", "  first: {oom_score_adj: 500}\n");
   EXPECT_FALSE(provider->List().is_mutable);
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "first")));
-  ASSERT_TRUE(IsOk(WriteAttribute(ThreadAttribute::kOomScoreAdj, child_.pid(), "600")));
+  ASSERT_TRUE(IsOk(WriteAttribute(kOomScoreAdj, child_.pid(), "600")));
   EXPECT_EQ(DriftOf(*provider, "first"), "1 of 1 threads have oom_score_adj 600, not 500");
   ASSERT_TRUE(IsOk(provider->Apply(target_, "first", "first")));
-  EXPECT_EQ(Value(ThreadAttribute::kOomScoreAdj), "500");
+  EXPECT_EQ(Value(kOomScoreAdj), "500");
 }
 
 TEST_F(KnobProviderTest, FollowsItsFileUnlessAClassInUseIsMissing) {
