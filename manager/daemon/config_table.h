@@ -46,6 +46,12 @@ struct Config {
   HttpOptions http;
 };
 
+/// Where the configuration is read from.
+struct ConfigSource {
+  std::string file;  ///< empty: none
+  StringMap flags;   ///< override the file
+};
+
 /// A section of the reference.
 struct KeyGroup {
   std::string title;

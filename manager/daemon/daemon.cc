@@ -24,6 +24,7 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config_table.h"
 #include "manager/daemon/daemon_parts.h"
+#include "manager/daemon/live_config.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"
 #include "manager/daemon/process/service_manager.h"

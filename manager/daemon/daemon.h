@@ -7,7 +7,7 @@
 #include "api/base/status.h"
 #include "manager/classes/class_book.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/live_config.h"
+#include "manager/daemon/config_table.h"
 
 namespace qrm {
 class Machine;

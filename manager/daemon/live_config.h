@@ -15,12 +15,6 @@
 
 namespace qrm::manager {
 
-/// Where the configuration is read from.
-struct ConfigSource {
-  std::string file;  ///< empty: none
-  StringMap flags;   ///< override the file
-};
-
 /// Applies new values of keys, on the state loop. Errors: why they cannot be applied; nothing has
 /// changed.
 class ConfigTaker {

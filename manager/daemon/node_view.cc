@@ -182,10 +182,7 @@ std::string PoolWarning(const PoolStatus& pool) {
 }
 
 std::vector<NumaStatus> NumaStatuses(const checkpoint::NodeState& state, const Machine& machine) {
-  CpuSet owned;
-  for (const ExclusiveCpus& exclusive : FindExclusiveCpus(state)) {
-    owned |= exclusive.cpus;
-  }
+  const CpuSet owned = OwnedCpus(state);
   std::vector<NumaStatus> nodes;
   for (const NumaNode& node : machine.nodes()) {
     const auto bound = state.bound_memory().find(static_cast<uint64_t>(node.id));

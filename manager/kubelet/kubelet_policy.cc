@@ -83,7 +83,6 @@ std::map<std::string, std::string> KubeletPolicy::Conflicts() {
 
 KubeletWatch::News KubeletWatch::Look() {
   std::map<std::string, std::string> pinned = policy_.Conflicts();
-  pins_ = !pinned.empty();
   {
     const MutexLock lock(mutex_);
     pinned_ = std::move(pinned);

@@ -2,7 +2,6 @@
 // a plugin serves.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -69,7 +68,7 @@ class KubeletWatch {
   News Look();
 
   /// Threads: any.
-  bool stands_aside() const { return pins_ && !conflicts().empty(); }
+  bool stands_aside() const { return !conflicts().empty(); }
   /// One sentence with the remedy for each of kubelet's managers that pins what a plugin serves.
   /// Threads: any.
   std::vector<std::string> conflicts() const;
@@ -81,7 +80,6 @@ class KubeletWatch {
   const IsServed is_served_;
   int outdated_looks_ = 0;
   std::vector<std::string> told_;  ///< the conflicts as last logged
-  std::atomic<bool> pins_{false};  ///< whether pinned_ has any
 
   mutable Mutex mutex_;
   std::map<std::string, std::string> pinned_ QRM_GUARDED_BY(mutex_);  ///< by resource

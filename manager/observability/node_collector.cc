@@ -261,17 +261,9 @@ void AddState(const checkpoint::NodeState& state, Families& families) {
 }
 
 void AddOffline(const checkpoint::NodeState& state, const CpuSet& offline, Families& families) {
-  CpuSet owned;
-  if (!offline.Empty()) {
-    state.ForEachPod([&owned](const checkpoint::PodRecord& pod) {
-      for (const auto& [name, record] : pod.containers) {
-        owned = owned | OwnedCpus(record->allocations);
-      }
-    });
-  }
   AddGauge(families, "qrm_offline_own_cpus",
            "Exclusive CPUs that are offline, so that their containers lack them.",
-           (owned & offline).Count());
+           (OwnedCpus(state) & offline).Count());
 }
 
 void AddPlugins(const std::vector<PluginInfo>& plugins, Families& families) {

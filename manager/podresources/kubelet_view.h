@@ -5,6 +5,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "api/base/status.h"
 
@@ -22,19 +25,21 @@ class KubeletView {
   static constexpr std::size_t kMostPods = 10'000;
 
   /// An empty answer.
-  KubeletView();
+  KubeletView() = default;
   /// The serialized answers to List and GetAllocatableResources. Errors: kInvalidArgument for bytes
   /// that are none, kResourceExhausted for more than kMostPods pods. Cost: parses each pod once.
   static StatusOr<std::shared_ptr<const KubeletView>> Make(std::string list,
                                                            std::string allocatable);
   KubeletView(const KubeletView&) = delete;
   KubeletView& operator=(const KubeletView&) = delete;
-  ~KubeletView();
+  ~KubeletView() = default;
 
   /// Whether Make got these bytes.
-  bool IsOf(const std::string& list, const std::string& allocatable) const;
+  bool IsOf(const std::string& list, const std::string& allocatable) const {
+    return list_ == list && allocatable_ == allocatable;
+  }
   /// The answer to GetAllocatableResources, as Make got it.
-  const std::string& allocatable() const;
+  const std::string& allocatable() const { return allocatable_; }
 
   /// Reads what kubelet knows about the pod into `found`. False when it does not know the pod.
   bool FindPod(const std::string& pod_namespace, const std::string& name,
@@ -49,9 +54,18 @@ class KubeletView {
   void AddAllocatable(::v1::AllocatableResourcesResponse& allocatable) const;
 
  private:
-  struct Impl;
-  explicit KubeletView(std::unique_ptr<const Impl> impl);
-  std::unique_ptr<const Impl> impl_;
+  struct Pod {
+    std::string pod_namespace;
+    std::string name;
+    std::string_view bytes;  // of list_
+  };
+  /// Fills the rest from the bytes.
+  Status Read();
+
+  std::string list_;
+  std::string allocatable_;
+  std::vector<Pod> pods_;
+  std::unordered_map<std::string, std::size_t> index_;  // of pods_, by "namespace/name"
 };
 
 /// Adds kubelet's devices and dynamic resources to the containers of `pod`, and the containers that

@@ -151,7 +151,7 @@ TEST_F(PodResourcesServerTest, GetOfAnUnknownPodIsUnknownWithKubeletsText) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN);
   EXPECT_EQ(status.error_message(), "pod web in namespace shop not found");
   EXPECT_EQ(metrics_.pod_resources.v1.get.requests.Value(), 1);
-  EXPECT_EQ(metrics_.pod_resources.v1.errors_get.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1.get.errors.Value(), 1);
 }
 
 TEST_F(PodResourcesServerTest, GetShowsOnePod) {
@@ -167,7 +167,7 @@ TEST_F(PodResourcesServerTest, CallsFailUntilTheStateIsRestored) {
   EXPECT_EQ(List().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(Get("a", "b").error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(GetAllocatable().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(metrics_.pod_resources.v1.errors_list.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1.list.errors.Value(), 1);
   restored_ = true;
   EXPECT_TRUE(List().ok());
 }
