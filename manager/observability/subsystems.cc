@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "manager/registry/plugin_info.h"
 #include "plugins/sdk/compute_driver.h"
 
