@@ -35,15 +35,6 @@ Status CheckTypes(const ClassesOptions& some, const ClassesOptions& others) {
   return OkStatus();
 }
 
-std::vector<std::string> NamesOf(const ClassBook::Providers& providers) {
-  std::vector<std::string> names;
-  names.reserve(providers.size());
-  for (const auto& provider : providers) {
-    names.push_back(provider->List().name);
-  }
-  return names;
-}
-
 /// Errors: kAlreadyExists when two types set the same thing.
 Status AddOptions(const std::string& type, sdk::ClassOptions more, sdk::ClassOptions& all) {
   const bool twice = (!more.rdt_class.empty() && !all.rdt_class.empty()) ||
@@ -67,8 +58,10 @@ Status AddOptions(const std::string& type, sdk::ClassOptions more, sdk::ClassOpt
 
 ClassBook::ClassBook(ClassesOptions options, Providers providers)
     : providers_(std::move(providers)),
-      names_(NamesOf(providers_)),
       options_(std::make_shared<const ClassesOptions>(std::move(options))) {
+  for (const auto& provider : providers_) {
+    by_name_.emplace(provider->List().name, provider.get());
+  }
   Update();
 }
 
@@ -107,17 +100,11 @@ void ClassBook::Update() {
   types_ = std::move(types);
 }
 
-sdk::ClassProvider* ClassBook::Find(const std::string& type) const {
-  const auto at = std::find(names_.begin(), names_.end(), type);
-  return at == names_.end() ? nullptr
-                            : providers_[static_cast<std::size_t>(at - names_.begin())].get();
-}
-
 StatusOr<sdk::ClassOptions> ClassBook::Resolve(const StringMap& classes) const {
   sdk::ClassOptions all;
   for (const auto& [type, name] : classes) {
-    if (const sdk::ClassProvider* provider = Find(type); provider != nullptr && !name.empty()) {
-      QRM_ASSIGN_OR_RETURN(sdk::ClassOptions more, provider->Resolve(name));
+    if (const auto found = by_name_.find(type); found != by_name_.end() && !name.empty()) {
+      QRM_ASSIGN_OR_RETURN(sdk::ClassOptions more, found->second->Resolve(name));
       QRM_RETURN_IF_ERROR(AddOptions(type, std::move(more), all));
     }
   }

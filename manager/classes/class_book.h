@@ -1,6 +1,7 @@
 // The types of QoS-class resources that this node offers.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,11 +40,9 @@ class ClassBook {
   StatusOr<sdk::ClassOptions> Resolve(const StringMap& classes) const;
 
  private:
-  sdk::ClassProvider* Find(const std::string& type) const;
-
   const Providers providers_;
-  const std::vector<std::string> names_;  // of the providers' types
-  Mutex update_mutex_;                    // the later of two Updates must store the newer list
+  std::map<std::string, const sdk::ClassProvider*> by_name_;
+  Mutex update_mutex_;  // the later of two Updates must store the newer list
   mutable Mutex mutex_;
   std::shared_ptr<const ClassesOptions> options_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<const OfferedTypes> types_ QRM_GUARDED_BY(mutex_);

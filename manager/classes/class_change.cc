@@ -23,29 +23,25 @@ using sdk::ClassTarget;
 
 namespace {
 
-StatusOr<const OfferedType*> FindType(const OfferedTypes& types, const ClassChange& change) {
-  std::vector<std::string> names;
-  for (const OfferedType& type : types) {
-    names.push_back(type.type.name);
-    if (type.type.name != change.type) {
-      continue;
-    }
-    if (!type.type.is_mutable) {
-      return Errorf(StatusCode::kFailedPrecondition,
-                    "{} cannot change while a container runs; set the class in the pod's "
-                    "annotation and recreate the pod",
-                    change.type);
-    }
-    if ((type.type.level == ClassLevel::kPod) != change.container.empty()) {
-      return Errorf(StatusCode::kInvalidArgument, "{} {}", change.type,
-                    change.container.empty() ? "is given to containers; name one"
-                                             : "is given to pods as a whole; name no container");
-    }
-    return &type;
+StatusOr<const OfferedType*> FindMutable(const OfferedTypes& types, const ClassChange& change) {
+  const OfferedType* const type = FindType(types, change.type);
+  if (type == nullptr) {
+    return Errorf(StatusCode::kNotFound, "this node has no type {}; it has {}", change.type,
+                  types.empty() ? "none: set qos-classes and class-types"
+                                : config::EnumerateWords(NamesOf(types), "and"));
   }
-  return Errorf(StatusCode::kNotFound, "this node has no type {}; it has {}", change.type,
-                names.empty() ? "none: set qos-classes and class-types"
-                              : config::EnumerateWords(names, "and"));
+  if (!type->type.is_mutable) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "{} cannot change while a container runs; set the class in the pod's annotation "
+                  "and recreate the pod",
+                  change.type);
+  }
+  if ((type->type.level == ClassLevel::kPod) != change.container.empty()) {
+    return Errorf(StatusCode::kInvalidArgument, "{} {}", change.type,
+                  change.container.empty() ? "is given to containers; name one"
+                                           : "is given to pods as a whole; name no container");
+  }
+  return type;
 }
 
 Status CheckClass(const NodeState& state, const OfferedType& type, const std::string& name,
@@ -61,11 +57,6 @@ Status CheckClass(const NodeState& state, const OfferedType& type, const std::st
   }
   return Errorf(may.code(), "{} class {}: {}; its classes are {}", type.type.name, name,
                 MessageOf(may), config::EnumerateWords(names, "and"));
-}
-
-std::string ClassOf(const ContainerRecord& record, const std::string& type) {
-  const auto found = record.classes.find(type);
-  return found == record.classes.end() ? std::string() : found->second;
 }
 
 /// The class on record, else the one that the pod's annotations ask for; without target. Nothing is
@@ -101,7 +92,7 @@ std::optional<WantedClass> WantedBy(const OfferedType& type, const PodRecord& po
 StatusOr<PlannedClassChange> PlanClassChange(const NodeState& state, const OfferedTypes& types,
                                              const ClassChange& change) {
   QRM_ASSIGN_OR_RETURN(const PodRecord* pod, FindMeantPod(state, change.pod));
-  QRM_ASSIGN_OR_RETURN(const OfferedType* type, FindType(types, change));
+  QRM_ASSIGN_OR_RETURN(const OfferedType* type, FindMutable(types, change));
   PlannedClassChange planned{.key = {pod->meta.uid, change.container}};
   for (const auto& [name, record] : pod->containers) {
     if (!change.container.empty() && name != change.container) {

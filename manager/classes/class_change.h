@@ -7,7 +7,6 @@
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/classes/class_choice.h"
-#include "manager/classes/class_status.h"
 #include "manager/classes/class_worker.h"
 #include "manager/runtime/live_containers.h"
 

@@ -28,16 +28,11 @@ using checkpoint::ClassHolders;
 using checkpoint::ClassUsers;
 using config::ClassRequest;
 
-bool Has(const ContainerRecord& record, const std::string& type, const std::string& name) {
-  const auto found = record.classes.find(type);
-  return found != record.classes.end() && found->second == name;
-}
-
 ClassHolders HoldersOf(const PodRecord& pod, const OfferedType& type, const std::string& name,
                        const std::string& without = {}) {
   ClassHolders holders;
   for (const auto& [container, record] : pod.containers) {
-    if (container != without && Has(*record, type.type.name, name)) {
+    if (container != without && ClassOf(*record, type.type.name) == name) {
       holders.Add(*record);
     }
   }
@@ -72,15 +67,6 @@ std::optional<std::string> ClassOfPod(const NodeState& state, const ClassAsker& 
   const auto& classes = pod->containers.begin()->second->classes;
   const auto found = classes.find(type.type.name);
   return found == classes.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::vector<std::string> NamesOf(const OfferedTypes& types) {
-  std::vector<std::string> names;
-  names.reserve(types.size());
-  for (const OfferedType& type : types) {
-    names.push_back(type.type.name);
-  }
-  return names;
 }
 
 /// The choice for one type in one admission.
@@ -203,6 +189,26 @@ bool OfferedType::IsOpenTo(const std::string& name, const checkpoint::PodMeta& p
 bool IsStaticPod(const checkpoint::PodMeta& pod) {
   const auto source = pod.annotations.find("kubernetes.io/config.source");
   return source != pod.annotations.end() && source->second != "api";
+}
+
+const OfferedType* FindType(const OfferedTypes& types, const std::string& name) {
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [&](const OfferedType& type) { return type.type.name == name; });
+  return found == types.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> NamesOf(const OfferedTypes& types) {
+  std::vector<std::string> names;
+  names.reserve(types.size());
+  for (const OfferedType& type : types) {
+    names.push_back(type.type.name);
+  }
+  return names;
+}
+
+std::string ClassOf(const ContainerRecord& record, const std::string& type) {
+  const auto found = record.classes.find(type);
+  return found == record.classes.end() ? std::string() : found->second;
 }
 
 uint64_t CountUsers(const NodeState& state, const OfferedType& type, const std::string& name) {

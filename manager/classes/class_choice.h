@@ -1,5 +1,5 @@
 // Chooses the classes of a container: those that it asks for, else the defaults, within permissions
-// and capacity.
+// and capacity. The status of classes for observers, and their requests to change one.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,14 @@ struct ClassAsker {
 /// Whether permissions allow the asker's namespace to ask for "TYPE/CLASS".
 using ClassPermission = std::function<bool(const std::string& name)>;
 
+/// The type of that name; null: there is none.
+const OfferedType* FindType(const OfferedTypes& types, const std::string& name);
+
+std::vector<std::string> NamesOf(const OfferedTypes& types);
+
+/// The class of `type` on record; empty: none.
+std::string ClassOf(const checkpoint::ContainerRecord& record, const std::string& type);
+
 /// The number of users of class `name` of `type` in `state`. For a pod-level type, pods. For a
 /// container-level type, the containers of each pod that run at the same time: all main containers
 /// and sidecars, or one init container.
@@ -99,5 +107,28 @@ Status CheckRivals(const OfferedTypes& types, const OfferedType& type, const std
 StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
                                       const checkpoint::NodeState& state,
                                       const ClassPermission& may_ask);
+
+/// Another class for a container, or for a pod as a whole.
+struct ClassChange {
+  std::string pod;        ///< "name", "namespace/name" or a UID
+  std::string container;  ///< empty for a pod-level type
+  std::string type;
+  std::string name;  ///< empty: none
+  std::string by;    ///< who asked for it: "uid 0, pid 4711"
+};
+
+/// The results of one type's provider.
+struct ClassWork {
+  uint64_t repairs = 0;                     ///< corrected drifts
+  std::vector<std::string> problems;        ///< containers without all values of their class, why
+  std::vector<sdk::ClassReading> readings;  ///< of the latest round
+};
+
+/// One type.
+struct ClassTypeStatus {
+  OfferedType offered;
+  ClassWork work;
+  std::map<std::string, uint64_t> users;  ///< class -> users, counted as capacity does
+};
 
 }  // namespace qrm::manager

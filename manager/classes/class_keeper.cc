@@ -47,12 +47,6 @@ class Join {
   const Prepared done_;
 };
 
-const OfferedType* FindIn(const OfferedTypes& types, const std::string& name) {
-  const auto found = std::find_if(types.begin(), types.end(),
-                                  [&](const auto& type) { return type.type.name == name; });
-  return found == types.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 struct ClassKeeper::Impl {
@@ -133,7 +127,7 @@ void ClassKeeper::Impl::Round(Type& type) {
   type.worker.Refresh(ClassesInUse(type.name, *state));
   parts.book.Update();
   const auto offered = parts.book.Types();
-  const OfferedType* listed = FindIn(*offered, type.name);
+  const OfferedType* listed = FindType(*offered, type.name);
   if (listed != nullptr && parts.live.synchronized() && !parts.stands_aside()) {
     const WantedClasses wanted = WantedOf(*listed, *state, parts.live);
     type.worker.Round(wanted);
@@ -318,7 +312,7 @@ void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
     if (type == nullptr || name.empty()) {
       continue;
     }
-    const OfferedType* listed = FindIn(*offered, type_name);
+    const OfferedType* listed = FindType(*offered, type_name);
     if (listed != nullptr && listed->type.problem.empty() && listed->Find(name) == nullptr) {
       continue;  // its class does not exist any more; the next round reports that
     }

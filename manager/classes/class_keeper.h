@@ -12,7 +12,7 @@
 #include "api/resource.h"
 #include "checkpoint/decision_trace.h"
 #include "manager/classes/class_book.h"
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 

@@ -12,7 +12,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "checkpoint/decision_trace.h"
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "plugins/sdk/class_provider.h"
 
 namespace qrm::manager {

@@ -13,7 +13,7 @@
 #include "checkpoint/node_state.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugin_info.h"

@@ -13,7 +13,7 @@
 #include "checkpoint/decision_trace.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "manager/observability/config_trial.h"
 #include "manager/observability/node_status.h"
 #include "manager/pods/unplaced_container.h"

@@ -10,7 +10,7 @@
 
 #include "api/base/log.h"
 #include "api/base/repeated_lines.h"
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "manager/registry/plugin_info.h"
 #include "plugins/sdk/compute_driver.h"
 

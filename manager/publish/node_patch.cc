@@ -1,7 +1,6 @@
 // Compares a Node with the wanted contents.
 #include "manager/publish/node_patch.h"
 
-#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <utility>
@@ -149,9 +148,8 @@ std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes&
   json text;
   for (const auto& [container, record] : pod.containers) {
     for (const auto& [type, name] : record->classes) {
-      const bool of_pod = std::any_of(types.begin(), types.end(), [&](const OfferedType& offered) {
-        return offered.type.name == type && offered.type.level == sdk::ClassLevel::kPod;
-      });
+      const OfferedType* const offered = FindType(types, type);
+      const bool of_pod = offered != nullptr && offered->type.level == sdk::ClassLevel::kPod;
       if (!name.empty()) {
         (of_pod ? text["pod"] : text["containers"][container])[type] = name;
       }

@@ -689,6 +689,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 		"extended-resources": {"nodes [list watch]", "nodes/status [patch]"},
 		"classes":            {"nodes [list watch]", "nodes/status [patch]"},
 		"class-resources":    {"nodes [list watch]", "nodes/status [patch]"},
+		"pod-classes":        {"pods/status [patch]"},
 		"node-config":        {"nodes [list watch]", "nodes/status [patch]"},
 		"drivers":            {"nodes [list watch]", "nodes/status [patch]"},
 		"events":             {"events [create patch]"},

@@ -389,6 +389,7 @@ func TestPoliciesGuardEveryKeyThatTheProductReads(t *testing.T) {
 		"*.resources.*kubernetes.io/*":              "keys of classes, with their domains elsewhere",
 		".kubernetes.io/":                           "the end of the domains of keys of classes",
 		"kubernetes.io/config.mirror":               "guarded by the API server itself",
+		"kubernetes.io/config.source":               "written by kubelet on its copy of each pod, over what the pod has",
 	}
 	guarded := guardOf(t, render(t, nil))
 	form := regexp.MustCompile(`"([a-z0-9.*-]+\.(?:com|dev|io|org)/[^"\s{}]*)`)

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "manager/classes/class_status.h"
+#include "manager/classes/class_choice.h"
 #include "manager/registry/plugin_info.h"
 
 namespace qrm::manager::subsystems_test {
