@@ -23,10 +23,6 @@ namespace {
 /// Long, because a large node has many grants, and no container waits for this call.
 constexpr std::chrono::seconds kTeachingDeadline{10};
 
-PluginInfo InfoOf(const std::string& resource) {
-  return {.resource = resource, .registered_by = RegisteredBy::kBuiltIn};
-}
-
 std::optional<std::string> RecordedValue(const checkpoint::NodeState& state,
                                          const std::string& resource) {
   const auto found = state.plugin_values().find(resource);
