@@ -123,11 +123,17 @@ PluginMetrics::PluginMetrics(Registry& registry)
 
 void PluginMetrics::Record(const std::string& resource, const std::string& method,
                            std::chrono::nanoseconds took, bool ok) {
-  const prometheus::Labels labels = {{"resource", resource}, {"method", method}};
-  call_seconds_.Add(labels, kSeconds).Observe(std::chrono::duration<double>(took).count());
-  prometheus::Counter& errors = call_errors_.Add(labels);  // shown as 0 before the first
+  const MutexLock lock(mutex_);
+  auto known = calls_.find({resource, method});
+  if (known == calls_.end()) {
+    const prometheus::Labels labels = {{"resource", resource}, {"method", method}};
+    const Call call{.seconds = call_seconds_.Add(labels, kSeconds),
+                    .errors = call_errors_.Add(labels)};
+    known = calls_.emplace(std::pair(resource, method), call).first;
+  }
+  known->second.seconds.Observe(std::chrono::duration<double>(took).count());
   if (!ok) {
-    errors.Increment();
+    known->second.errors.Increment();
   }
 }
 

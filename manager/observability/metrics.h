@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/base/durations.h"
+#include "api/base/mutex.h"
 
 namespace prometheus {
 class Counter;
@@ -49,8 +52,16 @@ class PluginMetrics {
               bool ok);
 
  private:
+  struct Call {
+    prometheus::Histogram& seconds;
+    prometheus::Counter& errors;
+  };
+
   prometheus::Family<prometheus::Histogram>& call_seconds_;
   prometheus::Family<prometheus::Counter>& call_errors_;
+  Mutex mutex_;
+  /// By resource and method: an admission makes several calls, and labels are costly to look up.
+  std::map<std::pair<std::string, std::string>, Call> calls_ QRM_GUARDED_BY(mutex_);
 };
 
 /// NRI calls. The runtime waits for their answers, so they delay every container on the node.
