@@ -3,13 +3,10 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "api/base/durations.h"
-#include "api/base/mutex.h"
 
 namespace prometheus {
 class Counter;
@@ -46,22 +43,17 @@ class AdmissionMetrics {
 class PluginMetrics {
  public:
   explicit PluginMetrics(prometheus::Registry& registry);
+  ~PluginMetrics();
+  PluginMetrics(const PluginMetrics&) = delete;
+  PluginMetrics& operator=(const PluginMetrics&) = delete;
 
   /// Counts one call; `method` as in the API: "Allocate". Threads: any.
   void Record(const std::string& resource, const std::string& method, std::chrono::nanoseconds took,
               bool ok);
 
  private:
-  struct Call {
-    prometheus::Histogram& seconds;
-    prometheus::Counter& errors;
-  };
-
-  prometheus::Family<prometheus::Histogram>& call_seconds_;
-  prometheus::Family<prometheus::Counter>& call_errors_;
-  Mutex mutex_;
-  /// By resource and method: an admission makes several calls, and labels are costly to look up.
-  std::map<std::pair<std::string, std::string>, Call> calls_ QRM_GUARDED_BY(mutex_);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// NRI calls. The runtime waits for their answers, so they delay every container on the node.
