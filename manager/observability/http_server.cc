@@ -2,7 +2,6 @@
 #include "manager/observability/http_server.h"
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -57,18 +56,20 @@ HttpAnswer ReadyAnswer(const NodeStatus& status) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(Metrics& server_metrics, const Snapshots& snapshots, const Plugins& plugins,
-       NodeServices& node_services, const Machine& machine)
+  Impl(Metrics& server_metrics, const Snapshots& state, const Plugins& registered,
+       NodeServices& node_services, const Machine& node_machine)
       : metrics(server_metrics),
-        collect([&] { return CollectNode(snapshots, plugins, node_services, machine); }),
-        node(node_services) {}
+        snapshots(state),
+        plugins(registered),
+        node(node_services),
+        machine(node_machine) {}
 
   HttpAnswer AnswerMetrics(std::string_view path) const {
     if (path != "/metrics") {
       return {kNotFound, "try /metrics; probes are served at probe-address\n"};
     }
     std::vector<prometheus::MetricFamily> families = metrics.registry->Collect();
-    for (prometheus::MetricFamily& family : collect()) {
+    for (prometheus::MetricFamily& family : CollectNode(snapshots, plugins, node, machine)) {
       families.push_back(std::move(family));
     }
     return {.body = prometheus::TextSerializer().Serialize(families), .type = kMetricsType};
@@ -95,8 +96,10 @@ struct HttpServer::Impl {
   }
 
   Metrics& metrics;
-  const std::function<std::vector<prometheus::MetricFamily>()> collect;
+  const Snapshots& snapshots;
+  const Plugins& plugins;
   NodeServices& node;
+  const Machine& machine;
   boost::asio::io_context io;
   boost::asio::steady_timer look{io};
   HttpGuard guard;

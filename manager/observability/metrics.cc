@@ -1,6 +1,7 @@
 // Defines the metrics' names, help texts and labels.
 #include "manager/observability/metrics.h"
 
+#include <map>
 #include <utility>
 
 #include <prometheus/counter.h>
@@ -8,6 +9,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "api/base/mutex.h"
 #include "manager/admission/explanation.h"
 #include "manager/runtime/nri/nri_answer.h"
 
@@ -111,23 +113,51 @@ void AdmissionMetrics::Record(const AdmissionEvent& event) {
   }
 }
 
+struct PluginMetrics::Impl {
+  struct Call {
+    prometheus::Histogram& seconds;
+    prometheus::Counter& errors;
+  };
+  Call& Find(const std::string& resource, const std::string& method);
+
+  prometheus::Family<prometheus::Histogram>& call_seconds;
+  prometheus::Family<prometheus::Counter>& call_errors;
+  Mutex mutex;
+  /// The families' metrics by resource and method; avoids building label maps for each call.
+  std::map<std::pair<std::string, std::string>, Call> calls QRM_GUARDED_BY(mutex);
+};
+
 PluginMetrics::PluginMetrics(Registry& registry)
-    : call_seconds_(BuildHistogram()
-                        .Name("qrm_plugin_call_duration_seconds")
-                        .Help("Time that a plugin took to answer, by resource and method.")
-                        .Register(registry)),
-      call_errors_(BuildCounter()
-                       .Name("qrm_plugin_call_errors_total")
-                       .Help("Calls to a plugin that failed or missed their deadline.")
-                       .Register(registry)) {}
+    : impl_(new Impl{BuildHistogram()
+                         .Name("qrm_plugin_call_duration_seconds")
+                         .Help("Time that a plugin took to answer, by resource and method.")
+                         .Register(registry),
+                     BuildCounter()
+                         .Name("qrm_plugin_call_errors_total")
+                         .Help("Calls to a plugin that failed or missed their deadline.")
+                         .Register(registry)}) {}
+
+PluginMetrics::~PluginMetrics() = default;
+
+PluginMetrics::Impl::Call& PluginMetrics::Impl::Find(const std::string& resource,
+                                                     const std::string& method) {
+  const MutexLock lock(mutex);
+  const auto key = std::make_pair(resource, method);
+  const auto known = calls.find(key);
+  if (known != calls.end()) {
+    return known->second;
+  }
+  const prometheus::Labels labels = {{"resource", resource}, {"method", method}};
+  const Call call{.seconds = call_seconds.Add(labels, kSeconds), .errors = call_errors.Add(labels)};
+  return calls.emplace(key, call).first->second;
+}
 
 void PluginMetrics::Record(const std::string& resource, const std::string& method,
                            std::chrono::nanoseconds took, bool ok) {
-  const prometheus::Labels labels = {{"resource", resource}, {"method", method}};
-  call_seconds_.Add(labels, kSeconds).Observe(std::chrono::duration<double>(took).count());
-  prometheus::Counter& errors = call_errors_.Add(labels);  // shown as 0 before the first
+  Impl::Call& call = impl_->Find(resource, method);
+  call.seconds.Observe(std::chrono::duration<double>(took).count());
   if (!ok) {
-    errors.Increment();
+    call.errors.Increment();
   }
 }
 

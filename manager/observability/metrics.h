@@ -43,14 +43,17 @@ class AdmissionMetrics {
 class PluginMetrics {
  public:
   explicit PluginMetrics(prometheus::Registry& registry);
+  ~PluginMetrics();
+  PluginMetrics(const PluginMetrics&) = delete;
+  PluginMetrics& operator=(const PluginMetrics&) = delete;
 
   /// Counts one call; `method` as in the API: "Allocate". Threads: any.
   void Record(const std::string& resource, const std::string& method, std::chrono::nanoseconds took,
               bool ok);
 
  private:
-  prometheus::Family<prometheus::Histogram>& call_seconds_;
-  prometheus::Family<prometheus::Counter>& call_errors_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// NRI calls. The runtime waits for their answers, so they delay every container on the node.
