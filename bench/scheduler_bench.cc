@@ -22,7 +22,7 @@
 #include "scheduler/cache/filter.h"
 #include "scheduler/cache/read_objects.h"
 #include "scheduler/extender/messages.h"
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {

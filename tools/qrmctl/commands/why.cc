@@ -13,7 +13,7 @@
 #include "api/base/foreign_json.h"
 #include "api/base/log.h"
 #include "cluster/access.h"
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/topology/resource_types.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/document.h"
