@@ -95,7 +95,7 @@ class ApiClient {
   const std::shared_ptr<Impl> impl_;
 };
 
-/// A callback that passes what it gets to `next`, with the object behind `weak`, unless that is
+/// A callback that passes its argument to `next`, with the object behind `weak`, unless that is
 /// gone or has `stopped`.
 template <typename Self, typename Next>
 auto WhileItRuns(std::weak_ptr<Self> weak, Next next) {

@@ -36,7 +36,7 @@ StatusOr<nlohmann::json> ParseJsonList(std::string_view text,
                                        const std::function<void(const nlohmann::json& item)>& take,
                                        const JsonBounds& bounds = {});
 
-/// The member `key` of `object`; null JSON where it has none, or is no object.
+/// The member `key` of `object`; null JSON where it has none or is not an object.
 const nlohmann::json& PartOf(const nlohmann::json& object, const char* key);
 /// The text that the member is; empty where it is none.
 std::string TextIn(const nlohmann::json& object, const char* key);

@@ -203,7 +203,7 @@ class NumaHandle final : public Handle {
                       return;
                     }
                     for (const std::string& key : kind->model->pod_annotations) {
-                      if (key.find('*') == std::string::npos) {  // in keys of pods it is no glob
+                      if (key.find('*') == std::string::npos) {  // a star in it is not a glob
                         feed.ReadAnnotations(key);
                       }
                     }

@@ -18,7 +18,7 @@ namespace qrm::manager {
 /// The pod that the plugin is asked for.
 inline constexpr char kCheckedPod[] = "00000000-qrm-plugin-check";
 
-/// What the checks of plugins and of drivers have in common: whom they ask, and what they report.
+/// What the checks of plugins and of drivers have in common: the caller and the reports.
 class Checked {
  protected:
   /// `remedy`: what to do about a request that is rejected.
