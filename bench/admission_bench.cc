@@ -55,13 +55,6 @@ struct Program {
   std::size_t most_residents = 10000;
 };
 
-template <typename Work>
-double Timed(Work work) {
-  const auto begin = Clock::now();
-  work();
-  return Microseconds(Clock::now() - begin);
-}
-
 /// The times of each step. Units: microseconds.
 using Steps = std::map<std::string, std::vector<double>>;
 
@@ -145,11 +138,7 @@ class BusyNode {
   static constexpr int kBatch = 20;
   static constexpr int kATurn = 25;
 
-  void AdmitOne() {
-    const placement::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
-    times_.push_back(Timed([&] { node_.Admit(demand); }));
-    node_.Remove(demand.pod.uid);
-  }
+  void AdmitOne() { times_.push_back(node_.TimeOf(BenchNode::DemandOf(next_++, Kind::kPinned))); }
 
   const std::size_t residents_;
   const BenchDir dir_;
@@ -219,9 +208,7 @@ class Comparison {
 
  private:
   void AdmitOne() {
-    const placement::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
-    admissions_.total.push_back(Timed([&] { node_.Admit(demand); }));
-    node_.Remove(demand.pod.uid);
+    admissions_.total.push_back(node_.TimeOf(BenchNode::DemandOf(next_++, Kind::kPinned)));
   }
 
   /// Reads the steps from the decisions that were kept.
@@ -243,8 +230,8 @@ class Comparison {
     test::SyncedLog appended(dir_ / "appended.log", bytes_[0], Length::kGrows);
     test::SyncedLog in_place(dir_ / "in-place.log", bytes_[0], Length::kStays);
     for (std::size_t i = 0; i < program_.admissions; ++i) {
-      floors_.total.push_back(Timed([&] { appended.Append(); }));
-      in_place_.total.push_back(Timed([&] { in_place.Append(); }));
+      floors_.total.push_back(MicrosecondsOf([&] { appended.Append(); }));
+      in_place_.total.push_back(MicrosecondsOf([&] { in_place.Append(); }));
       AdmitOne();
     }
   }
@@ -255,9 +242,9 @@ class Comparison {
                  .request = SampleRequest(),
                  .program = program_.path});
     for (std::size_t i = 0; i < program_.admissions; ++i) {
-      const double hints = Timed([&] { floor.CollectHints(); });
-      const double allocate = Timed([&] { floor.Allocate(); });
-      const double commit = Timed([&] { floor.Commit(); });
+      const double hints = MicrosecondsOf([&] { floor.CollectHints(); });
+      const double allocate = MicrosecondsOf([&] { floor.Allocate(); });
+      const double commit = MicrosecondsOf([&] { floor.Commit(); });
       floors_.steps["hints"].push_back(hints);
       floors_.steps["allocate"].push_back(allocate);
       floors_.steps["commit"].push_back(commit);

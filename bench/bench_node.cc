@@ -13,6 +13,7 @@
 
 #include "api/base/check.h"
 #include "api/base/clock.h"
+#include "bench/target.h"
 #include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"
@@ -304,6 +305,12 @@ void BenchNode::Admit(const placement::ContainerDemand& demand) {
 void BenchNode::Remove(const std::string& pod_uid) {
   QRM_CHECK(impl_->releaser.RemovePods({pod_uid}).ok());
   impl_->releaser.FinishRemovals();
+}
+
+double BenchNode::TimeOf(const placement::ContainerDemand& demand) {
+  const double took = MicrosecondsOf([&] { Admit(demand); });
+  Remove(demand.pod.uid);
+  return took;
 }
 
 void BenchNode::Run(const std::function<void()>& work) {

@@ -72,6 +72,9 @@ class BenchNode {
   /// Both on the state loop. Errors end the program: a benchmark of failures measures nothing.
   void Admit(const placement::ContainerDemand& demand);
   void Remove(const std::string& pod_uid);
+  /// The time of an admission, after which the pod is removed; on the state loop. Units:
+  /// microseconds.
+  double TimeOf(const placement::ContainerDemand& demand);
   /// Runs `work` on the state loop, or on the I/O loop, and waits for it.
   void Run(const std::function<void()>& work);
   void RunOnIo(const std::function<void()>& work);

@@ -1,12 +1,9 @@
 // One container through its whole admission on a node with two types of classes, with a class of
 // each, beside the same on a node without classes, in turns in one run.
 //   class_bench [--smoke]
-#include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,13 +12,12 @@
 #include "api/base/log.h"
 #include "bench/bench_dir.h"
 #include "bench/bench_node.h"
+#include "bench/command_line.h"
 #include "bench/target.h"
 #include "test/support/fake_class_provider.h"
 
 namespace qrm::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kTarget = 1.1;
 constexpr std::size_t kResidents = 100;
@@ -64,13 +60,7 @@ class Side {
   /// The time of one more container. Units: microseconds.
   double AdmitOne() {
     double took = 0;
-    node_.Run([&] {
-      const placement::ContainerDemand demand = NextDemand(Kind::kPinned);
-      const Clock::time_point begin = Clock::now();
-      node_.Admit(demand);
-      took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-      node_.Remove(demand.pod.uid);
-    });
+    node_.Run([&] { took = node_.TimeOf(NextDemand(Kind::kPinned)); });
     return took;
   }
 
@@ -112,13 +102,15 @@ bool Measure(std::size_t warm_up, std::size_t admissions) {
                Median(with_times) / Median(without_times), "x without");
 }
 
+int Main(const CommandLine& options) {
+  log::SetLevel(log::Level::kError);
+  return options.StatusOf(options.smoke ? Measure(2, 5) : Measure(kWarmUp, kAdmissions));
+}
+
 }  // namespace
 }  // namespace qrm::bench
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  const bool smoke = argc == 2 && std::string_view(argv[1]) == "--smoke";
-  qrm::log::SetLevel(qrm::log::Level::kError);
-  const bool reached = smoke ? qrm::bench::Measure(2, 5)
-                             : qrm::bench::Measure(qrm::bench::kWarmUp, qrm::bench::kAdmissions);
-  return smoke || reached ? EXIT_SUCCESS : EXIT_FAILURE;
+  return qrm::bench::Main(qrm::bench::ReadCommandLine(argc, argv));
 }

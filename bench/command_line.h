@@ -30,20 +30,30 @@ struct CommandLine {
   int StatusOf(bool reached) const { return reached || smoke ? EXIT_SUCCESS : EXIT_FAILURE; }
 };
 
-/// Ends the program at a word that is not one of `options`, each of which has a value.
+/// Ends the program at a word that is neither one of `options`, each of which has a value, nor one
+/// of `flags`, which have none.
 inline CommandLine ReadCommandLine(int argc, char** argv,
-                                   const std::vector<std::string_view>& options = {}) {
+                                   const std::vector<std::string_view>& options = {},
+                                   const std::vector<std::string_view>& flags = {}) {
+  const auto is_one_of = [](const std::vector<std::string_view>& words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
   CommandLine read;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--smoke") {
       read.smoke = true;
-    } else if (i + 1 < argc && std::find(options.begin(), options.end(), word) != options.end()) {
+    } else if (is_one_of(flags, word)) {
+      read.values[std::string(word)] = "";
+    } else if (i + 1 < argc && is_one_of(options, word)) {
       read.values[std::string(word)] = argv[++i];
     } else {
       fmt::print(stderr, "usage: {} [--smoke]", argv[0]);
       for (const std::string_view option : options) {
         fmt::print(stderr, " [{} VALUE]", option);
+      }
+      for (const std::string_view flag : flags) {
+        fmt::print(stderr, " [{}]", flag);
       }
       fmt::print(stderr, "\n");
       std::exit(2);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,20 +28,6 @@ constexpr int kStarts = 7;
 /// How long qrmd rests, except its reconciles, before its memory is read: 10 s after it attached it
 /// lists everything once more, and it gives back unused memory every 5 s.
 constexpr std::chrono::seconds kRest{16};
-
-/// A line of /proc/PID/status. Units: megabytes (the file has KiB).
-double MemoryOf(pid_t pid, const std::string& name) {
-  std::ifstream file(fmt::format("/proc/{}/status", pid));
-  std::string word;
-  while (file >> word) {
-    if (word == name + ":") {
-      double kibibytes = 0;
-      file >> kibibytes;
-      return kibibytes * 1024 / 1e6;
-    }
-  }
-  return 0;
-}
 
 class Daemon {
  public:
@@ -69,8 +54,8 @@ class Daemon {
   }
 
   /// Resident memory, and its part that is not the program's and its libraries' files.
-  double Resident() { return MemoryOf(node_.pid(), "VmRSS"); }
-  double Anonymous() { return MemoryOf(node_.pid(), "RssAnon"); }
+  double Resident() { return MemoryOf(std::to_string(node_.pid()), "VmRSS"); }
+  double Anonymous() { return MemoryOf(std::to_string(node_.pid()), "RssAnon"); }
 
  private:
   RealNode node_;

@@ -1,12 +1,9 @@
 // The speed of the plugins themselves: hints and allocations beside few and many containers, on
 // machines of few and many NUMA nodes, and the cost of a change of many pools.
 //   plugins_bench [--smoke]
-#include <chrono>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +11,7 @@
 
 #include "api/base/check.h"
 #include "api/base/section.h"
+#include "bench/command_line.h"
 #include "bench/target.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
@@ -114,19 +112,11 @@ void Fill(Node& node, const std::string& resource, int containers, double amount
   node.Reconcile();
 }
 
-template <typename Work>
-double MicrosecondsOf(const Work& work) {
-  const auto started = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - started)
-      .count();
-}
-
 /// The median of hints and allocation of one more container, which is then removed.
 double Placing(Node& node, const ContainerRequest& request, int rounds) {
   std::vector<double> samples;
   for (int i = 0; i < rounds; ++i) {
-    samples.push_back(MicrosecondsOf([&] { node.Admit(request); }));
+    samples.push_back(bench::MicrosecondsOf([&] { node.Admit(request); }));
     node.Remove(request.key);
     node.Reconcile();
   }
@@ -172,7 +162,7 @@ bool JudgeReplan(int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const ContainerRequest more =
         RequestOf(9999, fmt::format("p{}", i % kPools), cpu::kResource, 40);
-    samples.push_back(MicrosecondsOf([&] {
+    samples.push_back(bench::MicrosecondsOf([&] {
                         node.Admit(more);
                         node.Reconcile();
                       }) /
@@ -184,17 +174,16 @@ bool JudgeReplan(int rounds) {
                       bench::Median(samples), "ms");
 }
 
+int Main(const bench::CommandLine& options) {
+  const int rounds = options.smoke ? kSmokeRounds : kRounds;
+  const bool placed = JudgePlacing(rounds);
+  return options.StatusOf(JudgeReplan(rounds) && placed);
+}
+
 }  // namespace
 }  // namespace qrm
 
-int main(int count, char** words) {
-  const bool smoke = count == 2 && std::string_view(words[1]) == "--smoke";
-  if (count > 1 && !smoke) {
-    fmt::print(stderr, "usage: plugins_bench [--smoke]\n");
-    return EXIT_FAILURE;
-  }
-  const int rounds = smoke ? qrm::kSmokeRounds : qrm::kRounds;
-  const bool placed = qrm::JudgePlacing(rounds);
-  const bool planned = qrm::JudgeReplan(rounds);
-  return smoke || (placed && planned) ? EXIT_SUCCESS : EXIT_FAILURE;
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
+int main(int argc, char** argv) {
+  return qrm::Main(qrm::bench::ReadCommandLine(argc, argv));
 }

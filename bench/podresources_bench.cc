@@ -1,14 +1,10 @@
-// The cost of a List of the pod-resources API: to encode, by the number of containers, over the
-// socket to one client and to eight, and while a plugin hangs.
+// The cost of a List of the pod-resources API: to encode, by the number of containers, and over the
+// socket while a plugin hangs.
 //   podresources_bench [--smoke]
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
-
-#include <time.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,13 +26,11 @@
 namespace qrm::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using manager::ListCache;
 
 constexpr int kContainersPerPod = 2;
 constexpr int kPods = 500;
 constexpr int kManyContainers = 10'000;
-constexpr std::size_t kClients = 8;
 constexpr double kServerTargetUs = 2000;
 /// Ratio to a container's cost on a node with ten times as many.
 constexpr double kLinearTarget = 2;
@@ -45,27 +39,14 @@ constexpr double kHangTarget = 1.25;
 struct Program {
   std::size_t lists = 1000;
   std::size_t whole_answers = 30;
-  std::chrono::milliseconds throughput_time{3000};
 };
-
-template <typename Work>
-double MicrosecondsOf(Work work) {
-  const auto begun = Clock::now();
-  work();
-  return std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
-}
 
 /// The processor time of this thread: the cost of computing, without other work of the machine.
 template <typename Work>
 double ProcessorMicrosecondsOf(Work work) {
-  const auto now_us = [] {
-    timespec now{};
-    QRM_CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
-    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
-  };
-  const double begun_us = now_us();
+  const double begun_us = ProcessorMicroseconds(CLOCK_THREAD_CPUTIME_ID);
   work();
-  return now_us() - begun_us;
+  return ProcessorMicroseconds(CLOCK_THREAD_CPUTIME_ID) - begun_us;
 }
 
 void Print(const std::string& what, const std::vector<double>& times_us) {
@@ -265,36 +246,6 @@ double ListUs(RawClient& client) {
   return took;
 }
 
-/// Lists per second of `clients`, each on a separate connection.
-double Throughput(const ListOverSocket& node, std::size_t clients,
-                  std::chrono::milliseconds length) {
-  std::vector<std::size_t> counts(clients, 0);
-  std::vector<std::thread> threads;
-  threads.reserve(clients);
-  const auto end = Clock::now() + length;
-  for (std::size_t& count : counts) {
-    threads.emplace_back([&node, &count, end] {
-      RawClient client(node.Connect());
-      for (; Clock::now() < end; ++count) {
-        QRM_CHECK(client.List());
-      }
-    });
-  }
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < clients; ++i) {
-    threads[i].join();
-    total += counts[i];
-  }
-  return static_cast<double>(total) / std::chrono::duration<double>(length).count();
-}
-
-void PrintThroughput(const Program& program) {
-  const ListOverSocket node(kPods);
-  fmt::print("List of {} pods over the socket: {:.0f} a second to 1 client, {:.0f} to {}\n", kPods,
-             Throughput(node, 1, program.throughput_time),
-             Throughput(node, kClients, program.throughput_time), kClients);
-}
-
 /// Two nodes in turns: one whose plugins have been asked and do not answer, and one at rest.
 bool JudgeHang(const Program& program) {
   const ListOverSocket at_rest(kPods);
@@ -318,11 +269,10 @@ bool JudgeHang(const Program& program) {
 int Main(const CommandLine& options) {
   Program program;
   if (options.smoke) {
-    program = {.lists = 5, .whole_answers = 2, .throughput_time = std::chrono::milliseconds(50)};
+    program = {.lists = 5, .whole_answers = 2};
   }
   const bool server = JudgeServer(program);
   const bool growth = JudgeGrowth(program);
-  PrintThroughput(program);
   const bool hang = JudgeHang(program);
   return options.StatusOf(server && growth && hang);
 }

@@ -5,7 +5,6 @@
 // as the ones in Go that scripts/bench.sh builds of test/interop/katalyst/plugin.
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -42,9 +41,7 @@ constexpr char kCgroup[] = "/kubepods/burstable/pod0/container0";
 
 /// The processor time of this process, all threads. Units: milliseconds.
 double ProcessorTime() {
-  timespec time = {};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+  return ProcessorMicroseconds(CLOCK_PROCESS_CPUTIME_ID) / 1e3;
 }
 
 class IdleNode {

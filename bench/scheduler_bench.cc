@@ -3,10 +3,6 @@
 //   scheduler_bench [--pods N] [--nodes N] [--numa] [--smoke]
 // --numa: every node has a configuration by which its NUMA nodes are judged, a fifth of the pods
 // own CPUs, and so do those that are asked about, one of which is bound between two calls.
-#include <chrono>
-#include <cstdlib>
-#include <ctime>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,12 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/check.h"
+#include "bench/command_line.h"
 #include "bench/target.h"
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/cache/read_objects.h"
 #include "scheduler/extender/messages.h"
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -47,20 +44,7 @@ struct Sizes {
   int pods = 100'000;
   int nodes = 5'000;
   bool numa = false;
-  bool smoke = false;
 };
-
-double ResidentMegabytes() {
-  std::ifstream file("/proc/self/status");
-  for (std::string word; file >> word;) {
-    if (word == "VmRSS:") {
-      double kibibytes = 0;
-      file >> kibibytes;
-      return kibibytes * 1024 / 1e6;
-    }
-  }
-  return 0;
-}
 
 double AllocatedBytes() {
   const struct mallinfo2 info = ::mallinfo2();
@@ -68,9 +52,7 @@ double AllocatedBytes() {
 }
 
 double CpuSeconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+  return bench::ProcessorMicroseconds(CLOCK_PROCESS_CPUTIME_ID) / 1e6;
 }
 
 std::string NodeName(int index) {
@@ -184,19 +166,19 @@ std::string QuestionAbout(int names, const Sizes& sizes, int workload) {
 double JudgeAll(const Snapshot& snapshot, const HandleRegistry& handles, const std::string& body) {
   const auto parsed = ParseNodesQuestion(body);
   QRM_CHECK(parsed.ok());
-  const auto begun = std::chrono::steady_clock::now();
   FilterAnswer answer;
-  for (const std::string& node : parsed->nodes) {
-    std::string refusal = RefusalOf(snapshot, handles, parsed->pod, node);
-    if (refusal.empty()) {
-      answer.nodes.push_back(node);
-    } else {
-      answer.refused[node] = std::move(refusal);
+  const double took = bench::MicrosecondsOf([&] {
+    for (const std::string& node : parsed->nodes) {
+      std::string refusal = RefusalOf(snapshot, handles, parsed->pod, node);
+      if (refusal.empty()) {
+        answer.nodes.push_back(node);
+      } else {
+        answer.refused[node] = std::move(refusal);
+      }
     }
-  }
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
+  });
   QRM_CHECK(!WriteFilter(answer).empty());
-  return took.count();
+  return took / 1e3;
 }
 
 /// One more pod comes to node `node`, as its `turn`th pod with exclusive CPUs.
@@ -231,14 +213,14 @@ AddedTimes AddedByJudging(ClusterCache& cache, const HandleRegistry& handles, co
 
 bool Measure(const Sizes& sizes) {
   const HandleRegistry handles = RegisterResources({"numa"});
-  const double resident_before = ResidentMegabytes();
+  const double resident_before = bench::MemoryOf("self", "VmRSS");
   const double bytes_before = AllocatedBytes();
   const double cpu_before = CpuSeconds();
   const auto cache = Fill(handles, sizes);
   const double cpu = CpuSeconds() - cpu_before;
   cache->Publish();
   const double bytes = (AllocatedBytes() - bytes_before) / sizes.pods;
-  const double resident = ResidentMegabytes();
+  const double resident = bench::MemoryOf("self", "VmRSS");
   fmt::print(
       "{} pods on {} nodes{}: {:.0f} B a pod, {:.1f} MB resident before and {:.1f} MB after, "
       "{:.1f} s of CPU time\n",
@@ -256,22 +238,11 @@ bool Measure(const Sizes& sizes) {
   return reached;
 }
 
-int Main(const std::vector<std::string>& words) {
-  Sizes sizes;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      sizes = {.pods = 200, .nodes = 20, .numa = sizes.numa, .smoke = true};
-    } else if (words[i] == "--numa") {
-      sizes.numa = true;
-    } else if ((words[i] == "--pods" || words[i] == "--nodes") && i + 1 < words.size()) {
-      (words[i] == "--pods" ? sizes.pods : sizes.nodes) = std::stoi(words[i + 1]);
-      ++i;
-    } else {
-      fmt::print(stderr, "usage: scheduler_bench [--pods N] [--nodes N] [--numa] [--smoke]\n");
-      return 2;
-    }
-  }
-  return Measure(sizes) || sizes.smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+int Main(const bench::CommandLine& options) {
+  Sizes sizes{.numa = options.values.contains("--numa")};
+  sizes.pods = static_cast<int>(options.Number("--pods", options.smoke ? 200 : sizes.pods));
+  sizes.nodes = static_cast<int>(options.Number("--nodes", options.smoke ? 20 : sizes.nodes));
+  return options.StatusOf(Measure(sizes));
 }
 
 }  // namespace
@@ -279,5 +250,6 @@ int Main(const std::vector<std::string>& words) {
 
 // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
-  return qrm::scheduler::Main({argv, argv + argc});
+  return qrm::scheduler::Main(
+      qrm::bench::ReadCommandLine(argc, argv, {"--pods", "--nodes"}, {"--numa"}));
 }

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <time.h>
 
 #include <fmt/core.h>
 
@@ -28,6 +32,36 @@ inline double Quantile(std::vector<double> samples, double part) {
 
 inline double Median(const std::vector<double>& samples) {
   return Quantile(samples, 0.5);
+}
+
+/// The time that `work` takes. Units: microseconds.
+template <typename Work>
+double MicrosecondsOf(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+/// The processor time of `clock` so far, such as CLOCK_PROCESS_CPUTIME_ID. Units: microseconds.
+inline double ProcessorMicroseconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
+
+/// A line of /proc/PROCESS/status, such as "VmRSS"; a process is a PID or "self". Units: megabytes
+/// (the file has KiB).
+inline double MemoryOf(const std::string& process, const std::string& name) {
+  std::ifstream file("/proc/" + process + "/status");
+  for (std::string word; file >> word;) {
+    if (word == name + ":") {
+      double kibibytes = 0;
+      file >> kibibytes;
+      return kibibytes * 1024 / 1e6;
+    }
+  }
+  return 0;
 }
 
 inline double Microseconds(std::chrono::nanoseconds took) {

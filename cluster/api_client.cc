@@ -93,12 +93,10 @@ const char* RemedyFor(StatusCode code) {
 }  // namespace
 
 Status ErrorOf(const std::string& what, unsigned status, const std::string& body) {
-  const auto json = ParseJson(body).value_or(nlohmann::json());
-  const bool tells = json.is_object() && json.contains("message") && json["message"].is_string();
+  const std::string message = TextIn(ParseJson(body).value_or(nlohmann::json()), "message");
   const StatusCode code = CodeOf(status);
   return Errorf(code, "cannot {}: the API server answers {}{}{}; {}", what, status,
-                tells ? ": " : "", tells ? Quoted(json["message"].get<std::string>()) : "",
-                RemedyFor(code));
+                message.empty() ? "" : ": ", Quoted(message), RemedyFor(code));
 }
 
 struct ApiClient::Impl final : std::enable_shared_from_this<Impl> {
@@ -241,10 +239,8 @@ struct ApiClient::Impl final : std::enable_shared_from_this<Impl> {
   bool stopped = false;
 };
 
-namespace {
-
-/// The reading of one stream; outlives its ApiStream until what is in flight has ended.
-struct Reading final : std::enable_shared_from_this<Reading> {
+/// Outlives its ApiStream until what is in flight has ended.
+struct ApiStream::Reading final : std::enable_shared_from_this<Reading> {
   Reading(ApiStream::Options stream_options, StreamListener stream_listener)
       : options(std::move(stream_options)), listener(std::move(stream_listener)) {}
 
@@ -319,23 +315,12 @@ struct Reading final : std::enable_shared_from_this<Reading> {
   bool stopped = false;
 };
 
-class StreamHandle final : public ApiStream {
- public:
-  explicit StreamHandle(std::shared_ptr<Reading> reading) : reading_(std::move(reading)) {}
-  ~StreamHandle() override {
-    reading_->stopped = true;
-    if (reading_->connection != nullptr) {
-      reading_->connection->Close();
-    }
+ApiStream::~ApiStream() {
+  reading_->stopped = true;
+  if (reading_->connection != nullptr) {
+    reading_->connection->Close();
   }
-  StreamHandle(const StreamHandle&) = delete;
-  StreamHandle& operator=(const StreamHandle&) = delete;
-
- private:
-  const std::shared_ptr<Reading> reading_;
-};
-
-}  // namespace
+}
 
 ApiClient::ApiClient(asio::io_context& io, ClusterAccess access, Options options)
     : impl_(std::make_shared<Impl>(io, std::move(access), std::move(options))) {}
@@ -356,7 +341,7 @@ void ApiClient::Call(ApiRequest request, Done done) {
 }
 
 std::unique_ptr<ApiStream> ApiClient::Stream(ApiStream::Options options, StreamListener listener) {
-  auto reading = std::make_shared<Reading>(std::move(options), std::move(listener));
+  auto reading = std::make_shared<ApiStream::Reading>(std::move(options), std::move(listener));
   impl_->Connect(
       reading->options.timeout, [impl = impl_, reading](const StatusOr<ConnectionPtr>& connection) {
         StatusOr<HttpsMessage> message = impl->MessageFor({.path = reading->options.path});
@@ -367,7 +352,7 @@ std::unique_ptr<ApiStream> ApiClient::Stream(ApiStream::Options options, StreamL
           reading->Begin(*connection, *std::move(message));
         }
       });
-  return std::make_unique<StreamHandle>(std::move(reading));
+  return std::unique_ptr<ApiStream>(new ApiStream(std::move(reading)));
 }
 
 }  // namespace qrm::cluster

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/base/io_context.h"
 #include "api/base/status.h"
@@ -45,7 +46,16 @@ class ApiStream {
     std::chrono::milliseconds timeout{10'000};   ///< for the answer's beginning
     std::chrono::milliseconds silence{180'000};  ///< without a byte: kDeadlineExceeded
   };
-  virtual ~ApiStream() = default;
+  ~ApiStream();
+  ApiStream(const ApiStream&) = delete;
+  ApiStream& operator=(const ApiStream&) = delete;
+
+ private:
+  friend class ApiClient;
+  struct Reading;
+  explicit ApiStream(std::shared_ptr<Reading> reading) : reading_(std::move(reading)) {}
+
+  const std::shared_ptr<Reading> reading_;
 };
 
 /// Sends up to `Options::connections` requests at once over connections that it keeps; others wait.
@@ -84,6 +94,17 @@ class ApiClient {
   struct Impl;
   const std::shared_ptr<Impl> impl_;
 };
+
+/// A callback that passes its argument to `next`, with the object behind `weak`, unless that is
+/// gone or has `stopped`.
+template <typename Self, typename Next>
+auto WhileItRuns(std::weak_ptr<Self> weak, Next next) {
+  return [weak = std::move(weak), next = std::move(next)](const auto& got) {
+    if (const auto self = weak.lock(); self != nullptr && !self->stopped) {
+      next(*self, got);
+    }
+  };
+}
 
 /// The error that an answer with this status is, by the message of its v1 Status body.
 Status ErrorOf(const std::string& what, unsigned status, const std::string& body);

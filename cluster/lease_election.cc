@@ -23,19 +23,16 @@ using std::chrono::system_clock;
 constexpr char kGroup[] = "/apis/coordination.k8s.io/v1/namespaces/";
 
 json SpecOf(const json& lease) {
-  return lease.is_object() && lease.contains("spec") && lease["spec"].is_object() ? lease["spec"]
-                                                                                  : json::object();
-}
-
-std::string HolderOf(const json& spec) {
-  return spec.contains("holderIdentity") && spec["holderIdentity"].is_string()
-             ? spec["holderIdentity"].get<std::string>()
-             : std::string();
+  const json& spec = PartOf(lease, "spec");
+  return spec.is_object() ? spec : json::object();
 }
 
 int NumberIn(const json& spec, const char* key) {
-  return spec.contains(key) && spec[key].is_number_integer() ? spec[key].get<int>() : 0;
+  const json& number = PartOf(spec, key);
+  return number.is_number_integer() ? number.get<int>() : 0;
 }
+
+constexpr char kHolder[] = "holderIdentity";
 
 }  // namespace
 
@@ -51,13 +48,7 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
   template <typename Next>
   void Call(ApiRequest request, const Next& next) {
     request.timeout = options.renew_deadline / 2;
-    client.Call(std::move(request),
-                [weak = weak_from_this(), next](const StatusOr<std::string>& body) {
-                  const auto self = weak.lock();
-                  if (self != nullptr && !self->stopped) {
-                    next(*self, body);
-                  }
-                });
+    client.Call(std::move(request), WhileItRuns(weak_from_this(), next));
   }
 
   void Try() {
@@ -89,7 +80,7 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
       seen = text;
       seen_at = steady_clock::now();
     }
-    const std::string holder = HolderOf(spec);
+    const std::string holder = TextIn(spec, kHolder);
     if (holder == options.identity || holder.empty()) {
       Write("PUT", std::move(lease));
       return;
@@ -106,7 +97,7 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
   /// `lease` is what was read: with its version, the server rejects a write that is too late.
   void Write(const char* method, json lease) {
     const json before = SpecOf(lease);
-    const bool renews = HolderOf(before) == options.identity;
+    const bool renews = TextIn(before, kHolder) == options.identity;
     const std::string now = MicroTime(system_clock::now());
     json& spec = lease["spec"] = before;
     lease["apiVersion"] = "coordination.k8s.io/v1";
@@ -147,12 +138,12 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
     }
     trouble = status;
     timer.expires_after(options.retry);
-    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!error && self != nullptr && !self->stopped) {
-        self->Try();
-      }
-    });
+    timer.async_wait(
+        WhileItRuns(weak_from_this(), [](Impl& self, const boost::system::error_code& error) {
+          if (!error) {
+            self.Try();
+          }
+        }));
   }
 
   bool Leads() const { return steady_clock::now().time_since_epoch().count() < leads_until.load(); }

@@ -30,19 +30,6 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kHealthy{1};
 constexpr std::chrono::seconds kListTimeout{60};
 
-std::string TextIn(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() && found->is_string()
-             ? found->get<std::string>()
-             : std::string();
-}
-
-const json& PartOf(const json& object, const char* key) {
-  static const json nothing;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() ? *found : nothing;
-}
-
 std::string VersionOf(const json& object) {
   return TextIn(PartOf(object, "metadata"), "resourceVersion");
 }
@@ -67,12 +54,7 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
     client.Call({.path = Target(query),
                  .timeout = kListTimeout,
                  .most_answer_bytes = options.most_page_bytes},
-                [weak = weak_from_this(), next](const StatusOr<std::string>& body) {
-                  const auto self = weak.lock();
-                  if (self != nullptr && !self->stopped) {
-                    next(*self, body);
-                  }
-                });
+                WhileItRuns(weak_from_this(), std::move(next)));
   }
 
   template <typename Change>
@@ -230,12 +212,12 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
     timer.expires_after(
         std::max<milliseconds>(milliseconds(wait(random)),
                                std::exchange(retry_after, {}).value_or(std::chrono::seconds(0))));
-    timer.async_wait([weak = weak_from_this(), next](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!error && self != nullptr && !self->stopped) {
-        (*self.*next)();
-      }
-    });
+    timer.async_wait(
+        WhileItRuns(weak_from_this(), [next](Impl& self, const boost::system::error_code& error) {
+          if (!error) {
+            (self.*next)();
+          }
+        }));
   }
 
   void ClearTrouble() {

@@ -39,6 +39,11 @@ std::string PercentEncoded(const std::string& text) {
   return encoded;
 }
 
+std::string PodPath(const std::string& pod_namespace, const std::string& pod) {
+  return fmt::format("/api/v1/namespaces/{}/pods/{}", PercentEncoded(pod_namespace),
+                     PercentEncoded(pod));
+}
+
 ApiRequest BindRequest(const Binding& binding) {
   const json body = {
       {"apiVersion", "v1"},
@@ -47,8 +52,7 @@ ApiRequest BindRequest(const Binding& binding) {
        {{"name", binding.pod}, {"uid", binding.uid}, {"annotations", binding.annotations}}},
       {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", binding.node}}}};
   return {.method = "POST",
-          .path = fmt::format("/api/v1/namespaces/{}/pods/{}/binding",
-                              PercentEncoded(binding.pod_namespace), PercentEncoded(binding.pod)),
+          .path = PodPath(binding.pod_namespace, binding.pod) + "/binding",
           .body = Written(body)};
 }
 

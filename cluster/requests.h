@@ -15,6 +15,8 @@ namespace qrm::cluster {
 /// `text` as a part of a URL's query or path.
 std::string PercentEncoded(const std::string& text);
 
+std::string PodPath(const std::string& pod_namespace, const std::string& pod);
+
 struct Binding {
   std::string pod_namespace;
   std::string pod;

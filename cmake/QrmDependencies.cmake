@@ -21,9 +21,6 @@ endif()
 if(QRM_TESTS OR QRM_BENCH)
   pkg_check_modules(fuse3 REQUIRED IMPORTED_TARGET fuse3)  # the double of resctrl
 endif()
-if(QRM_BENCH)
-  find_package(benchmark CONFIG REQUIRED)
-endif()
 
 # gRPC, protobuf and abseil, which are some fifty libraries: as archives for programs with property QRM_LINKED_IN, so
 # that they take what they use of them and nothing has to be found at their start; shared for everything else.

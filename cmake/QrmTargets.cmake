@@ -192,22 +192,8 @@ function(qrm_test_group LABEL PROGRAM)
   add_dependencies(${LABEL}_tests ${PROGRAM})
 endfunction()
 
-# qrm_bench(topology_bench.cc DEPS qrm::topology): Google Benchmark binary in build/<preset>/bench, run once by ctest.
-function(qrm_bench MAIN)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  string(REGEX REPLACE "\\.cc$" "" name ${MAIN})
-  add_executable(${name} ${MAIN} ${ARG_SRCS})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench QRM_LINKED_IN ON)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark_main qrm_flags)
-  if(QRM_TESTS)
-    add_test(NAME bench_${name} COMMAND ${name} --benchmark_min_time=0.01)
-    set_tests_properties(bench_${name} PROPERTIES LABELS bench TIMEOUT 300 RUN_SERIAL TRUE)
-  endif()
-endfunction()
-
-# qrm_bench_program(admission_bench.cc SRCS floor.cc DEPS qrm::registry PROGRAMS qrmd): a benchmark with a main of its
-# own, for what needs processes or turns; `--smoke` is a short run without a verdict. PROGRAMS are built before it. With
+# qrm_bench_program(admission_bench.cc SRCS floor.cc DEPS qrm::registry PROGRAMS qrmd): a benchmark in
+# build/<preset>/bench; `--smoke`, by which ctest runs it, is a short run without a verdict. PROGRAMS are built before it. With
 # BESIDE_CONTAINERD, it runs by scripts/containerd.sh.
 function(qrm_bench_program MAIN)
   cmake_parse_arguments(ARG "BESIDE_CONTAINERD" "" "SRCS;DEPS;PROGRAMS" ${ARGN})

@@ -1,7 +1,7 @@
 // qrm-scheduler: the cluster's side of qrm.
 #include "scheduler/extender/scheduler_main.h"
-#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/simulate_command.h"
+#include "scheduler/topology/resource_types.h"
 
 int main(int argc, char** argv) {
   using namespace qrm::scheduler;

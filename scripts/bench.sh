@@ -5,7 +5,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-all=(topology_bench checkpoint_bench plugin_host_bench plugins_bench admission_bench churn_bench driver_bench class_bench reconcile_bench podresources_bench rdt_bench scheduler_bench footprint ways_in_bench sharers)
+all=(topology_bench checkpoint_bench plugins_bench admission_bench churn_bench driver_bench class_bench reconcile_bench podresources_bench rdt_bench scheduler_bench footprint ways_in_bench sharers)
 if [ $# -eq 0 ]; then
   set -- "${all[@]}"
 fi

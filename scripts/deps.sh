@@ -11,7 +11,7 @@ packages=(
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libboost1.81-dev libfmt-dev libhwloc-dev hwloc-nox libsqlite3-dev libssl-dev libyaml-cpp-dev libjemalloc-dev libxxhash-dev
   nlohmann-json3-dev libpugixml-dev libcli11-dev prometheus-cpp-dev
-  libgtest-dev libgmock-dev libbenchmark-dev libfuse3-dev strace python3-grpcio python3-protobuf
+  libgtest-dev libgmock-dev libfuse3-dev strace python3-grpcio python3-protobuf
 )
 case ${1:-} in
   "") ;;

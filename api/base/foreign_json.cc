@@ -164,4 +164,15 @@ StatusOr<json> ParseJson(std::string_view text, const JsonBounds& bounds) {
   return ParseJsonList(text, nullptr, bounds);
 }
 
+const json& PartOf(const json& object, const char* key) {
+  static const json nothing;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() ? *found : nothing;
+}
+
+std::string TextIn(const json& object, const char* key) {
+  const json& text = PartOf(object, key);
+  return text.is_string() ? text.get<std::string>() : std::string();
+}
+
 }  // namespace qrm

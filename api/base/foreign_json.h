@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
@@ -34,5 +35,10 @@ StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonBounds& boun
 StatusOr<nlohmann::json> ParseJsonList(std::string_view text,
                                        const std::function<void(const nlohmann::json& item)>& take,
                                        const JsonBounds& bounds = {});
+
+/// The member `key` of `object`; null JSON where it has none or is not an object.
+const nlohmann::json& PartOf(const nlohmann::json& object, const char* key);
+/// The text that the member is; empty where it is none.
+std::string TextIn(const nlohmann::json& object, const char* key);
 
 }  // namespace qrm

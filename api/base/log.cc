@@ -5,10 +5,10 @@
 #include <cctype>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <utility>
 #include <vector>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
@@ -37,14 +37,10 @@ std::atomic<Level>& LeastLevel() {
 
 /// "2026-11-21T00:33:43.185Z".
 std::string TimeText(std::chrono::system_clock::time_point time) {
-  const auto since_epoch = time.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  const std::time_t whole = seconds.count();
-  std::tm utc = {};
-  ::gmtime_r(&whole, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                     std::chrono::floor<std::chrono::milliseconds>(since_epoch - seconds).count());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
+                     std::chrono::floor<std::chrono::milliseconds>(time - seconds).count());
 }
 
 /// A longer value is foreign data, not a message, and would fill the disk.

@@ -44,11 +44,11 @@ class ExtendedResource {
 
   /// How good a place this is for a pod that fits: 0 to 100, more is better; absent where the
   /// resource does not care, which is the default.
-  virtual std::optional<int> Score(const Pod& pod) const;
+  virtual std::optional<int> Score(const Pod& /*pod*/) const { return std::nullopt; }
 
   /// What is decided for a pod that comes here, as annotations. They are written on the pod with
   /// its binding, and AddPod then finds them there. Errors: kResourceExhausted as AdmitPod.
-  virtual StatusOr<StringMap> Decide(const Pod& pod) const;
+  virtual StatusOr<StringMap> Decide(const Pod& /*pod*/) const { return StringMap(); }
 
   /// A copy that shares nothing that changes: snapshots keep one while the other goes on.
   virtual std::unique_ptr<ExtendedResource> Clone() const = 0;

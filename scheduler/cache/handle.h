@@ -64,16 +64,21 @@ class Handle {
   virtual bool Wants(const Pod& pod) const = 0;
 
   /// Hooks, all optional. Threads: any.
-  virtual std::unique_ptr<const PodData> PreFilter(const Pod& pod, const Snapshot& snapshot) const;
+  virtual std::unique_ptr<const PodData> PreFilter(const Pod& /*pod*/,
+                                                   const Snapshot& /*snapshot*/) const {
+    return nullptr;
+  }
   /// Whether `pod` fits, beside what AdmitPod of the node's resource says.
-  virtual Admission Filter(const Pod& pod, const Candidate& candidate) const;
+  virtual Admission Filter(const Pod& /*pod*/, const Candidate& /*candidate*/) const { return {}; }
   /// As ExtendedResource::Score, beside it.
-  virtual std::optional<int> Score(const Pod& pod, const Candidate& candidate) const;
+  virtual std::optional<int> Score(const Pod& /*pod*/, const Candidate& /*candidate*/) const {
+    return std::nullopt;
+  }
 
   /// Hooks of a pod that is assumed on `node`, and of one that is no more, because its binding was
   /// rejected or the pod is gone. Threads: the cache's writer. Errors: the binding is rejected.
-  virtual Status Reserve(const Pod& pod, const std::string& node);
-  virtual void Unreserve(const Pod& pod, const std::string& node);
+  virtual Status Reserve(const Pod& /*pod*/, const std::string& /*node*/) { return OkStatus(); }
+  virtual void Unreserve(const Pod& /*pod*/, const std::string& /*node*/) {}
 };
 
 /// The handles by the type of their resource. Source: KEP-4187, HandleRegistry.

@@ -13,37 +13,42 @@ double Units(const std::string& resource, double amount) {
   return std::ceil(amount * (resource == "cpu" ? 1000 : 1) - kNoise);
 }
 
-/// Sidecars run beside later init containers and the app containers.
-double RequestedOf(const Pod& pod, const std::string& resource) {
-  const auto in = [&](const Amounts& amounts) {
-    const auto found = amounts.find(resource);
-    return found == amounts.end() ? 0.0 : found->second;
-  };
-  double sidecars = 0;
-  double apps = 0;
-  double most_at_start = 0;
-  for (const PodContainer& container : pod.containers) {
-    const double amount = in(container.requests);
-    if (container.kind == PodContainer::Kind::kInit) {
-      most_at_start = std::max(most_at_start, sidecars + amount);
-    } else {
-      (container.kind == PodContainer::Kind::kSidecar ? sidecars : apps) += amount;
-    }
-  }
-  return Units(resource, std::max(most_at_start, sidecars + apps) + in(pod.overhead));
-}
-
 }  // namespace
 
-std::string ShortOf(const Node& node, const Pod& pod, const std::vector<Pod>& others) {
-  for (const auto& [resource, allocatable] : node.allocatable) {
-    const bool counts_pods = resource == "pods";
-    const double wanted = counts_pods ? 1 : RequestedOf(pod, resource);
-    double left = Units(resource, allocatable);
-    for (const Pod& other : others) {
-      left -= counts_pods ? 1 : RequestedOf(other, resource);
+Amounts WholeRequest(const Pod& pod) {
+  Amounts running = pod.overhead;
+  Amounts highest;
+  for (const PodContainer& container : pod.containers) {
+    for (const auto& [name, amount] : container.requests) {
+      if (container.kind == PodContainer::Kind::kInit) {
+        highest[name] = std::max(highest[name], running[name] + amount);
+      } else {
+        running[name] += amount;
+      }
     }
-    if (wanted > 0 && wanted > left) {
+  }
+  for (const auto& [name, amount] : highest) {
+    running[name] = std::max(running[name], amount);
+  }
+  running["pods"] += 1;
+  return running;
+}
+
+std::string ShortOf(const Node& node, const Pod& pod, const std::vector<Pod>& others) {
+  Amounts left = node.allocatable;
+  for (auto& [resource, amount] : left) {
+    amount = Units(resource, amount);
+  }
+  for (const Pod& other : others) {
+    for (const auto& [resource, amount] : WholeRequest(other)) {
+      if (const auto found = left.find(resource); found != left.end()) {
+        found->second -= Units(resource, amount);
+      }
+    }
+  }
+  for (const auto& [resource, amount] : WholeRequest(pod)) {
+    const auto found = left.find(resource);
+    if (found != left.end() && amount > 0 && Units(resource, amount) > found->second) {
       return resource;
     }
   }

@@ -12,7 +12,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
@@ -103,13 +102,7 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
   template <typename Next>
   void Call(cluster::ApiRequest request, const Next& next) {
     request.timeout = kRequestTimeout;
-    client.Call(std::move(request),
-                [weak = weak_from_this(), next](const StatusOr<std::string>& body) {
-                  const auto self = weak.lock();
-                  if (self != nullptr && !self->stopped) {
-                    next(*self, body);
-                  }
-                });
+    client.Call(std::move(request), cluster::WhileItRuns(weak_from_this(), next));
   }
 
   void Post(const FlightPtr& flight) {
@@ -145,9 +138,7 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
   /// be.
   void Look(const FlightPtr& flight, const Status& refusal) {
     const BindQuestion& question = flight->question;
-    Call({.path = fmt::format("/api/v1/namespaces/{}/pods/{}",
-                              cluster::PercentEncoded(question.pod_namespace),
-                              cluster::PercentEncoded(question.pod))},
+    Call({.path = cluster::PodPath(question.pod_namespace, question.pod)},
          [flight, refusal](Impl& self, const StatusOr<std::string>& body) {
            if (!body.ok() && body.status().code() != StatusCode::kNotFound) {
              self.Repeat(flight);
@@ -199,12 +190,9 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
                        ? options.first_repeat
                        : std::min(2 * flight->wait, options.most_repeat);
     const auto timer = std::make_shared<asio::steady_timer>(io, flight->wait);
-    timer->async_wait([weak = weak_from_this(), flight, timer](const boost::system::error_code&) {
-      const auto self = weak.lock();
-      if (self != nullptr && !self->stopped) {
-        self->Post(flight);
-      }
-    });
+    timer->async_wait(cluster::WhileItRuns(
+        weak_from_this(),
+        [flight, timer](Impl& self, const boost::system::error_code&) { self.Post(flight); }));
   }
 
   void End(const FlightPtr& flight, const Status& outcome) {

@@ -24,8 +24,14 @@ using nlohmann::json;
 /// A pod that leaves the selector is reported as deleted: a finished pod uses nothing.
 constexpr char kUnfinished[] = "status.phase!=Succeeded,status.phase!=Failed";
 
-void NoteUnreadable(const Status& why) {
-  log::Warning("object of the cluster left out", {{"error", MessageOf(why)}});
+/// Calls `use` with what was read.
+template <typename Item, typename Use>
+void UseIfRead(StatusOr<Item> item, Use use) {
+  if (item.ok()) {
+    use(*std::move(item));
+  } else {
+    log::Warning("object of the cluster left out", {{"error", MessageOf(item.status())}});
+  }
 }
 
 class PodListener final : public cluster::ObjectListener {
@@ -37,7 +43,7 @@ class PodListener final : public cluster::ObjectListener {
     cache_.Run([this](ClusterCache& cache) { begun_ = cache.BeginList(); });
   }
   void OnItem(const json& object) override {
-    Read(object, [this](Pod pod) {
+    UseIfRead(ReadPod(object), [this](Pod pod) {
       cache_.Post(
           [pod = std::move(pod)](ClusterCache& cache) mutable { cache.AddListed(std::move(pod)); });
     });
@@ -48,13 +54,13 @@ class PodListener final : public cluster::ObjectListener {
     });
   }
   void OnSet(const json& object) override {
-    Read(object, [this](Pod pod) {
+    UseIfRead(ReadPod(object), [this](Pod pod) {
       cache_.Post(
           [pod = std::move(pod)](ClusterCache& cache) mutable { cache.SetPod(std::move(pod)); });
     });
   }
   void OnDelete(const json& object) override {
-    Read(object, [this](const Pod& pod) {
+    UseIfRead(ReadPod(object), [this](const Pod& pod) {
       cache_.Post([uid = pod.uid, version = pod.resource_version](ClusterCache& cache) {
         cache.DeletePod(uid, version);
       });
@@ -65,16 +71,6 @@ class PodListener final : public cluster::ObjectListener {
   }
 
  private:
-  template <typename Use>
-  static void Read(const json& object, Use use) {
-    StatusOr<Pod> pod = ReadPod(object);
-    if (pod.ok()) {
-      use(*std::move(pod));
-    } else {
-      NoteUnreadable(pod.status());
-    }
-  }
-
   SchedulerCache& cache_;
   uint64_t begun_ = 0;
 };
@@ -87,7 +83,7 @@ class NodeListener final : public cluster::ObjectListener {
 
   void OnListBegin() override { nodes_.clear(); }
   void OnItem(const json& object) override {
-    Read(object, [this](Node node) { nodes_.push_back(std::move(node)); });
+    UseIfRead(ReadNode(object), [this](Node node) { nodes_.push_back(std::move(node)); });
   }
   void OnListEnd(const std::string& version) override {
     Post([nodes = std::exchange(nodes_, {}), version](ClusterCache& cache) {
@@ -95,12 +91,12 @@ class NodeListener final : public cluster::ObjectListener {
     });
   }
   void OnSet(const json& object) override {
-    Read(object, [this](Node node) {
+    UseIfRead(ReadNode(object), [this](Node node) {
       Post([node = std::move(node)](ClusterCache& cache) { cache.SetNode(node); });
     });
   }
   void OnDelete(const json& object) override {
-    Read(object, [this](const Node& node) {
+    UseIfRead(ReadNode(object), [this](const Node& node) {
       cache_.Post([name = node.name, version = node.resource_version](ClusterCache& cache) {
         cache.DeleteNode(name, version);
       });
@@ -111,16 +107,6 @@ class NodeListener final : public cluster::ObjectListener {
   }
 
  private:
-  template <typename Use>
-  static void Read(const json& object, Use use) {
-    StatusOr<Node> node = ReadNode(object);
-    if (node.ok()) {
-      use(*std::move(node));
-    } else {
-      NoteUnreadable(node.status());
-    }
-  }
-
   /// Nodes name annotations that their pods are told apart by.
   void Post(SchedulerCache::Step step) {
     cache_.Post([step = std::move(step), list_pods = list_pods_](ClusterCache& cache) {
@@ -307,6 +293,48 @@ Status ClusterFeed::CheckFresh(std::chrono::milliseconds longest) const {
     }
   }
   return OkStatus();
+}
+
+struct FreshCache::Impl {
+  Impl(const cluster::ClusterAccess& access, MakeHandles make, const std::string& user_agent)
+      : make_handles(std::move(make)), client(io, access, {.user_agent = user_agent}) {}
+
+  const MakeHandles make_handles;
+  HandleRegistry handles;
+  boost::asio::io_context io{1};
+  std::unique_ptr<SchedulerCache> cache;
+  cluster::ApiClient client;
+  std::unique_ptr<ClusterFeed> feed;
+};
+
+FreshCache::FreshCache(const cluster::ClusterAccess& access, MakeHandles make_handles,
+                       const std::string& user_agent)
+    : impl_(new Impl(access, std::move(make_handles), user_agent)) {}
+
+FreshCache::~FreshCache() = default;
+
+Status FreshCache::Start() {
+  QRM_ASSIGN_OR_RETURN(impl_->handles, impl_->make_handles());
+  QRM_ASSIGN_OR_RETURN(impl_->cache, SchedulerCache::Make(impl_->handles));
+  QRM_ASSIGN_OR_RETURN(impl_->feed, ClusterFeed::Make(impl_->io, impl_->client, *impl_->cache));
+  impl_->feed->Start();
+  return OkStatus();
+}
+
+Status FreshCache::Follow(std::chrono::milliseconds time) {
+  impl_->io.restart();  // it ends when there is nothing to wait for
+  impl_->io.run_for(time);
+  for (const auto& [kind, status] : impl_->feed->statuses()) {
+    if (!status.trouble.ok()) {
+      return Errorf(StatusCode::kUnavailable, "cannot list {}: {}", kind,
+                    MessageOf(status.trouble));
+    }
+  }
+  return OkStatus();
+}
+
+SchedulerCache& FreshCache::cache() {
+  return *impl_->cache;
 }
 
 }  // namespace qrm::scheduler

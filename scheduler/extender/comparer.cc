@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scheduler/cache/filter.h"
-#include "scheduler/extender/fresh_cache.h"
+#include "scheduler/extender/cluster_feed.h"
 
 namespace qrm::scheduler {
 namespace {

@@ -71,61 +71,16 @@ std::string MakeIdentity() {
   return fmt::format("{}_{:08x}{:08x}", host.data(), random(), random());
 }
 
-prometheus::MetricFamily Counts(const char* name, const char* help,
-                                const std::map<std::string, cluster::ListWatchStatus>& statuses,
-                                uint64_t cluster::ListWatchStatus::* count) {
-  prometheus::MetricFamily family{name, help, prometheus::MetricType::Counter, {}};
-  for (const auto& [kind, status] : statuses) {
-    prometheus::ClientMetric metric;
-    metric.label = {{"kind", kind}};
-    metric.counter.value = static_cast<double>(status.*count);
-    family.metric.push_back(std::move(metric));
-  }
-  return family;
+prometheus::MetricFamily Counter(const char* name, const char* help) {
+  return {name, help, prometheus::MetricType::Counter, {}};
 }
 
-prometheus::MetricFamily RejectedInputs() {
-  prometheus::MetricFamily family{"qrm_scheduler_rejected_inputs_total",
-                                  "Clients, requests and texts that were turned away, by kind.",
-                                  prometheus::MetricType::Counter,
-                                  {}};
-  for (const RejectedCount& rejected : RejectedByKind(RejectedBy::kScheduler)) {
-    prometheus::ClientMetric metric;
-    metric.label = {{"kind", std::string(rejected.kind)}};
-    metric.counter.value = static_cast<double>(rejected.count);
-    family.metric.push_back(std::move(metric));
-  }
-  return family;
-}
-
-std::vector<prometheus::MetricFamily> ResourceCounts(
-    const std::map<std::string, HandleGuard::Counts>& counts) {
-  prometheus::MetricFamily failures{
-      "qrm_scheduler_resource_failures_total",
-      "Calls of a resource's code that threw, or were blocked: did not return within call-timeout.",
-      prometheus::MetricType::Counter,
-      {}};
-  prometheus::MetricFamily unknown{
-      "qrm_scheduler_unknown_nodes_total",
-      "Nodes that were judged although they have not reported a resource that the pod requests.",
-      prometheus::MetricType::Counter,
-      {}};
-  const auto add = [](prometheus::MetricFamily& family, const std::string& type,
-                      const std::string& kind, uint64_t count) {
-    prometheus::ClientMetric metric;
-    metric.label = {{"resource", type}};
-    if (!kind.empty()) {
-      metric.label.push_back({"kind", kind});
-    }
-    metric.counter.value = static_cast<double>(count);
-    family.metric.push_back(std::move(metric));
-  };
-  for (const auto& [type, count] : counts) {
-    add(failures, type, "threw", count.threw);
-    add(failures, type, "blocked", count.blocked);
-    add(unknown, type, "", count.unknown);
-  }
-  return {std::move(failures), std::move(unknown)};
+void AddCount(prometheus::MetricFamily& family, std::vector<prometheus::ClientMetric::Label> labels,
+              uint64_t count) {
+  prometheus::ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.counter.value = static_cast<double>(count);
+  family.metric.push_back(std::move(metric));
 }
 
 }  // namespace
@@ -352,16 +307,32 @@ struct ExtenderServer::Impl {
   }
 
   std::string Metrics() const {
+    auto lists =
+        Counter("qrm_scheduler_lists_total", "Lists of all objects that were begun, by kind.");
+    auto watches = Counter("qrm_scheduler_watches_total", "Watches that were opened, by kind.");
+    for (const auto& [kind, status] : feed->statuses()) {
+      AddCount(lists, {{"kind", kind}}, status.lists);
+      AddCount(watches, {{"kind", kind}}, status.watches);
+    }
+    auto rejected = Counter("qrm_scheduler_rejected_inputs_total",
+                            "Clients, requests and texts that were turned away, by kind.");
+    for (const RejectedCount& each : RejectedByKind(RejectedBy::kScheduler)) {
+      AddCount(rejected, {{"kind", std::string(each.kind)}}, each.count);
+    }
+    auto failures = Counter("qrm_scheduler_resource_failures_total",
+                            "Calls of a resource's code that threw, or were blocked: did not "
+                            "return within call-timeout.");
+    auto unknown = Counter("qrm_scheduler_unknown_nodes_total",
+                           "Nodes that were judged although they have not reported a resource "
+                           "that the pod requests.");
+    for (const auto& [type, count] : handles.guard().counts()) {
+      AddCount(failures, {{"resource", type}, {"kind", "threw"}}, count.threw);
+      AddCount(failures, {{"resource", type}, {"kind", "blocked"}}, count.blocked);
+      AddCount(unknown, {{"resource", type}}, count.unknown);
+    }
     std::vector<prometheus::MetricFamily> families = registry.Collect();
-    const auto statuses = feed->statuses();
-    families.push_back(Counts("qrm_scheduler_lists_total",
-                              "Lists of all objects that were begun, by kind.", statuses,
-                              &cluster::ListWatchStatus::lists));
-    families.push_back(Counts("qrm_scheduler_watches_total", "Watches that were opened, by kind.",
-                              statuses, &cluster::ListWatchStatus::watches));
-    families.push_back(RejectedInputs());
-    for (prometheus::MetricFamily& family : ResourceCounts(handles.guard().counts())) {
-      families.push_back(std::move(family));
+    for (prometheus::MetricFamily* family : {&lists, &watches, &rejected, &failures, &unknown}) {
+      families.push_back(std::move(*family));
     }
     return prometheus::TextSerializer().Serialize(families);
   }

@@ -40,20 +40,13 @@ StatusOr<Pod> PodIn(const json& question) {
   return ReadPod(question["Pod"]);
 }
 
-/// Null JSON when there is none.
-const json& PartOf(const json& object, const char* key) {
-  static const json nothing;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() ? *found : nothing;
-}
-
 PreemptQuestion::Victims VictimsIn(const json& node) {
   PreemptQuestion::Victims victims;
   const json& violations = PartOf(node, "NumPDBViolations");
   victims.violations = violations.is_number_integer() ? violations.get<int>() : 0;
   for (const json& pod : PartOf(node, "Pods")) {
-    if (const json& uid = PartOf(pod, "UID"); uid.is_string()) {
-      victims.uids.push_back(uid.get<std::string>());
+    if (std::string uid = TextIn(pod, "UID"); !uid.empty()) {
+      victims.uids.push_back(std::move(uid));
     }
   }
   return victims;

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/log.h"
@@ -18,11 +17,6 @@ using Victims = std::vector<PodPtr>;
 /// Victims are in the order of their priority, the highest first.
 bool IsBetter(const Victims& a, const Victims& b) {
   return std::pair(a.front()->priority, a.size()) < std::pair(b.front()->priority, b.size());
-}
-
-std::string PathOf(const Pod& pod) {
-  return fmt::format("/api/v1/namespaces/{}/pods/{}", cluster::PercentEncoded(pod.pod_namespace),
-                     cluster::PercentEncoded(pod.name));
 }
 
 }  // namespace
@@ -49,7 +43,8 @@ void Preemptor::Preempt(const Pod& pod, const std::vector<std::string>& nodes) {
   const nlohmann::json nomination = {{"metadata", {{"uid", pod.uid}}},
                                      {"status", {{"nominatedNodeName", best}}}};
   peers_.client.Call(
-      cluster::MergePatchRequest(PathOf(pod) + "/status", nomination),
+      cluster::MergePatchRequest(cluster::PodPath(pod.pod_namespace, pod.name) + "/status",
+                                 nomination),
       [weak = weak_from_this(), name = pod.pod_namespace + "/" + pod.name, best,
        victims](const StatusOr<std::string>& answer) {
         const auto self = weak.lock();
@@ -71,7 +66,9 @@ void Preemptor::End(const Pod& victim, const std::string& pod, const std::string
   const nlohmann::json options = {
       {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", victim.uid}}}};
   peers_.client.Call(
-      {.method = "DELETE", .path = PathOf(victim), .body = options.dump()},
+      {.method = "DELETE",
+       .path = cluster::PodPath(victim.pod_namespace, victim.name),
+       .body = options.dump()},
       [weak = weak_from_this(), name = victim.pod_namespace + "/" + victim.name, pod,
        node](const StatusOr<std::string>& answer) {
         const auto self = weak.lock();

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <boost/asio/steady_timer.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_json.h"
@@ -92,12 +91,12 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
     Look();
     Preempt();
     timer.expires_after(options.period);
-    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!error && self != nullptr && !self->stopped) {
-        self->Tick();
-      }
-    });
+    timer.async_wait(cluster::WhileItRuns(weak_from_this(),
+                                          [](Impl& self, const boost::system::error_code& error) {
+                                            if (!error) {
+                                              self.Tick();
+                                            }
+                                          }));
   }
 
   /// Those that wait, the longest first; others are forgotten.
@@ -290,16 +289,12 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
         {"metadata",
          {{"uid", pod.uid},
           {"annotations", {{kAnnotation, cluster::MicroTime(std::chrono::system_clock::now())}}}}}};
-    const std::string path =
-        fmt::format("/api/v1/namespaces/{}/pods/{}", cluster::PercentEncoded(pod.pod_namespace),
-                    cluster::PercentEncoded(pod.name));
-    peers.client.Call(cluster::MergePatchRequest(path, patch),
-                      [weak = weak_from_this(), uid = pod.uid](const StatusOr<std::string>& body) {
-                        const auto self = weak.lock();
-                        if (self != nullptr && !self->stopped) {
-                          self->TakeAnswer(uid, body);
-                        }
-                      });
+    peers.client.Call(
+        cluster::MergePatchRequest(cluster::PodPath(pod.pod_namespace, pod.name), patch),
+        cluster::WhileItRuns(weak_from_this(),
+                             [uid = pod.uid](Impl& self, const StatusOr<std::string>& body) {
+                               self.TakeAnswer(uid, body);
+                             }));
   }
 
   void TakeAnswer(const std::string& uid, const StatusOr<std::string>& body) {

@@ -6,31 +6,12 @@
 
 #include "api/base/errorf.h"
 #include "plugins/cpu/state.h"
-#include "scheduler/topology/numa_resource.h"
-#include "scheduler/topology/pod_demands.h"
+#include "scheduler/cache/node_fit.h"
+#include "scheduler/topology/placement_note.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
-
-/// Source: Kubernetes, requests of a pod: sidecars stay, init containers run in turn before.
-Amounts WholeRequest(const Pod& pod) {
-  Amounts running = pod.overhead;
-  Amounts highest;
-  for (const PodContainer& container : pod.containers) {
-    for (const auto& [name, amount] : container.requests) {
-      if (container.kind == PodContainer::Kind::kInit) {
-        highest[name] = std::max(highest[name], running[name] + amount);
-      } else {
-        running[name] += amount;
-      }
-    }
-  }
-  for (const auto& [name, amount] : highest) {
-    running[name] = std::max(running[name], amount);
-  }
-  running["pods"] += 1;
-  return running;
-}
 
 double AmountOf(const Amounts& amounts, const std::string& name) {
   const auto found = amounts.find(name);

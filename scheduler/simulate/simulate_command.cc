@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
-#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/simulation.h"
 #include "scheduler/simulate/trace.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {

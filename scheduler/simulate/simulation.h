@@ -6,8 +6,8 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/trace.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 

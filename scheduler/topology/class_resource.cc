@@ -1,6 +1,4 @@
 // Counts pods by what their annotations ask for, as the node does by its records.
-#include "scheduler/topology/class_resource.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -15,6 +13,8 @@
 #include "api/base/rejected.h"
 #include "plugins/config/class_request.h"
 #include "scheduler/topology/class_offer.h"
+#include "scheduler/topology/node_texts.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -160,33 +160,14 @@ class ClassResource final : public ExtendedResource {
   std::map<std::string, int64_t> taken_;  // "TYPE/CLASS" -> places
 };
 
-/// What a node says, and what that means: null where it cannot be read.
-struct NodeClasses {
-  std::string text;
-  std::shared_ptr<const ClassOffer> offer;
-};
-
 class ClassesHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadAnnotations("*.resources.*kubernetes.io/*");
     feed.ReadAnnotations("*.resources.qrm.io/*");
-    feed.SubscribeNodes([this, &cache](const std::string& name, const Node* node) {
-      const std::string text = TextOf(node);
-      const auto known = nodes_.find(name);
-      if (text == (known == nodes_.end() ? std::string() : known->second->text)) {
-        return;
-      }
-      if (text.empty()) {
-        nodes_.erase(known);
-        cache.SetExtendedResource(name, nullptr);
-        return;
-      }
-      const std::shared_ptr<const NodeClasses> classes = Read(name, text);
-      nodes_[name] = classes;
-      cache.SetExtendedResource(name, classes->offer == nullptr
-                                          ? nullptr
-                                          : std::make_shared<ClassResource>(classes->offer));
+    offers_.Follow(feed, kNodeClasses, Read, [&cache](const std::string& node, const Offer& offer) {
+      cache.SetExtendedResource(
+          node, offer == nullptr ? nullptr : std::make_shared<ClassResource>(offer));
     });
     return OkStatus();
   }
@@ -195,35 +176,19 @@ class ClassesHandle final : public Handle {
   bool Wants(const Pod& pod) const override { return config::NamesClassType(pod.annotations); }
 
  private:
-  static std::string TextOf(const Node* node) {
-    if (node == nullptr) {
-      return {};
-    }
-    const auto classes = node->annotations.find(kNodeClasses);
-    return classes == node->annotations.end() ? std::string() : classes->second;
-  }
+  using Offer = std::shared_ptr<const ClassOffer>;
 
-  /// Nodes that say the same share it.
-  std::shared_ptr<const NodeClasses> Read(const std::string& node, const std::string& text) {
-    if (const auto known = known_.find(text); known != known_.end()) {
-      if (auto classes = known->second.lock(); classes != nullptr) {
-        return classes;
-      }
-    }
+  static Offer Read(const std::string& node, const std::string& text) {
     StatusOr<ClassOffer> offer = ReadClassOffer(text);
     if (!offer.ok()) {
       Reject(Rejected::kNodeAnnotation,
              fmt::format("{} (node {})", MessageOf(offer.status()), node));
+      return nullptr;
     }
-    auto classes = std::make_shared<const NodeClasses>(NodeClasses{
-        text, offer.ok() ? std::make_shared<const ClassOffer>(*std::move(offer)) : nullptr});
-    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-    known_[text] = classes;
-    return classes;
+    return std::make_shared<const ClassOffer>(*std::move(offer));
   }
 
-  std::map<std::string, std::shared_ptr<const NodeClasses>> nodes_;  // by node
-  std::map<std::string, std::weak_ptr<const NodeClasses>> known_;    // by text
+  NodeTexts<const ClassOffer> offers_;
 };
 
 }  // namespace

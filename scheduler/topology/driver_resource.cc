@@ -1,14 +1,13 @@
 // Compares the drivers that a pod names with those that its node reports.
-#include "scheduler/topology/driver_resource.h"
-
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_json.h"
+#include "scheduler/topology/node_texts.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -27,7 +26,7 @@ bool NamesDriver(const StringMap::value_type& annotation) {
 
 class DriverResource final : public ExtendedResource {
  public:
-  explicit DriverResource(json states) : states_(std::move(states)) {}
+  explicit DriverResource(std::shared_ptr<const json> states) : states_(std::move(states)) {}
 
   void AddPod(const Pod& /*pod*/) override {}
   void RemovePod(const Pod& /*pod*/) override {}
@@ -36,8 +35,8 @@ class DriverResource final : public ExtendedResource {
       if (!NamesDriver(annotation)) {
         continue;
       }
-      const auto state = states_.find(annotation.second);
-      if (state == states_.end()) {
+      const auto state = states_->find(annotation.second);
+      if (state == states_->end()) {
         return {.refusal = "the node does not have its compute driver"};
       }
       if (*state == "not running") {
@@ -49,10 +48,10 @@ class DriverResource final : public ExtendedResource {
   std::unique_ptr<ExtendedResource> Clone() const override {
     return std::make_unique<DriverResource>(*this);
   }
-  json Dump() const override { return states_; }
+  json Dump() const override { return *states_; }
 
  private:
-  json states_;  // by driver
+  std::shared_ptr<const json> states_;  // by driver
 };
 
 class DriversHandle final : public Handle {
@@ -60,21 +59,17 @@ class DriversHandle final : public Handle {
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadAnnotations(kPodDriver);
     feed.ReadAnnotations(std::string(kContainerDriver) + "*");
-    feed.SubscribeNodes([this, &cache](const std::string& name, const Node* node) {
-      std::string text;
-      if (node != nullptr && node->annotations.contains(kNodeDrivers)) {
-        text = node->annotations.at(kNodeDrivers);
-      }
-      if (text != std::exchange(texts_[name], text)) {
-        StatusOr<json> states = ParseJson(text, kBounds);
-        const bool is_read = states.ok() && states->is_object();
-        cache.SetExtendedResource(
-            name, is_read ? std::make_shared<DriverResource>(*std::move(states)) : nullptr);
-      }
-      if (text.empty()) {
-        texts_.erase(name);
-      }
-    });
+    states_.Follow(
+        feed, kNodeDrivers,
+        [](const std::string& /*node*/, const std::string& text) {
+          StatusOr<json> states = ParseJson(text, kBounds);
+          const bool is_read = states.ok() && states->is_object();
+          return is_read ? std::make_shared<const json>(*std::move(states)) : nullptr;
+        },
+        [&cache](const std::string& node, const std::shared_ptr<const json>& states) {
+          cache.SetExtendedResource(
+              node, states == nullptr ? nullptr : std::make_shared<DriverResource>(states));
+        });
     return OkStatus();
   }
 
@@ -83,7 +78,7 @@ class DriversHandle final : public Handle {
   }
 
  private:
-  std::map<std::string, std::string> texts_;  // by node
+  NodeTexts<const json> states_;
 };
 
 }  // namespace

@@ -1,6 +1,4 @@
 // Joins the amounts in the node's topology object with the names in its allocatable.
-#include "scheduler/topology/match_resource.h"
-
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "scheduler/cache/read_objects.h"
 #include "scheduler/topology/match_rules.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {

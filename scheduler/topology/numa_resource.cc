@@ -1,13 +1,9 @@
 // Rebuilds a node's holdings from its pods, as the node's plugins do after a restart.
-#include "scheduler/topology/numa_resource.h"
-
 #include <cmath>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/core.h>
@@ -20,9 +16,10 @@
 #include "plugins/placement/walk.h"
 #include "plugins/rules/device_nodes.h"
 #include "plugins/rules/qos_annotations.h"
+#include "scheduler/topology/node_texts.h"
 #include "scheduler/topology/numa_verdicts.h"
 #include "scheduler/topology/placement_note.h"
-#include "scheduler/topology/pod_demands.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -39,9 +36,8 @@ using HoldingsPtr = std::shared_ptr<const placement::NodeHoldings>;
 
 /// Nodes of one configuration, and what they have in common.
 struct NodeKind {
-  std::string text;               // the configuration
-  placement::NodeModelPtr model;  // null: it cannot be read
-  HoldingsPtr nothing;            // held
+  placement::NodeModelPtr model;
+  HoldingsPtr nothing;  // held
   VerdictsByHoldings verdicts;
 };
 using NodeKindPtr = std::shared_ptr<NodeKind>;
@@ -200,30 +196,20 @@ class NumaHandle final : public Handle {
                             rules::kQosMemoryKey, rules::kPodPriorityAnnotation}) {
       feed.ReadAnnotations(key);
     }
-    feed.SubscribeNodes([this, &cache, &feed](const std::string& name, const Node* node) {
-      const std::string text = ConfigOf(node);
-      const auto known = kinds_.find(name);
-      if (text == (known == kinds_.end() ? std::string() : known->second->text)) {
-        return;
-      }
-      if (text.empty()) {
-        kinds_.erase(known);
-        cache.SetExtendedResource(name, nullptr);
-        return;
-      }
-      const NodeKindPtr kind = KindOf(name, text);
-      kinds_[name] = kind;
-      if (kind->model != nullptr) {
-        for (const std::string& key : kind->model->pod_annotations) {
-          if (key.find('*') == std::string::npos) {  // no pod has such a key; here it is a glob
-            feed.ReadAnnotations(key);
-          }
-        }
-      }
-      cache.SetExtendedResource(name, kind->model == nullptr
-                                          ? nullptr
-                                          : std::make_shared<NumaResource>(kind, questions_));
-    });
+    kinds_.Follow(feed, kNodeConfig, ReadKind,
+                  [this, &cache, &feed](const std::string& node, const NodeKindPtr& kind) {
+                    if (kind == nullptr) {
+                      cache.SetExtendedResource(node, nullptr);
+                      return;
+                    }
+                    for (const std::string& key : kind->model->pod_annotations) {
+                      if (key.find('*') == std::string::npos) {  // a star in it is not a glob
+                        feed.ReadAnnotations(key);
+                      }
+                    }
+                    cache.SetExtendedResource(node,
+                                              std::make_shared<NumaResource>(kind, questions_));
+                  });
     return OkStatus();
   }
 
@@ -234,40 +220,22 @@ class NumaHandle final : public Handle {
   }
 
  private:
-  static std::string ConfigOf(const Node* node) {
-    if (node == nullptr) {
-      return {};
-    }
-    const auto config = node->annotations.find(kNodeConfig);
-    return config == node->annotations.end() ? std::string() : config->second;
-  }
-
-  NodeKindPtr KindOf(const std::string& node, const std::string& text) {
-    const std::size_t hash = std::hash<std::string>()(text);
-    for (auto [known, end] = known_.equal_range(hash); known != end; ++known) {
-      if (NodeKindPtr kind = known->second.lock(); kind != nullptr && kind->text == text) {
-        return kind;
-      }
+  static NodeKindPtr ReadKind(const std::string& node, const std::string& text) {
+    StatusOr<placement::NodeModelPtr> model =
+        placement::ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
+    if (!model.ok()) {
+      Reject(Rejected::kNodeAnnotation, MessageOf(model.status()));
+      return nullptr;
     }
     const auto kind = std::make_shared<NodeKind>();
-    kind->text = text;
-    StatusOr<placement::NodeModelPtr> read =
-        placement::ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
-    if (read.ok()) {
-      kind->model = *std::move(read);
-      kind->nothing =
-          std::make_shared<const placement::NodeHoldings>(placement::NothingHeld(*kind->model));
-    } else {
-      Reject(Rejected::kNodeAnnotation, MessageOf(read.status()));
-    }
-    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-    known_.emplace(hash, kind);
+    kind->model = *std::move(model);
+    kind->nothing =
+        std::make_shared<const placement::NodeHoldings>(placement::NothingHeld(*kind->model));
     return kind;
   }
 
   const std::shared_ptr<Questions> questions_ = std::make_shared<Questions>();
-  std::map<std::string, NodeKindPtr> kinds_;                             // by node
-  std::unordered_multimap<std::size_t, std::weak_ptr<NodeKind>> known_;  // by the text's hash
+  NodeTexts<NodeKind> kinds_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/state.h"
-#include "scheduler/topology/pod_demands.h"
+#include "plugins/placement/requests.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -184,6 +184,22 @@ StatusOr<placement::PodPlacement> ParsePlacement(const placement::NodeModel& mod
 }
 
 }  // namespace
+
+// Fills in what the scheduler knows of a pod; the rest is its node's.
+placement::PodDemands DemandsOf(const placement::NodeModel& model, const Pod& pod) {
+  placement::ContainerDemand common{.pod = {.uid = pod.uid,
+                                            .pod_namespace = pod.pod_namespace,
+                                            .name = pod.name,
+                                            .qos_class = pod.qos_class,
+                                            .labels = pod.labels,
+                                            .annotations = pod.annotations},
+                                    .runtime_class = pod.runtime_class,
+                                    .controller_kind = pod.controller_kind,
+                                    .priority_class = pod.priority_class};
+  common.role_key = placement::ReadRole(model.pod_keys, common.pod);
+  return placement::DemandsOf(common, pod.containers,
+                              placement::MainContainerOf(model.pod_keys, common.pod));
+}
 
 std::string WritePlacement(const placement::PodPlacement& placement) {
   json containers = json::object();

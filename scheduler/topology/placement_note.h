@@ -10,6 +10,9 @@
 
 namespace qrm::scheduler {
 
+/// What the containers of `pod` ask of the node of `model`.
+placement::PodDemands DemandsOf(const placement::NodeModel& model, const Pod& pod);
+
 /// The annotation.
 inline constexpr char kPlacement[] = "qrm.io/placement";
 

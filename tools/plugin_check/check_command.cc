@@ -10,7 +10,6 @@
 
 #include "api/base/errorf.h"
 #include "tools/plugin_check/conformance.h"
-#include "tools/plugin_check/driver_conformance.h"
 #include "topology/discovery.h"
 
 namespace qrm::manager {

@@ -7,11 +7,25 @@
 #include "manager/registry/registration_check.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/calls/registration_calls.h"
-#include "tools/plugin_check/answer_text.h"
 #include "tools/plugin_check/run.h"
 
 namespace qrm::manager {
 namespace {
+
+/// "with_topology_alignment=true need_reconcile=false pre_start_required=false".
+std::string Describe(const PluginOptions& options) {
+  return fmt::format("with_topology_alignment={} need_reconcile={} pre_start_required={}",
+                     options.with_topology_alignment, options.need_reconcile,
+                     options.pre_start_required);
+}
+
+/// "no preference", "impossible" or "3 hints".
+std::string Describe(const HintList& hints) {
+  if (hints.IsNoPreference()) {
+    return "no preference";
+  }
+  return hints.IsImpossible() ? "impossible" : fmt::format("{} hints", hints.hints().size());
+}
 
 /// The hint that a manager would choose of one plugin's alone: preferred before not, then narrow.
 TopologyHint BestOf(const HintList& hints) {
@@ -35,10 +49,7 @@ Verdict Run::All() {
     Hints();
     Lifetime();
   }
-  if (broken_) {
-    return Verdict::kBroken;
-  }
-  return refused_ ? Verdict::kRefused : Verdict::kHolds;
+  return Worst();
 }
 
 bool Run::Starts() {

@@ -52,4 +52,9 @@ struct RuleResult {
 Verdict CheckPlugin(const CheckSettings& settings, const Machine& machine,
                     const std::function<void(const RuleResult&)>& report);
 
+/// The same of a compute driver: two containers of `settings.amount` CPUs each ask with
+/// `settings.spec` for CPUs of `machine`, but its first.
+Verdict CheckDriver(const CheckSettings& settings, const Machine& machine,
+                    const std::function<void(const RuleResult&)>& report);
+
 }  // namespace qrm::manager

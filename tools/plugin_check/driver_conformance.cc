@@ -1,6 +1,4 @@
 // Checks a compute driver in the order of a container's life.
-#include "tools/plugin_check/driver_conformance.h"
-
 #include <cmath>
 #include <string>
 
@@ -11,27 +9,20 @@
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/calls/registration_calls.h"
 #include "plugins/sdk/compute_driver.h"
-#include "tools/plugin_check/plugin_caller.h"
+#include "tools/plugin_check/conformance.h"
+#include "tools/plugin_check/run.h"
 
 namespace qrm::manager {
 namespace {
 
-constexpr char kPod[] = "00000000-qrm-plugin-check";
 constexpr double kMilli = 1000;
 
 /// One run: the driver, and what it has answered so far.
-class DriverRun {
+class DriverRun : private Checked {
  public:
   DriverRun(const CheckSettings& settings, const Machine& machine,
             const std::function<void(const RuleResult&)>& report)
-      : settings_(settings),
-        machine_(machine),
-        report_(report),
-        offered_(machine.cpu_set()),
-        driver_({.socket = settings.socket,
-                 .command = settings.command,
-                 .timeout = settings.timeout,
-                 .machine_nodes = machine.node_mask()}) {
+      : Checked(settings, machine, report, "--amount or --spec"), offered_(machine.cpu_set()) {
     offered_.Remove(offered_.First());
   }
 
@@ -42,10 +33,7 @@ class DriverRun {
       SurvivesNonsense();
       Removes();
     }
-    if (broken_) {
-      return Verdict::kBroken;
-    }
-    return refused_ ? Verdict::kRefused : Verdict::kHolds;
+    return Worst();
   }
 
  private:
@@ -53,14 +41,12 @@ class DriverRun {
     if (settings_.command.empty()) {
       return true;
     }
-    const Status runs = driver_.RunAnew();  // it need not have what resource plugins have
-    return HoldsIf(runs.code() == StatusCode::kUnimplemented ? OkStatus() : runs,
-                   "serves its socket when it is started");
+    return HoldsIf(RunsAgain(), "serves its socket when it is started");
   }
 
   bool Identity() {
     const std::string rule = "announces itself as a compute driver";
-    const auto identity = driver_.Ask<calls::GetInfo>({});
+    const auto identity = Ask<calls::GetInfo>({});
     if (!identity.ok()) {
       return Broken(rule, MessageOf(identity.status()));
     }
@@ -88,23 +74,23 @@ class DriverRun {
     if (left.Count() >= settings_.amount) {
       Admits(RequestFor("sidecar", left), other);
     } else {
-      Report("admits container sidecar", Verdict::kSkipped, "there is no room for two");
+      Skipped("admits container sidecar", "there is no room for two");
     }
     if (settings_.command.empty()) {
-      Report("keeps what it gave through kill -9", Verdict::kSkipped, "give --command");
+      Skipped("keeps what it gave through kill -9", "give --command");
     } else if (HoldsIf(RunsAgain(), "serves again after kill -9")) {
       GivesTheSame(first, "keeps what it gave through kill -9");
     }
   }
 
   Status RunsAgain() {
-    const Status runs = driver_.RunAnew();
+    const Status runs = plugin_.RunAnew();  // it need not have what resource plugins have
     return runs.code() == StatusCode::kUnimplemented ? OkStatus() : runs;
   }
 
   bool Admits(const sdk::ComputeRequest& request, sdk::ComputeGrant& given) {
     const std::string rule = "admits container " + request.key.container;
-    const auto grant = driver_.Ask<calls::ComputeAdmit>(request);
+    const auto grant = Ask<calls::ComputeAdmit>(request);
     if (!grant.ok()) {
       return RefusedOrBroken(rule, grant.status());
     }
@@ -118,13 +104,13 @@ class DriverRun {
   }
 
   void GivesTheSame(const sdk::ComputeGrant& given, const std::string& rule) {
-    const auto again = driver_.Ask<calls::ComputeAdmit>(RequestFor("main", offered_));
+    const auto again = Ask<calls::ComputeAdmit>(RequestFor("main", offered_));
     if (!again.ok()) {
       Broken(rule, MessageOf(again.status()));
     } else if (const std::string first = TextOf(given), then = TextOf(*again); first != then) {
       Broken(rule, fmt::format("first {}, then {}", first, then));
     } else {
-      Report(rule, Verdict::kHolds);
+      Holds(rule);
     }
   }
 
@@ -141,24 +127,23 @@ class DriverRun {
   }
 
   void Adds(const std::string& container, const std::string& id, const sdk::ComputeGrant& grant) {
-    HoldsIf(driver_
-                .Ask<calls::ComputeAdd>({.key = {kPod, container},
-                                         .pod_namespace = "default",
-                                         .pod_name = "qrm-plugin-check",
-                                         .container_id = id,
-                                         .cgroup = "/qrm-plugin-check",
-                                         .cpus = grant.Cpus()})
+    HoldsIf(Ask<calls::ComputeAdd>({.key = {kCheckedPod, container},
+                                    .pod_namespace = "default",
+                                    .pod_name = "qrm-plugin-check",
+                                    .container_id = id,
+                                    .cgroup = "/qrm-plugin-check",
+                                    .cpus = grant.Cpus()})
                 .status(),
             fmt::format("takes the start of the {} instance", id));
   }
 
   void RefusesWhenNothingIsLeft() {
     const std::string rule = "rejects a request when no CPU is left to choose from";
-    const auto grant = driver_.Ask<calls::ComputeAdmit>(RequestFor("late", CpuSet()));
+    const auto grant = Ask<calls::ComputeAdmit>(RequestFor("late", CpuSet()));
     if (grant.ok()) {
       Broken(rule, fmt::format("it gave CPUs {}; answer with an error", ToString(grant->Cpus())));
-    } else if (driver_.refused()) {
-      Report(rule, Verdict::kHolds, MessageOf(grant.status()));
+    } else if (plugin_.refused()) {
+      Holds(rule, MessageOf(grant.status()));
     } else {
       Broken(rule, MessageOf(grant.status()));
     }
@@ -166,13 +151,13 @@ class DriverRun {
 
   void SurvivesNonsense() {
     const std::string rule = "answers after a request that says nothing";
-    (void)driver_.Ask<calls::ComputeAdmit>({});
-    HoldsIf(driver_.Ask<calls::GetInfo>({}).status(), rule);
+    (void)Ask<calls::ComputeAdmit>({});
+    HoldsIf(Ask<calls::GetInfo>({}).status(), rule);
   }
 
   void Removes() {
     const auto remove = [&](const std::string& container) {
-      return driver_.Ask<calls::ComputeRemove>({.key = {kPod, container}, .container_id = "second"})
+      return Ask<calls::ComputeRemove>({.key = {kCheckedPod, container}, .container_id = "second"})
           .status();
     };
     HoldsIf(remove("main"), "takes back what a container had");
@@ -180,14 +165,14 @@ class DriverRun {
     HoldsIf(remove("never"), "takes the removal of a container that it does not know");
     HoldsIf(remove(""), "takes the removal of all that a pod has");
     sdk::ComputeGrant again;
-    if (!refused_) {
+    if (!refused()) {
       Admits(RequestFor("again", offered_), again);
       HoldsIf(remove(""), "takes that back, too");
     }
   }
 
   sdk::ComputeRequest RequestFor(const std::string& container, const CpuSet& available) const {
-    return {.key = {kPod, container},
+    return {.key = {kCheckedPod, container},
             .pod_namespace = "default",
             .pod_name = "qrm-plugin-check",
             .spec = settings_.spec,
@@ -199,38 +184,7 @@ class DriverRun {
             .labels = {settings_.labels.begin(), settings_.labels.end()}};
   }
 
-  void Report(const std::string& rule, Verdict verdict, const std::string& detail = "") {
-    report_({rule, verdict, detail});
-  }
-  bool Broken(const std::string& rule, const std::string& detail) {
-    broken_ = true;
-    Report(rule, Verdict::kBroken, detail);
-    return false;
-  }
-  bool HoldsIf(const Status& status, const std::string& rule, const std::string& detail = "") {
-    if (!status.ok()) {
-      return Broken(rule, MessageOf(status));
-    }
-    Report(rule, Verdict::kHolds, detail);
-    return true;
-  }
-  bool RefusedOrBroken(const std::string& rule, const Status& error) {
-    if (!driver_.refused()) {
-      return Broken(rule, MessageOf(error));
-    }
-    refused_ = true;
-    Report(rule, Verdict::kRefused,
-           MessageOf(error) + "; ask for what it has with --amount or --spec");
-    return false;
-  }
-
-  const CheckSettings& settings_;
-  const Machine& machine_;
-  const std::function<void(const RuleResult&)>& report_;
   CpuSet offered_;
-  bool broken_ = false;
-  bool refused_ = false;
-  PluginCaller driver_;
 };
 
 }  // namespace

@@ -6,11 +6,34 @@
 
 #include "manager/state/allocation_check.h"
 #include "plugins/sdk/calls/plugin_calls.h"
-#include "tools/plugin_check/answer_text.h"
 #include "tools/plugin_check/run.h"
 
 namespace qrm::manager {
 namespace {
+
+/// "cpu: CpusetCpus=0-3, memory: no knob=", or "nothing".
+std::string Describe(const AllocationByResource& allocations) {
+  std::string text;
+  for (const auto& [resource, allocation] : allocations) {
+    text += fmt::format("{}{}: {}={}", text.empty() ? "" : ", ", resource,
+                        allocation->oci_property.empty() ? "no knob" : allocation->oci_property,
+                        allocation->value);
+    for (const auto& [name, value] : allocation->envs) {
+      text += fmt::format(" {}={}", name, value);
+    }
+    for (const auto& [name, value] : allocation->annotations) {
+      text += fmt::format(" annotation {}={}", name, value);
+    }
+    for (const DeviceSpec& device : allocation->devices) {
+      text += fmt::format(" device {} ({})", device.container_path, device.permissions);
+    }
+    for (const Mount& mount : allocation->mounts) {
+      text += fmt::format(" mount {} of {}{}", mount.container_path, mount.host_path,
+                          mount.read_only ? " (read-only)" : "");
+    }
+  }
+  return text.empty() ? "nothing" : text;
+}
 
 /// As many ask until the plugin is full.
 constexpr int kMostContainers = 64;
@@ -72,7 +95,7 @@ void Run::Lifetime() {
   AllocationByResource first;
   AllocationByResource second;
   if (Allocates(first_request, first)) {
-    GivesTheSameAgain(first_request, first);
+    GivesTheSameAgain(first_request, first, "gives the same allocation when it is asked again");
     Prepares(first_request.key);
     if (Allocates(second_request, second)) {
       KeepsCpusApart(first, second);
@@ -99,8 +122,8 @@ bool Run::Allocates(const ContainerRequest& request, AllocationByResource& given
   return HoldsIf(CheckAgainstMachine(request.key, given), rule, Describe(given));
 }
 
-void Run::GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given) {
-  const std::string rule = "gives the same allocation when it is asked again";
+void Run::GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given,
+                            const std::string& rule) {
   const StatusOr<AllocationByResource> again = Ask<calls::Allocate>(request);
   if (!again.ok()) {
     Broken(rule, MessageOf(again.status()));
@@ -136,14 +159,7 @@ void Run::Survives(const ContainerRequest& request, const AllocationByResource& 
     Broken(rule, MessageOf(anew));
     return;
   }
-  const StatusOr<AllocationByResource> again = Ask<calls::Allocate>(request);
-  if (!again.ok()) {
-    Broken(rule, MessageOf(again.status()));
-  } else if (*again != given) {
-    Broken(rule, fmt::format("first {}, then {}", Describe(given), Describe(*again)));
-  } else {
-    Holds(rule);
-  }
+  GivesTheSameAgain(request, given, rule);
 }
 
 // Containers that get nothing of their own, such as CPUs of a pool, may be any number.

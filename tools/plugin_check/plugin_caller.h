@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <sys/types.h>
+
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "api/id_set.h"
@@ -13,20 +15,35 @@
 #include "manager/registry/calls/fan_out.h"
 #include "manager/registry/calls/grpc_plugin_client.h"
 #include "plugins/sdk/calls/call.h"
-#include "tools/plugin_check/plugin_process.h"
+#include "tools/plugin_check/conformance.h"
 
 namespace qrm::manager {
+
+/// A shell's command with all that it starts. Killed with the object.
+///
+/// Threads: one.
+class PluginProcess {
+ public:
+  explicit PluginProcess(std::string command) : command_(std::move(command)) {}
+  ~PluginProcess() { Kill(); }
+  PluginProcess(const PluginProcess&) = delete;
+  PluginProcess& operator=(const PluginProcess&) = delete;
+
+  /// Errors: kInternal, when the shell cannot be started; what the command does is not known yet.
+  Status Start();
+  /// kill -9, and waits for the end.
+  void Kill();
+
+ private:
+  const std::string command_;
+  pid_t group_ = 0;  // 0: none runs
+};
 
 /// One plugin on its socket. Threads: one; each call blocks.
 class PluginCaller {
  public:
-  struct Options {
-    std::string socket;
-    std::string command;  ///< starts the plugin; empty: it runs
-    std::chrono::milliseconds timeout;
-    NumaMask machine_nodes;
-  };
-  explicit PluginCaller(Options options);
+  /// `settings` outlives it.
+  PluginCaller(const CheckSettings& settings, NumaMask machine_nodes);
   ~PluginCaller();
   PluginCaller(const PluginCaller&) = delete;
   PluginCaller& operator=(const PluginCaller&) = delete;
@@ -40,7 +57,7 @@ class PluginCaller {
   StatusOr<typename C::Answer> Ask(const typename C::Request& request) {
     using Answer = typename C::Answer;
     using Result = calls::CallResult<Answer>;
-    const Deadline deadline = DeadlineAfter(options_.timeout);
+    const Deadline deadline = DeadlineAfter(settings_.timeout);
     const auto start = [&](std::size_t, const AnswerCallback<Result>& answer) {
       client_->Ask<C>(request, deadline, [answer](Result result) { answer(std::move(result)); });
     };
@@ -59,7 +76,8 @@ class PluginCaller {
   static bool IsException(const Status& status);
   std::unique_ptr<GrpcPluginClient> Connect() const;
 
-  const Options options_;
+  const CheckSettings& settings_;
+  const NumaMask machine_nodes_;
   PluginProcess process_;
   const std::shared_ptr<rpc::CallsInFlight> in_flight_;
   std::unique_ptr<GrpcPluginClient> client_;

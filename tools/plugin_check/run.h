@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "api/base/status.h"
 #include "api/hint.h"
@@ -17,47 +18,23 @@ namespace qrm::manager {
 /// The pod that the plugin is asked for.
 inline constexpr char kCheckedPod[] = "00000000-qrm-plugin-check";
 
-/// One run: the plugin, and what it has answered so far.
-class Run {
- public:
-  Run(const CheckSettings& settings, const Machine& machine,
-      const std::function<void(const RuleResult&)>& report)
+/// What the checks of plugins and of drivers have in common: the caller and the reports.
+class Checked {
+ protected:
+  /// `remedy`: what to do about a request that is rejected.
+  Checked(const CheckSettings& settings, const Machine& machine,
+          const std::function<void(const RuleResult&)>& report, std::string remedy)
       : settings_(settings),
         machine_(machine),
+        plugin_(settings, machine.node_mask()),
         report_(report),
-        resource_(settings.resource),
-        plugin_({.socket = settings.socket,
-                 .command = settings.command,
-                 .timeout = settings.timeout,
-                 .machine_nodes = machine.node_mask()}) {}
+        remedy_(std::move(remedy)) {}
 
-  Verdict All();
+  Verdict Worst() const {
+    return broken_ ? Verdict::kBroken : refused_ ? Verdict::kRefused : Verdict::kHolds;
+  }
+  bool refused() const { return refused_; }
 
- private:
-  bool Starts();
-  bool Options();
-  bool Identity();
-  void Hints();
-  void Lifetime();
-  bool Allocates(const ContainerRequest& request, AllocationByResource& given);
-  void Prepares(const ContainerKey& key);
-  void GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given);
-  void KeepsCpusApart(const AllocationByResource& first, const AllocationByResource& second);
-  void Reconciles(const AllocationByResource& first, const AllocationByResource& second);
-  /// What the plugin lists as allocated; nothing when that has settled `rule` already.
-  std::optional<AllocationByContainer> Listed(const std::string& rule);
-  void Survives(const ContainerRequest& request, const AllocationByResource& given);
-  void RefusesWhenFull(CpuSet taken);
-  void Offers();
-  void SurvivesNonsense();
-  void Removes();
-  void GivesAgain(const ContainerRequest& request);
-  void ForgetsThePod();
-
-  ContainerRequest RequestFor(const std::string& container, uint64_t index) const;
-  Status CheckAgainstMachine(const ContainerKey& key, const AllocationByResource& given) const;
-
-  StatusOr<AllocationByContainer> Reconcile();
   template <typename C>
   StatusOr<typename C::Answer> Ask(const typename C::Request& request) {
     return plugin_.Ask<C>(request);
@@ -74,8 +51,7 @@ class Run {
   }
   bool Refused(const std::string& rule, const std::string& refusal) {
     refused_ = true;
-    report_({rule, Verdict::kRefused,
-             refusal + "; ask for what it has with --amount, --role or --label"});
+    report_({rule, Verdict::kRefused, refusal + "; ask for what it has with " + remedy_});
     return false;
   }
   /// To the call that has just ended: what the plugin says is its own affair, that it breaks the
@@ -93,13 +69,55 @@ class Run {
 
   const CheckSettings& settings_;
   const Machine& machine_;
+  PluginCaller plugin_;
+
+ private:
   const std::function<void(const RuleResult&)>& report_;
+  const std::string remedy_;
+  bool broken_ = false;
+  bool refused_ = false;
+};
+
+/// One run: the plugin, and what it has answered so far.
+class Run : private Checked {
+ public:
+  Run(const CheckSettings& settings, const Machine& machine,
+      const std::function<void(const RuleResult&)>& report)
+      : Checked(settings, machine, report, "--amount, --role or --label"),
+        resource_(settings.resource) {}
+
+  Verdict All();
+
+ private:
+  bool Starts();
+  bool Options();
+  bool Identity();
+  void Hints();
+  void Lifetime();
+  bool Allocates(const ContainerRequest& request, AllocationByResource& given);
+  void Prepares(const ContainerKey& key);
+  void GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given,
+                         const std::string& rule);
+  void KeepsCpusApart(const AllocationByResource& first, const AllocationByResource& second);
+  void Reconciles(const AllocationByResource& first, const AllocationByResource& second);
+  /// What the plugin lists as allocated; nothing when that has settled `rule` already.
+  std::optional<AllocationByContainer> Listed(const std::string& rule);
+  void Survives(const ContainerRequest& request, const AllocationByResource& given);
+  void RefusesWhenFull(CpuSet taken);
+  void Offers();
+  void SurvivesNonsense();
+  void Removes();
+  void GivesAgain(const ContainerRequest& request);
+  void ForgetsThePod();
+
+  ContainerRequest RequestFor(const std::string& container, uint64_t index) const;
+  Status CheckAgainstMachine(const ContainerKey& key, const AllocationByResource& given) const;
+
+  StatusOr<AllocationByContainer> Reconcile();
+
   std::string resource_;
   PluginOptions options_;
   std::optional<TopologyHint> hint_;
-  bool broken_ = false;
-  bool refused_ = false;
-  PluginCaller plugin_;
 };
 
 }  // namespace qrm::manager

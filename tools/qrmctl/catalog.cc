@@ -13,14 +13,10 @@
 namespace qrm::manager::cli {
 namespace {
 
-CatalogEntry EntryOf(const Command& command, const std::string& verb) {
-  Args args = {CommandLine::kDescribe};
-  if (verb != ".") {
-    args.insert(args.begin(), verb);
-  }
+CatalogEntry EntryOf(Run run) {
   std::ostringstream out;
   std::ostringstream err;
-  QRM_CHECK(command.run(args, out, err) == kDone);
+  QRM_CHECK(run({CommandLine::kDescribe}, out, err) == kDone);
   const Document described = Document::parse(out.str());
   CatalogEntry entry{.command = described["command"],
                      .summary = described["summary"],
@@ -40,13 +36,15 @@ CatalogEntry EntryOf(const Command& command, const std::string& verb) {
 std::vector<CatalogEntry> Catalog() {
   std::vector<CatalogEntry> entries;
   for (const Command& command : kCommands) {
-    std::istringstream verbs{std::string(command.verbs)};
-    for (std::string verb; verbs >> verb;) {
-      entries.push_back(EntryOf(command, verb));
+    if (command.run != nullptr) {
+      entries.push_back(EntryOf(command.run));
+    }
+    for (const Verb& verb : command.verbs) {
+      entries.push_back(EntryOf(verb.run));
     }
   }
   for (const Command& command : kClusterCommands) {
-    entries.push_back(EntryOf(command, "."));
+    entries.push_back(EntryOf(command.run));
   }
   return entries;
 }

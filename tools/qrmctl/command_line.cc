@@ -1,8 +1,10 @@
 // Parses options with CLI11, which no other file of qrmctl knows.
 #include "tools/qrmctl/command_line.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <map>
+#include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -17,34 +19,33 @@
 namespace qrm::manager::cli {
 namespace {
 
-struct Formats {
-  std::map<std::string, OutputFormat::Kind> kinds;
-  std::string words;  ///< without jsonpath
+constexpr std::pair<std::string_view, OutputFormat::Kind> kFormats[] = {
+    {"table", OutputFormat::kTable}, {"wide", OutputFormat::kWide}, {"json", OutputFormat::kJson},
+    {"yaml", OutputFormat::kYaml},   {"svg", OutputFormat::kSvg},
 };
-const Formats kFormats = {{{"table", OutputFormat::kTable},
-                           {"wide", OutputFormat::kWide},
-                           {"json", OutputFormat::kJson},
-                           {"yaml", OutputFormat::kYaml}},
-                          "table, wide, json, yaml"};
-const Formats kFormatsAndPicture = {{{"table", OutputFormat::kTable},
-                                     {"wide", OutputFormat::kWide},
-                                     {"json", OutputFormat::kJson},
-                                     {"yaml", OutputFormat::kYaml},
-                                     {"svg", OutputFormat::kSvg}},
-                                    "table, wide, json, yaml, svg"};
+using Formats = std::span<const std::pair<std::string_view, OutputFormat::Kind>>;
+
+std::string WordsOf(Formats formats) {
+  std::string words;
+  for (const auto& [word, kind] : formats) {
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", word);
+  }
+  return words;
+}
 
 /// Errors: what is wrong with `text`.
-Status ReadFormat(const std::string& text, const Formats& formats, OutputFormat& format) {
+Status ReadFormat(const std::string& text, Formats formats, OutputFormat& format) {
   constexpr std::string_view kPath = "jsonpath=";
   if (text.starts_with(kPath)) {
     format.kind = OutputFormat::kJsonPath;
     format.path = text.substr(kPath.size());
     return EvaluateJsonPath(format.path, Document()).status();
   }
-  const auto found = formats.kinds.find(text);
-  if (found == formats.kinds.end()) {
+  const auto found = std::find_if(formats.begin(), formats.end(),
+                                  [&](const auto& each) { return each.first == text; });
+  if (found == formats.end()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "\"{}\" is not a format; use {} or jsonpath=TEMPLATE", text, formats.words);
+                  "\"{}\" is not a format; use {} or jsonpath=TEMPLATE", text, WordsOf(formats));
   }
   format.kind = found->second;
   return OkStatus();
@@ -65,11 +66,14 @@ struct CommandLine::Impl {
 
   /// Each option and word by what help says of it.
   Document Describe();
-  void AddOutput(OutputFormat& format, const Formats& formats);
+  void AddOutput(Formats formats);
 
   const std::string command;
   const std::string example;
   CLI::App app;
+  OutputFormat format = OutputFormat::kTable;
+  std::string control_socket = DefaultControlSocket();
+  Listing listing;
   bool watch = false;
 };
 
@@ -105,32 +109,31 @@ CommandLine::CommandLine(const std::string& command, const std::string& summary,
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::Impl::AddOutput(OutputFormat& format, const Formats& formats) {
+void CommandLine::Impl::AddOutput(Formats formats) {
   app.add_option_function<std::string>(
          "-o,--output",
-         [&format, &formats](const std::string& text) {
+         [this, formats](const std::string& text) {
            if (const Status read = ReadFormat(text, formats, format); !read.ok()) {
              throw CLI::ValidationError("-o", MessageOf(read));
            }
          },
-         formats.words + " or jsonpath=TEMPLATE (default: table)")
+         WordsOf(formats) + " or jsonpath=TEMPLATE (default: table)")
       ->type_name("FORMAT");
 }
 
-CommandLine& CommandLine::Output(OutputFormat& format) {
-  impl_->AddOutput(format, kFormats);
+CommandLine& CommandLine::Output() {
+  impl_->AddOutput(Formats(kFormats).first(std::size(kFormats) - 1));
   return *this;
 }
 
-CommandLine& CommandLine::OutputOrPicture(OutputFormat& format) {
-  impl_->AddOutput(format, kFormatsAndPicture);
+CommandLine& CommandLine::OutputOrPicture() {
+  impl_->AddOutput(kFormats);
   return *this;
 }
 
-CommandLine& CommandLine::ControlSocket(std::string& path) {
-  path = DefaultControlSocket();
+CommandLine& CommandLine::ControlSocket() {
   impl_->app
-      .add_option("--control-socket", path,
+      .add_option("--control-socket", impl_->control_socket,
                   std::string("qrmd's socket (default: $") + kControlSocketVariable + " or " +
                       kDefaultControlSocket + ")")
       ->type_name("PATH");
@@ -172,22 +175,23 @@ CommandLine& CommandLine::Watch() {
   return *this;
 }
 
-CommandLine& CommandLine::Sorted(Listing& listing) {
-  impl_->app.add_option("--sort-by", listing.sort_by, "sort by this column of the table")
+CommandLine& CommandLine::Sorted() {
+  impl_->app.add_option("--sort-by", impl_->listing.sort_by, "sort by this column of the table")
       ->type_name("COLUMN");
   return *this;
 }
 
-CommandLine& CommandLine::Listed(Listing& listing) {
+CommandLine& CommandLine::Listed() {
+  std::string& pod_namespace = impl_->listing.pod_namespace;
   auto* const one =
-      impl_->app.add_option("-n,--namespace", listing.pod_namespace, "only pods of this namespace");
+      impl_->app.add_option("-n,--namespace", pod_namespace, "only pods of this namespace");
   one->type_name("NAMESPACE");
   impl_->app
       .add_flag_callback(
-          "-A,--all-namespaces", [&listing] { listing.pod_namespace.clear(); },
+          "-A,--all-namespaces", [&pod_namespace] { pod_namespace.clear(); },
           "pods of all namespaces (the default)")
       ->excludes(one);
-  return Sorted(listing);
+  return Sorted();
 }
 
 CommandLine& CommandLine::Flag(const std::string& name, bool& value, const std::string& help) {
@@ -209,6 +213,18 @@ std::optional<int> CommandLine::Parse(const Args& args, std::ostream& out, std::
   } catch (const CLI::ParseError& error) {
     return Misuse(error.what(), err);
   }
+}
+
+const OutputFormat& CommandLine::format() const {
+  return impl_->format;
+}
+
+const std::string& CommandLine::control_socket() const {
+  return impl_->control_socket;
+}
+
+const Listing& CommandLine::listing() const {
+  return impl_->listing;
 }
 
 int CommandLine::Fail(const Status& status, std::ostream& err) const {

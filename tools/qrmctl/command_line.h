@@ -36,8 +36,8 @@ struct Listing {
   std::string sort_by;        ///< the header of a column; empty: as they come
 };
 
-/// The options of a command of `qrmctl`, declared first, then parsed into the variables they were
-/// declared with.
+/// The options of a command of `qrmctl`, declared first, then parsed: those that many commands have
+/// are kept here, others go into the variables that they were declared with.
 class CommandLine {
  public:
   /// `command` is its name, such as "pool set"; `summary` the first line of its help, `example` a
@@ -48,11 +48,11 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   /// `-o`, `--output`: table, wide, json, yaml or jsonpath=TEMPLATE.
-  CommandLine& Output(OutputFormat& format);
+  CommandLine& Output();
   /// The same, or svg.
-  CommandLine& OutputOrPicture(OutputFormat& format);
+  CommandLine& OutputOrPicture();
   /// `--control-socket`; its default comes from the environment, then from kDefaultControlSocket.
-  CommandLine& ControlSocket(std::string& path);
+  CommandLine& ControlSocket();
   /// A word without a dash, under the upper-case `name` that help shows.
   CommandLine& Optional(const std::string& name, std::string& value, const std::string& help);
   CommandLine& Required(const std::string& name, std::string& value, const std::string& help);
@@ -68,9 +68,9 @@ class CommandLine {
   /// `-w`, `--watch`: RunQrmctl runs such a command again and again.
   CommandLine& Watch();
   /// `--sort-by`.
-  CommandLine& Sorted(Listing& listing);
+  CommandLine& Sorted();
   /// `-n`, `-A`, `--sort-by`.
-  CommandLine& Listed(Listing& listing);
+  CommandLine& Listed();
   CommandLine& Flag(const std::string& name, bool& value, const std::string& help);
 
   /// What was declared, for completion and manual pages; kDescribe asks each command for it.
@@ -79,6 +79,11 @@ class CommandLine {
   /// Absent when the command shall run, else the exit code: help was asked for (kDone, on `out`) or
   /// the words are wrong (kMisuse, with what to type on `err`).
   std::optional<int> Parse(const Args& args, std::ostream& out, std::ostream& err);
+
+  /// What was parsed; the defaults of options that were not declared.
+  const OutputFormat& format() const;
+  const std::string& control_socket() const;
+  const Listing& listing() const;
 
   /// Prints why the command failed; returns kFailed.
   int Fail(const Status& status, std::ostream& err) const;

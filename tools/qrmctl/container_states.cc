@@ -60,10 +60,7 @@ void PrintWithoutAllocation(const v1::ListPodsResponse& unpinned, std::ostream& 
       }
     }
   }
-  if (!table.empty()) {
-    out << '\n';
-    table.Print(out);
-  }
+  table.PrintBelow(out);
 }
 
 }  // namespace qrm::manager::cli

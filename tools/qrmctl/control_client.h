@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/status.h"
+#include "tools/qrmctl/command_line.h"
 
 namespace google::protobuf {
 class Message;
@@ -19,6 +20,8 @@ class ControlClient {
   /// `option` is the one that names the socket, for errors.
   explicit ControlClient(std::string socket_path, std::string option = "--control-socket")
       : path_(std::move(socket_path)), option_(std::move(option)) {}
+  /// At the control socket that `line` was given.
+  explicit ControlClient(const CommandLine& line) : ControlClient(line.control_socket()) {}
 
   /// qrmd's answer to `request`, whose type selects the call: `Response` is the answer's type of
   /// the one call that takes such a request.

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <ostream>
+#include <type_traits>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "api/base/status.h"
 #include "tools/qrmctl/command_line.h"
 
 namespace google::protobuf {
@@ -23,5 +25,23 @@ Document ToDocument(const google::protobuf::Message& message);
 void Print(const Document& document, const OutputFormat& format, std::ostream& out);
 void PrintMessage(const google::protobuf::Message& message, const OutputFormat& format,
                   std::ostream& out);
+
+/// Shows `answer` in the format that `line` was given, for people by `print`; returns the exit
+/// code. `print` may return a Status, whose error is one of the words that were typed.
+template <typename Message, typename Print>
+int Show(const CommandLine& line, const StatusOr<Message>& answer, std::ostream& out,
+         std::ostream& err, Print print) {
+  if (!answer.ok()) {
+    return line.Fail(answer.status(), err);
+  }
+  if (!line.format().IsText()) {
+    PrintMessage(*answer, line.format(), out);
+  } else if constexpr (std::is_void_v<decltype(print(*answer))>) {
+    print(*answer);
+  } else if (const Status printed = print(*answer); !printed.ok()) {
+    return line.Misuse(MessageOf(printed), err);
+  }
+  return kDone;
+}
 
 }  // namespace qrm::manager::cli

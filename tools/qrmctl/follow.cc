@@ -30,8 +30,7 @@ bool IsWatched(const Args& args) {
                      [](const std::string& arg) { return arg == "-w" || arg == "--watch"; });
 }
 
-int Watch(int (*run)(const Args& args, std::ostream& out, std::ostream& err), const Args& args,
-          std::ostream& out, std::ostream& err, const Wait& wait) {
+int Watch(Run run, const Args& args, std::ostream& out, std::ostream& err, const Wait& wait) {
   std::string shown;
   do {
     std::ostringstream text;

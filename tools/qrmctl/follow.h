@@ -20,7 +20,6 @@ bool IsWatched(const Args& args);
 /// Runs `run` with `args` again and again, and prints what it says whenever that has changed: on a
 /// terminal in place of what stood there, else below a line of its own. Ends with what `run` fails
 /// with.
-int Watch(int (*run)(const Args& args, std::ostream& out, std::ostream& err), const Args& args,
-          std::ostream& out, std::ostream& err, const Wait& wait);
+int Watch(Run run, const Args& args, std::ostream& out, std::ostream& err, const Wait& wait);
 
 }  // namespace qrm::manager::cli

@@ -116,20 +116,20 @@ StatusOr<Found> Select(std::string_view inside, const Found& from) {
   return found;
 }
 
-/// Where the bracket that `steps` begin with ends; npos when it does not.
-std::size_t BracketEnd(std::string_view steps) {
+/// Where the bracket or brace that `text` begins with ends; npos when it does not.
+std::size_t EndOf(std::string_view text, char closing) {
   char quote = 0;
   int open = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (quote != 0) {
-      if (steps[i] == quote) {
-        quote = 0;
-      }
-    } else if (steps[i] == '"' || steps[i] == '\'') {
-      quote = steps[i];
-    } else if (steps[i] == '[') {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quote != 0 && text[i] == '\\') {
+      ++i;
+    } else if (quote != 0) {
+      quote = text[i] == quote ? '\0' : quote;
+    } else if (text[i] == '"' || text[i] == '\'') {
+      quote = text[i];
+    } else if (text[i] == text.front()) {
       ++open;
-    } else if (steps[i] == ']' && --open == 0) {
+    } else if (text[i] == closing && --open == 0) {
       return i;
     }
   }
@@ -139,7 +139,7 @@ std::size_t BracketEnd(std::string_view steps) {
 StatusOr<Found> Walk(std::string_view steps, Found from) {
   while (!steps.empty()) {
     if (steps.front() == '[') {
-      const std::size_t end = BracketEnd(steps);
+      const std::size_t end = EndOf(steps, ']');
       if (end == std::string_view::npos) {
         return Wrong(steps, "a bracket is not closed");
       }
@@ -173,25 +173,6 @@ std::string ToText(const Document& document) {
                               : document.dump(-1, ' ', false, Document::error_handler_t::replace);
 }
 
-/// Where the brace that `text` begins with ends; npos when it does not.
-std::size_t BraceEnd(std::string_view text) {
-  char quote = 0;
-  for (std::size_t i = 1; i < text.size(); ++i) {
-    if (quote != 0 && text[i] == '\\') {
-      ++i;
-    } else if (quote != 0) {
-      if (text[i] == quote) {
-        quote = 0;
-      }
-    } else if (text[i] == '"' || text[i] == '\'') {
-      quote = text[i];
-    } else if (text[i] == '}') {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
 // Evaluates a template from its begin; `rest_` is what is left of it.
 class Template {
  public:
@@ -206,7 +187,7 @@ class Template {
         rest_.remove_prefix(plain.size());
         continue;
       }
-      const std::size_t end = BraceEnd(rest_);
+      const std::size_t end = EndOf(rest_, '}');
       if (end == std::string_view::npos) {
         return Wrong(rest_, "a brace is not closed");
       }

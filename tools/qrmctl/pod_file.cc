@@ -44,8 +44,8 @@ constexpr std::array<PodHolder, 7> kHolders = {{
     {"CronJob", "Job", {"spec", "jobTemplate", "spec", "template"}},
 }};
 
-/// A node and its position in the document. Missing parts are null nodes. It is copied, never
-/// assigned to: that would change the document.
+/// A node and its position in the document. Missing parts are null nodes; what is below a value of
+/// the wrong type has that error. It is copied, never assigned to: that would change the document.
 class Place {
  public:
   Place(const YAML::Node& node, const std::string& file, std::string path = "")
@@ -53,31 +53,30 @@ class Place {
 
   bool IsNull() const { return node_.IsNull(); }
 
-  /// Errors: kInvalidArgument unless it is a mapping or null.
-  StatusOr<Place> At(std::string_view key) const {
-    if (!IsNull() && !node_.IsMap()) {
-      return Wrong("which is not a mapping", "write fields below it");
-    }
-    const YAML::Node child = IsNull() ? YAML::Node() : Child(std::string(key));
-    return Place(child, *file_,
-                 path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key));
+  /// Of a mapping or null.
+  Place At(std::string_view key) const {
+    const bool has_fields = IsNull() || node_.IsMap();
+    Place field(IsNull() || !has_fields ? YAML::Node() : Child(std::string(key)), *file_,
+                path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key));
+    field.problem_ =
+        has_fields ? problem_ : Wrong("which is not a mapping", "write fields below it");
+    return field;
   }
 
   /// The scalar's text; empty when it is null.
   StatusOr<std::string> Text() const {
+    QRM_RETURN_IF_ERROR(problem_);
     if (IsNull()) {
       return std::string();
     }
     return node_.IsScalar() ? StatusOr<std::string>(node_.Scalar())
                             : Wrong("which is not a text", "write a text");
   }
-  StatusOr<std::string> TextAt(std::string_view key) const {
-    QRM_ASSIGN_OR_RETURN(const Place place, At(key));
-    return place.Text();
-  }
+  StatusOr<std::string> TextAt(std::string_view key) const { return At(key).Text(); }
 
   /// The elements; none when it is null.
   StatusOr<std::vector<Place>> Elements() const {
+    QRM_RETURN_IF_ERROR(problem_);
     std::vector<Place> elements;
     if (!IsNull() && !node_.IsSequence()) {
       return Wrong("which is not a list", "write a list");
@@ -90,6 +89,7 @@ class Place {
 
   /// The entries of a mapping by their keys; none when it is null.
   StatusOr<std::vector<std::pair<std::string, Place>>> Entries() const {
+    QRM_RETURN_IF_ERROR(problem_);
     std::vector<std::pair<std::string, Place>> entries;
     if (!IsNull() && !node_.IsMap()) {
       return Wrong("which is not a mapping", "write NAME: VALUE lines");
@@ -141,15 +141,15 @@ class Place {
   YAML::Node node_;
   const std::string* file_;
   std::string path_;
+  Status problem_;
 };
 
 enum class ValuesAre { kTexts, kQuantities };
 
 /// Calls `put(name, text)` for each entry.
 template <typename Put>
-Status ReadValues(const StatusOr<Place>& place, ValuesAre values, Put put) {
-  QRM_RETURN_IF_ERROR(place.status());
-  QRM_ASSIGN_OR_RETURN(const auto entries, place->Entries());
+Status ReadValues(const Place& place, ValuesAre values, Put put) {
+  QRM_ASSIGN_OR_RETURN(const auto entries, place.Entries());
   for (const auto& [name, value] : entries) {
     QRM_ASSIGN_OR_RETURN(std::string text, value.Text());
     if (values == ValuesAre::kTexts && value.ReadsAsOther()) {
@@ -163,16 +163,15 @@ Status ReadValues(const StatusOr<Place>& place, ValuesAre values, Put put) {
   return OkStatus();
 }
 
-Status ReadResources(const StatusOr<Place>& place, core::ResourceRequirements& resources) {
-  QRM_RETURN_IF_ERROR(place.status());
+Status ReadResources(const Place& place, core::ResourceRequirements& resources) {
   const auto into = [](google::protobuf::Map<std::string, core::Quantity>& quantities) {
     return [&quantities](const std::string& name, std::string text) {
       quantities[name].set_string(std::move(text));
     };
   };
-  QRM_RETURN_IF_ERROR(ReadValues(place->At("requests"), ValuesAre::kQuantities,
+  QRM_RETURN_IF_ERROR(ReadValues(place.At("requests"), ValuesAre::kQuantities,
                                  into(*resources.mutable_requests())));
-  return ReadValues(place->At("limits"), ValuesAre::kQuantities, into(*resources.mutable_limits()));
+  return ReadValues(place.At("limits"), ValuesAre::kQuantities, into(*resources.mutable_limits()));
 }
 
 Status ReadContainer(const Place& place, core::Container& container) {
@@ -184,56 +183,51 @@ Status ReadContainer(const Place& place, core::Container& container) {
   return ReadResources(place.At("resources"), *container.mutable_resources());
 }
 
-Status ReadContainers(const StatusOr<Place>& place, RepeatedPtrField<core::Container>& containers) {
-  QRM_RETURN_IF_ERROR(place.status());
-  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, place->Elements());
+Status ReadContainers(const Place& place, RepeatedPtrField<core::Container>& containers) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, place.Elements());
   for (const Place& element : elements) {
     QRM_RETURN_IF_ERROR(ReadContainer(element, *containers.Add()));
   }
   return OkStatus();
 }
 
-Status ReadPriority(const StatusOr<Place>& place, core::PodSpec& spec) {
-  QRM_RETURN_IF_ERROR(place.status());
-  QRM_ASSIGN_OR_RETURN(const std::string text, place->Text());
+Status ReadPriority(const Place& place, core::PodSpec& spec) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, place.Text());
   if (text.empty()) {
     return OkStatus();
   }
   const auto priority = ParseNumber<int>(text);
   if (!priority.has_value()) {
-    return place->Wrong("which is not a priority", "write a whole number such as 9000");
+    return place.Wrong("which is not a priority", "write a whole number such as 9000");
   }
   spec.set_priority(*priority);
   return OkStatus();
 }
 
-Status ReadSpec(const StatusOr<Place>& place, core::PodSpec& spec) {
-  QRM_RETURN_IF_ERROR(place.status());
-  QRM_RETURN_IF_ERROR(ReadContainers(place->At("initContainers"), *spec.mutable_init_containers()));
-  QRM_RETURN_IF_ERROR(ReadContainers(place->At("containers"), *spec.mutable_containers()));
+Status ReadSpec(const Place& place, core::PodSpec& spec) {
+  QRM_RETURN_IF_ERROR(ReadContainers(place.At("initContainers"), *spec.mutable_init_containers()));
+  QRM_RETURN_IF_ERROR(ReadContainers(place.At("containers"), *spec.mutable_containers()));
   if (spec.containers().empty()) {
-    return place->Missing("containers");
+    return place.Missing("containers");
   }
-  QRM_ASSIGN_OR_RETURN(*spec.mutable_priority_class_name(), place->TextAt("priorityClassName"));
-  QRM_ASSIGN_OR_RETURN(*spec.mutable_runtime_class_name(), place->TextAt("runtimeClassName"));
-  QRM_RETURN_IF_ERROR(ReadPriority(place->At("priority"), spec));
-  return ReadResources(place->At("resources"), *spec.mutable_resources());
+  QRM_ASSIGN_OR_RETURN(*spec.mutable_priority_class_name(), place.TextAt("priorityClassName"));
+  QRM_ASSIGN_OR_RETURN(*spec.mutable_runtime_class_name(), place.TextAt("runtimeClassName"));
+  QRM_RETURN_IF_ERROR(ReadPriority(place.At("priority"), spec));
+  return ReadResources(place.At("resources"), *spec.mutable_resources());
 }
 
-Status ReadLabels(const StatusOr<Place>& metadata, core::ObjectMeta& meta) {
-  QRM_RETURN_IF_ERROR(metadata.status());
+Status ReadLabels(const Place& metadata, core::ObjectMeta& meta) {
   const auto into = [](google::protobuf::Map<std::string, std::string>& texts) {
     return [&texts](const std::string& name, std::string text) { texts[name] = std::move(text); };
   };
   QRM_RETURN_IF_ERROR(
-      ReadValues(metadata->At("labels"), ValuesAre::kTexts, into(*meta.mutable_labels())));
-  return ReadValues(metadata->At("annotations"), ValuesAre::kTexts,
+      ReadValues(metadata.At("labels"), ValuesAre::kTexts, into(*meta.mutable_labels())));
+  return ReadValues(metadata.At("annotations"), ValuesAre::kTexts,
                     into(*meta.mutable_annotations()));
 }
 
-Status ReadOwners(const StatusOr<Place>& place, core::ObjectMeta& meta) {
-  QRM_RETURN_IF_ERROR(place.status());
-  QRM_ASSIGN_OR_RETURN(const std::vector<Place> owners, place->Elements());
+Status ReadOwners(const Place& place, core::ObjectMeta& meta) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Place> owners, place.Elements());
   for (const Place& owner : owners) {
     QRM_ASSIGN_OR_RETURN(const std::string controller, owner.TextAt("controller"));
     core::OwnerReference& reference = *meta.add_owner_references();
@@ -244,24 +238,23 @@ Status ReadOwners(const StatusOr<Place>& place, core::ObjectMeta& meta) {
 }
 
 /// Who the pod is, by the metadata of the object that holds it.
-Status ReadIdentity(const StatusOr<Place>& metadata, core::ObjectMeta& meta) {
-  QRM_RETURN_IF_ERROR(metadata.status());
-  QRM_ASSIGN_OR_RETURN(*meta.mutable_name(), metadata->TextAt("name"));
+Status ReadIdentity(const Place& metadata, core::ObjectMeta& meta) {
+  QRM_ASSIGN_OR_RETURN(*meta.mutable_name(), metadata.TextAt("name"));
   if (meta.name().empty()) {
-    QRM_ASSIGN_OR_RETURN(*meta.mutable_name(), metadata->TextAt("generateName"));
+    QRM_ASSIGN_OR_RETURN(*meta.mutable_name(), metadata.TextAt("generateName"));
   }
   if (meta.name().empty()) {
-    return metadata->Missing("name");
+    return metadata.Missing("name");
   }
-  QRM_ASSIGN_OR_RETURN(*meta.mutable_namespace_(), metadata->TextAt("namespace"));
+  QRM_ASSIGN_OR_RETURN(*meta.mutable_namespace_(), metadata.TextAt("namespace"));
   if (meta.namespace_().empty()) {
     meta.set_namespace_("default");
   }
-  return ReadOwners(metadata->At("ownerReferences"), meta);
+  return ReadOwners(metadata.At("ownerReferences"), meta);
 }
 
 StatusOr<PodHolder> HolderOf(const Place& document) {
-  QRM_ASSIGN_OR_RETURN(const Place place, document.At("kind"));
+  const Place place = document.At("kind");
   QRM_ASSIGN_OR_RETURN(const std::string kind, place.Text());
   const auto* found = std::find_if(kHolders.begin(), kHolders.end(),
                                    [&](const PodHolder& holder) { return holder.kind == kind; });
@@ -276,9 +269,8 @@ StatusOr<PodHolder> HolderOf(const Place& document) {
   return *found;
 }
 
-StatusOr<std::vector<std::string>> ReadTexts(const StatusOr<Place>& place) {
-  QRM_RETURN_IF_ERROR(place.status());
-  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, place->Elements());
+StatusOr<std::vector<std::string>> ReadTexts(const Place& place) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, place.Elements());
   std::vector<std::string> texts;
   for (const Place& element : elements) {
     QRM_ASSIGN_OR_RETURN(texts.emplace_back(), element.Text());
@@ -286,10 +278,8 @@ StatusOr<std::vector<std::string>> ReadTexts(const StatusOr<Place>& place) {
   return texts;
 }
 
-StatusOr<std::vector<Program>> ReadPrograms(const StatusOr<Place>& spec) {
-  QRM_RETURN_IF_ERROR(spec.status());
-  QRM_ASSIGN_OR_RETURN(const Place containers, spec->At("containers"));
-  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, containers.Elements());
+StatusOr<std::vector<Program>> ReadPrograms(const Place& spec) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, spec.At("containers").Elements());
   std::vector<Program> programs;
   for (const Place& element : elements) {
     Program& program = programs.emplace_back();
@@ -309,8 +299,7 @@ StatusOr<PodFile> ReadObject(const Place& document) {
   std::vector<Place> way = {document};
   for (const std::string_view step : holder.path) {
     if (!step.empty()) {
-      QRM_ASSIGN_OR_RETURN(Place next, way.back().At(step));
-      way.push_back(std::move(next));
+      way.push_back(way.back().At(step));
     }
   }
   if (!holder.owner.empty()) {

@@ -91,9 +91,9 @@ std::string AgeOf(const v1::Container& container) {
       std::max(0.0, static_cast<double>(now.count() - container.since_unix_millis()) / kMillis));
 }
 
-Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& format,
-                  const Listing& listing, std::ostream& out) {
-  const bool wide = format.kind == OutputFormat::kWide;
+Status PrintTable(const v1::ListPodsResponse& response, const CommandLine& line,
+                  std::ostream& out) {
+  const bool wide = line.format().kind == OutputFormat::kWide;
   std::vector<std::string> headers = {"NAMESPACE", "POD",  "ROLE", "CONTAINER",
                                       "TYPE",      "CPUS", "MEMS", "OTHER"};
   if (wide) {
@@ -117,16 +117,10 @@ Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& form
       table.Add(std::move(row));
     }
   }
-  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
-  if (table.empty()) {
-    out << "No pod is admitted.\n";
-  } else {
-    table.Print(out);
-  }
-  return OkStatus();
+  return table.PrintSorted(line.listing().sort_by, "No pod is admitted.\n", out);
 }
 
-Status PrintReasons(const v1::ListPodsResponse& response, const Listing& listing,
+Status PrintReasons(const v1::ListPodsResponse& response, const CommandLine& line,
                     std::ostream& out) {
   Table table({"NAMESPACE", "POD", "CONTAINER", "STATE", "AGE", "WHY"});
   for (const v1::Pod& pod : response.pods()) {
@@ -135,13 +129,8 @@ Status PrintReasons(const v1::ListPodsResponse& response, const Listing& listing
                  AgeOf(container), container.why()});
     }
   }
-  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
-  if (table.empty()) {
-    out << "All running containers have their allocations.\n";
-  } else {
-    table.Print(out);
-  }
-  return OkStatus();
+  return table.PrintSorted(line.listing().sort_by,
+                           "All running containers have their allocations.\n", out);
 }
 
 std::string JoinMap(const StringByString& values) {
@@ -276,6 +265,8 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
   }
 }
 
+}  // namespace
+
 void PrintSheets(const v1::ListPodsResponse& response, std::ostream& out) {
   for (int i = 0; i < response.pods_size(); ++i) {
     out << (i == 0 ? "" : "\n");
@@ -283,20 +274,16 @@ void PrintSheets(const v1::ListPodsResponse& response, std::ostream& out) {
   }
 }
 
-}  // namespace
-
-Status PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, const OutputFormat& format,
-                 std::ostream& out, const Listing& listing) {
-  if (!format.IsText()) {
-    PrintMessage(pods, format, out);
-  } else if (detail == PodDetail::kRows) {
-    return PrintTable(pods, format, listing, out);
-  } else if (detail == PodDetail::kReasons) {
-    return PrintReasons(pods, listing, out);
-  } else {
-    PrintSheets(pods, out);
-  }
-  return OkStatus();
+int ShowPods(const CommandLine& line, const StatusOr<v1::ListPodsResponse>& pods, PodDetail detail,
+             std::ostream& out, std::ostream& err) {
+  return Show(line, pods, out, err, [&](const v1::ListPodsResponse& shown) {
+    if (detail == PodDetail::kSheets) {
+      PrintSheets(shown, out);
+      return OkStatus();
+    }
+    return detail == PodDetail::kRows ? PrintTable(shown, line, out)
+                                      : PrintReasons(shown, line, out);
+  });
 }
 
 }  // namespace qrm::manager::cli

@@ -14,9 +14,11 @@ namespace qrm::manager::cli {
 /// A row per container, everything about each pod, or a row per unpinned container with the reason.
 enum class PodDetail { kRows, kSheets, kReasons };
 
-/// `detail` and `listing` matter for people only. Errors: kInvalidArgument for a column that is
-/// not there.
-Status PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, const OutputFormat& format,
-                 std::ostream& out, const Listing& listing = {});
+/// As Show; `detail` matters for people only.
+int ShowPods(const CommandLine& line, const StatusOr<v1::ListPodsResponse>& pods, PodDetail detail,
+             std::ostream& out, std::ostream& err);
+
+/// Everything about each pod, for people.
+void PrintSheets(const v1::ListPodsResponse& pods, std::ostream& out);
 
 }  // namespace qrm::manager::cli

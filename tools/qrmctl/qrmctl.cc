@@ -29,18 +29,37 @@ void PrintHelp(std::ostream& out) {
          "misused.\n";
 }
 
+/// Runs `command`, by the verb that `args` begin with if it has verbs.
+int RunCommand(const Command& command, const Args& args, std::ostream& out, std::ostream& err) {
+  const std::string word = args.empty() ? "" : args[0];
+  const auto verb = std::find_if(command.verbs.begin(), command.verbs.end(),
+                                 [&](const Verb& each) { return each.name == word; });
+  const bool has_verb = verb != command.verbs.end();
+  const bool help = std::any_of(args.begin(), args.end(), [](const std::string& arg) {
+    return arg == "--help" || arg == "-h";
+  });
+  if (const Run run = has_verb ? verb->run : command.run; run != nullptr) {
+    const Args rest(args.begin() + (has_verb ? 1 : 0), args.end());
+    return IsWatched(rest) && !help ? Watch(run, rest, out, err, WaitTwoSeconds)
+                                    : run(rest, out, err);
+  }
+  if (word == "--help" || word == "-h") {
+    out << command.help;
+    return kDone;
+  }
+  err << fmt::format("qrmctl {}: {}; try: {}\n", command.name,
+                     word.empty() ? "no verb given" : "there is no verb \"" + word + "\"",
+                     command.examples);
+  return kMisuse;
+}
+
 /// Runs the command of `commands` that `args` begin with; `before` was typed before it.
 int RunOneOf(std::span<const Command> commands, const std::string& before, const Args& args,
              std::ostream& out, std::ostream& err) {
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const Command& command) { return command.name == args[0]; });
   if (found != commands.end()) {
-    const Args rest(args.begin() + 1, args.end());
-    const bool help = std::any_of(rest.begin(), rest.end(), [](const std::string& arg) {
-      return arg == "--help" || arg == "-h";
-    });
-    return IsWatched(rest) && !help ? Watch(found->run, rest, out, err, WaitTwoSeconds)
-                                    : found->run(rest, out, err);
+    return RunCommand(*found, {args.begin() + 1, args.end()}, out, err);
   }
   std::vector<std::string> names;
   for (const Command& command : commands) {

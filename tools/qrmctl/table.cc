@@ -2,8 +2,7 @@
 #include "tools/qrmctl/table.h"
 
 #include <algorithm>
-#include <cctype>
-#include <string_view>
+#include <cstring>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -11,45 +10,13 @@
 #include "api/base/check.h"
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/base/text.h"
 #include "tools/qrmctl/colours.h"
 
 namespace qrm::manager::cli {
 namespace {
 
 constexpr std::size_t kGap = 3;
-
-char LowerLetter(char c) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
-
-bool IsDigit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
-/// "web-2" before "web-10".
-bool ComesBefore(std::string_view a, std::string_view b) {
-  while (!a.empty() && !b.empty()) {
-    if (IsDigit(a.front()) && IsDigit(b.front())) {
-      const auto digits = [](std::string_view text) {
-        const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
-        return text.substr(0, static_cast<std::size_t>(end - text.begin()));
-      };
-      const std::string_view left = digits(a);
-      const std::string_view right = digits(b);
-      if (left != right) {
-        return left.size() != right.size() ? left.size() < right.size() : left < right;
-      }
-      a.remove_prefix(left.size());
-      b.remove_prefix(right.size());
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
 
 void Pad(std::ostream& out, const std::string& text, std::size_t width) {
   out << text << std::string(width - text.size(), ' ');
@@ -86,8 +53,7 @@ Status Table::SortBy(const std::string& header) {
   }
   const std::vector<std::string>& headers = rows_.front();
   const auto column = std::find_if(headers.begin(), headers.end(), [&](const std::string& each) {
-    return std::equal(each.begin(), each.end(), header.begin(), header.end(),
-                      [](char a, char b) { return LowerLetter(a) == LowerLetter(b); });
+    return Lower(each) == Lower(header);
   });
   if (column == headers.end()) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -96,9 +62,26 @@ Status Table::SortBy(const std::string& header) {
   }
   const auto place = static_cast<std::size_t>(column - headers.begin());
   std::stable_sort(rows_.begin() + 1, rows_.end(), [place](const auto& a, const auto& b) {
-    return ComesBefore(a[place], b[place]);
+    return ::strverscmp(a[place].c_str(), b[place].c_str()) < 0;  // "web-2" before "web-10"
   });
   return OkStatus();
+}
+
+Status Table::PrintSorted(const std::string& header, const char* if_empty, std::ostream& out) {
+  QRM_RETURN_IF_ERROR(SortBy(header));
+  if (empty()) {
+    out << if_empty;
+  } else {
+    Print(out);
+  }
+  return OkStatus();
+}
+
+void Table::PrintBelow(std::ostream& out) const {
+  if (!empty()) {
+    out << '\n';
+    Print(out);
+  }
 }
 
 void Table::Print(std::ostream& out, std::size_t indent) const {

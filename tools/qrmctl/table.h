@@ -22,6 +22,11 @@ class Table {
   /// texts count as numbers. Empty: leaves them. Errors: kInvalidArgument with the headers.
   Status SortBy(const std::string& header);
 
+  /// Prints the rows by SortBy, or `if_empty` where there are none. Errors: those of SortBy.
+  Status PrintSorted(const std::string& header, const char* if_empty, std::ostream& out);
+  /// Prints an empty line and the rows, or nothing where there are none.
+  void PrintBelow(std::ostream& out) const;
+
   /// Columns are as wide as their widest cell and three spaces; the last one is not padded.
   /// `indent` spaces before each line.
   void Print(std::ostream& out, std::size_t indent = 0) const;

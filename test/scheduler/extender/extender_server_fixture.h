@@ -16,7 +16,7 @@
 
 #include "scheduler/examples/fake_resource.h"
 #include "scheduler/extender/extender_server.h"
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/topology/resource_types.h"
 #include "test/support/await.h"
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler::serve_command_test {
 namespace {

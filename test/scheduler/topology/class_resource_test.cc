@@ -1,5 +1,3 @@
-#include "scheduler/topology/class_resource.h"
-
 #include <memory>
 #include <random>
 #include <string>
@@ -15,6 +13,7 @@
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/class_offer.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler::class_resource_test {
 namespace {

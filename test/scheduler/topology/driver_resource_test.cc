@@ -1,5 +1,3 @@
-#include "scheduler/topology/driver_resource.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "manager/publish/node_patch.h"
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler::driver_resource_test {
 namespace {

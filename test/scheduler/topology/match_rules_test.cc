@@ -12,7 +12,7 @@
 
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
-#include "scheduler/topology/match_resource.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler::match_rules_test {
 namespace {

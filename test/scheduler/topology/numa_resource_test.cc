@@ -1,5 +1,3 @@
-#include "scheduler/topology/numa_resource.h"
-
 #include <memory>
 #include <string>
 
@@ -12,7 +10,7 @@
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/placement_note.h"
-#include "scheduler/topology/pod_demands.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler::numa_resource_test {
 namespace {

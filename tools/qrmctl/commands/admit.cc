@@ -61,8 +61,6 @@ int Refuse(const CommandLine& line, const Status& status, std::ostream& err) {
 }  // namespace
 
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string path;
   bool dry_run = false;
   CommandLine line(
@@ -71,8 +69,8 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
       "Nothing changes and nothing is reserved, so the pod may still be rejected when it is\n"
       "created. Exit code 1: it would be rejected, or qrmd is not ready.",
       "qrmctl admit --dry-run -f pod.yaml");
-  line.Output(format)
-      .ControlSocket(socket)
+  line.Output()
+      .ControlSocket()
       .Flag("--dry-run", dry_run, "required: only the runtime admits pods")
       .Option("-f,--filename", path,
               "a Pod, or a Deployment or the like, in YAML or JSON; - for standard input", "FILE");
@@ -91,14 +89,14 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
   }
   v1::DryRunRequest request;
   request.set_pod(file->pod->SerializeAsString());
-  const auto answer = ControlClient(socket).Ask<v1::DryRunResponse>(request);
+  const auto answer = ControlClient(line).Ask<v1::DryRunResponse>(request);
   if (!answer.ok()) {
     return Refuse(line, answer.status(), err);
   }
-  if (format.IsText()) {
+  if (line.format().IsText()) {
     PrintTable(*file->pod, *answer, out);
   } else {
-    Print(DocumentOf(*file->pod, *answer), format, out);
+    Print(DocumentOf(*file->pod, *answer), line.format(), out);
   }
   return answer->result() == kRejected
              ? line.Fail({StatusCode::kResourceExhausted, answer->message()}, err)

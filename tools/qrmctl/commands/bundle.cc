@@ -165,7 +165,7 @@ int RunBundle(const Args& args, std::ostream& out, std::ostream& err) {
       "Writes one tar archive for a bug report: status, plugins, pods, pools, events, the\n"
       "node's checks, qrmd's configuration without secrets, its log, and versions.",
       "qrmctl bundle");
-  line.ControlSocket(bundle.socket)
+  line.ControlSocket()
       .Option("--config", bundle.config, "qrmd's configuration", "FILE")
       .Option("--log", bundle.log, "qrmd's log, or - for standard input; else that of the service",
               "FILE")
@@ -173,6 +173,7 @@ int RunBundle(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
+  bundle.socket = line.control_socket();
   const std::time_t now = std::time(nullptr);
   const std::string archive = TarOf(Collect(bundle), now);
   if (bundle.file == "-") {

@@ -1,5 +1,4 @@
 // qrmctl checkpoint verify, dump, export, import and downgrade: the state on disk, without qrmd.
-#include <array>
 #include <fstream>
 #include <iterator>
 
@@ -70,7 +69,9 @@ Status Import(const std::string& directory, const AllocationByContainer& allocat
   return opened.store->Commit(checkpoint::ImportChange(opened.state, allocations));
 }
 
-int RunVerify(const Args& args, std::ostream& out, std::ostream& err) {
+}  // namespace
+
+int RunCheckpointVerify(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string peer_file;
   CommandLine line("checkpoint verify",
@@ -103,15 +104,13 @@ int RunVerify(const Args& args, std::ostream& out, std::ostream& err) {
   return kDone;
 }
 
-int RunDump(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
+int RunCheckpointDump(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string pod;
-  Listing listing;
   CommandLine line("checkpoint dump",
                    "Prints the checkpoint on disk, as qrmctl pods does; qrmd may run.",
                    "qrmctl checkpoint dump -o yaml");
-  line.Output(format).Sorted(listing).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  line.Output().Sorted().Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
   AddStateDir(line, directory);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -120,15 +119,10 @@ int RunDump(const Args& args, std::ostream& out, std::ostream& err) {
   const auto pods = state.ok()
                         ? PodsAnswer(*state, pod, [](const ContainerKey&) { return std::string(); })
                         : StatusOr<v1::ListPodsResponse>(state.status());
-  if (!pods.ok()) {
-    return line.Fail(pods.status(), err);
-  }
-  const Status printed =
-      PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out, listing);
-  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
+  return ShowPods(line, pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, out, err);
 }
 
-int RunExport(const Args& args, std::ostream& out, std::ostream& err) {
+int RunCheckpointExport(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string file;
   CommandLine line("checkpoint export",
@@ -160,7 +154,7 @@ int RunExport(const Args& args, std::ostream& out, std::ostream& err) {
   return kDone;
 }
 
-int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
+int RunCheckpointImport(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string file;
   CommandLine line(
@@ -190,7 +184,7 @@ int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
   return kDone;
 }
 
-int RunDowngrade(const Args& args, std::ostream& out, std::ostream& err) {
+int RunCheckpointDowngrade(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   CommandLine line(
       "checkpoint downgrade",
@@ -210,44 +204,6 @@ int RunDowngrade(const Args& args, std::ostream& out, std::ostream& err) {
   out << directory << "/checkpoint.db is readable for this release; the newer one is kept as "
       << *kept << '\n';
   return kDone;
-}
-
-struct Verb {
-  std::string_view name;
-  std::string_view summary;
-  int (*run)(const Args& args, std::ostream& out, std::ostream& err);
-};
-
-constexpr std::array kVerbs = {
-    Verb{"verify", "shows whether the checkpoint is sound", RunVerify},
-    Verb{"dump", "prints the checkpoint", RunDump},
-    Verb{"export", "writes a kubelet_qrm_checkpoint", RunExport},
-    Verb{"import", "imports a kubelet_qrm_checkpoint", RunImport},
-    Verb{"downgrade", "converts the checkpoint of a newer release", RunDowngrade},
-};
-
-}  // namespace
-
-int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err) {
-  const std::string word = args.empty() ? "" : args[0];
-  for (const Verb& verb : kVerbs) {
-    if (verb.name == word) {
-      return verb.run({args.begin() + 1, args.end()}, out, err);
-    }
-  }
-  if (word == "--help" || word == "-h") {
-    out << "Works on the state that qrmd keeps on disk.\n\nUsage: qrmctl checkpoint "
-           "VERB\n\nVerbs:\n";
-    for (const Verb& verb : kVerbs) {
-      out << fmt::format("  {:<12}{}\n", verb.name, verb.summary);
-    }
-    out << "\nqrmctl checkpoint VERB --help describes each verb.\n";
-    return kDone;
-  }
-  err << "qrmctl checkpoint: "
-      << (word.empty() ? "no verb given" : "there is no verb \"" + word + "\"")
-      << "; try: qrmctl checkpoint verify, or qrmctl checkpoint --help\n";
-  return kMisuse;
 }
 
 }  // namespace qrm::manager::cli

@@ -48,15 +48,16 @@ void PrintClasses(const v1::ListClassesResponse& response, std::ostream& out) {
   }
 }
 
-int RunSet(const Args& args, std::ostream& out, std::ostream& err) {
-  std::string socket;
+}  // namespace
+
+int RunClassSet(const Args& args, std::ostream& out, std::ostream& err) {
   std::string pod;
   std::vector<std::string> words;
   CommandLine line("class set",
                    "Changes the class of a running container or pod; an empty CLASS removes it.\n"
                    "Returns when the kernel has the class. The class survives restarts.",
                    "qrmctl class set web nginx blockio=slow");
-  line.ControlSocket(socket)
+  line.ControlSocket()
       .Required("POD", pod, "name, NAMESPACE/NAME or UID")
       .Several("[CONTAINER] TYPE=CLASS", words,
                "the container, unless pods have the type as a whole; and its class");
@@ -74,7 +75,7 @@ int RunSet(const Args& args, std::ostream& out, std::ostream& err) {
   request.set_container(words.size() == 2 ? words[0] : "");
   request.set_type(words.back().substr(0, equals));
   request.set_class_(words.back().substr(equals + 1));
-  const auto changed = ControlClient(socket).Ask<v1::SetClassResponse>(request);
+  const auto changed = ControlClient(line).Ask<v1::SetClassResponse>(request);
   if (!changed.ok()) {
     return line.Fail(changed.status(), err);
   }
@@ -84,46 +85,18 @@ int RunSet(const Args& args, std::ostream& out, std::ostream& err) {
   return kDone;
 }
 
-}  // namespace
-
 int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   CommandLine line("classes",
                    "Lists the types of QoS-class resources of this node, their classes, and how\n"
                    "many containers or pods have each class.",
                    "qrmctl classes");
-  line.Output(format).ControlSocket(socket).Watch();
+  line.Output().ControlSocket().Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto classes = ControlClient(socket).Ask<v1::ListClassesResponse>(v1::ListClassesRequest());
-  if (!classes.ok()) {
-    return line.Fail(classes.status(), err);
-  }
-  if (format.IsText()) {
-    PrintClasses(*classes, out);
-  } else {
-    PrintMessage(*classes, format, out);
-  }
-  return kDone;
-}
-
-int RunClass(const Args& args, std::ostream& out, std::ostream& err) {
-  const std::string verb = args.empty() ? "" : args[0];
-  if (verb == "set") {
-    return RunSet({args.begin() + 1, args.end()}, out, err);
-  }
-  if (verb == "--help" || verb == "-h") {
-    out << "Changes the QoS class of a container.\n\n"
-           "Usage: qrmctl class set POD CONTAINER TYPE=CLASS\n"
-           "       qrmctl class set POD TYPE=CLASS\n\n"
-           "qrmctl class set --help describes it; qrmctl classes lists the classes.\n";
-    return kDone;
-  }
-  err << "qrmctl class: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
-      << "; try: qrmctl class set POD CONTAINER blockio=slow\n";
-  return kMisuse;
+  const auto answer = ControlClient(line).Ask<v1::ListClassesResponse>(v1::ListClassesRequest());
+  return Show(line, answer, out, err,
+              [&](const v1::ListClassesResponse& classes) { PrintClasses(classes, out); });
 }
 
 }  // namespace qrm::manager::cli

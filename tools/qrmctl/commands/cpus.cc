@@ -72,15 +72,12 @@ void PrintCpus(const CpuRows& rows, std::ostream& out) {
 }  // namespace
 
 int RunCpus(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string named;
   CommandLine line("cpus",
                    "Lists the CPUs of the node and the containers on each of them. A container of\n"
                    "a shared pool is listed at each CPU of its pool.",
                    "qrmctl cpus 3");
-  line.Output(format).ControlSocket(socket).Optional("CPUS", named,
-                                                     "only these, such as 3 or 0-3,8");
+  line.Output().ControlSocket().Optional("CPUS", named, "only these, such as 3 or 0-3,8");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -88,8 +85,7 @@ int RunCpus(const Args& args, std::ostream& out, std::ostream& err) {
   if (!wanted.ok()) {
     return line.Misuse(MessageOf(wanted.status()), err);
   }
-  const auto topology =
-      ControlClient(socket).Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
+  const auto topology = ControlClient(line).Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
   }
@@ -104,10 +100,10 @@ int RunCpus(const Args& args, std::ostream& out, std::ostream& err) {
     }
   }
   std::erase_if(rows, [&](const auto& row) { return !wanted->Empty() && !wanted->Has(row.first); });
-  if (format.IsText()) {
+  if (line.format().IsText()) {
     PrintCpus(rows, out);
   } else {
-    Print(CpusDocument(rows), format, out);
+    Print(CpusDocument(rows), line.format(), out);
   }
   return kDone;
 }

@@ -87,8 +87,6 @@ Document ToDocument(const std::vector<NodeCheck>& checks) {
 }  // namespace
 
 int RunDoctor(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string root;
   std::string config = kDefaultConfig;
   CommandLine line(
@@ -96,8 +94,8 @@ int RunDoctor(const Args& args, std::ostream& out, std::ostream& err) {
       "Checks what a node needs for qrmd, before and after the installation, and names each\n"
       "cure. Changes nothing. Exit code 1: something is failing.",
       "qrmctl doctor");
-  line.Output(format)
-      .ControlSocket(socket)
+  line.Output()
+      .ControlSocket()
       .Option("--config", config, "qrmd's configuration, for the paths in it", "FILE")
       .Option("--fsroot", root, "the node's root directory, if it is mounted elsewhere", "DIR");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -107,15 +105,15 @@ int RunDoctor(const Args& args, std::ostream& out, std::ostream& err) {
   if (!node.ok()) {
     return line.Fail(node.status(), err);
   }
-  const std::vector<NodeCheck> checks = Examine(*node, socket);
-  if (format.IsText()) {
+  const std::vector<NodeCheck> checks = Examine(*node, line.control_socket());
+  if (line.format().IsText()) {
     Table table({"CHECK", "STATE", "FOUND", "CURE"});
     for (const NodeCheck& check : checks) {
       table.Add({check.name, ToString(check.state), check.found, check.cure});
     }
     table.Print(out);
   } else {
-    Print(ToDocument(checks), format, out);
+    Print(ToDocument(checks), line.format(), out);
   }
   const bool fails = std::any_of(checks.begin(), checks.end(), [](const NodeCheck& check) {
     return check.state == State::kFailing;

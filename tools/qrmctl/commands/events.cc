@@ -19,7 +19,6 @@
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/follow.h"
 #include "tools/qrmctl/keep_rows.h"
-#include "tools/qrmctl/since.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 
@@ -27,8 +26,6 @@ namespace qrm::manager::cli {
 namespace {
 
 struct Question {
-  std::string socket;
-  std::string pod_namespace;
   std::string pod;              ///< a name, "namespace/name" or a UID; empty: all events
   std::set<std::string> types;  ///< empty: all
   int64_t since = 0;            ///< milliseconds since 1970
@@ -41,12 +38,12 @@ bool IsMeant(const Question& question, const v1::Event& event) {
                            {event.pod_uid(), event.pod_namespace(), event.pod_name()}));
 }
 
-StatusOr<v1::ListEventsResponse> Ask(const Question& question) {
+StatusOr<v1::ListEventsResponse> Ask(const CommandLine& line, const Question& question) {
   v1::ListEventsRequest request;
   request.set_since_unix_millis(question.since);
-  auto events = ControlClient(question.socket).Ask<v1::ListEventsResponse>(request);
+  auto events = ControlClient(line).Ask<v1::ListEventsResponse>(request);
   if (events.ok()) {
-    KeepNamespace(question.pod_namespace, *events->mutable_events(),
+    KeepNamespace(line.listing().pod_namespace, *events->mutable_events(),
                   [](const v1::Event& event) { return event.pod_namespace(); });
     KeepRows(*events->mutable_events(),
              [&](const v1::Event& event) { return IsMeant(question, event); });
@@ -67,13 +64,7 @@ Status PrintTable(const v1::ListEventsResponse& response, const Listing& listing
     table.Add({TimeText(event.unix_millis()), event.type(), event.result(), event.pod_namespace(),
                event.pod_name(), event.container(), WhatText(event)});
   }
-  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
-  if (table.empty()) {
-    out << "There are no recent events.\n";
-  } else {
-    table.Print(out);
-  }
-  return OkStatus();
+  return table.PrintSorted(listing.sort_by, "There are no recent events.\n", out);
 }
 
 void PrintLine(const v1::Event& event, std::ostream& out) {
@@ -86,12 +77,12 @@ void PrintLine(const v1::Event& event, std::ostream& out) {
 }
 
 /// A line for each event, as they come.
-Status Follow(Question question, std::ostream& out, const Wait& wait) {
+Status Follow(const CommandLine& line, Question question, std::ostream& out, const Wait& wait) {
   constexpr int64_t kLateMillis = 10'000;  // an event may come after a later one
   const int64_t begin = question.since;
   std::map<std::string, int> shown;  // how often, by the event's bytes
   do {
-    QRM_ASSIGN_OR_RETURN(const v1::ListEventsResponse events, Ask(question));
+    QRM_ASSIGN_OR_RETURN(const v1::ListEventsResponse events, Ask(line, question));
     std::map<std::string, int> listed;
     for (const v1::Event& event : events.events()) {
       const std::string bytes = event.SerializeAsString();
@@ -124,21 +115,19 @@ StatusOr<std::set<std::string>> TypesOf(const std::string& list) {
 }  // namespace
 
 int RunEvents(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
   Question question;
   std::string since = kEver;
   std::string types;
   bool follow = false;
-  Listing listing;
   CommandLine line(
       "events",
       "Lists what changed on the node, oldest first: decisions about containers,\n"
       "removals, pools, classes, the configuration, plugins, drivers, drift, the disk\n"
       "and restarts; -f continues with new events. qrmctl explain POD shows reasons.",
       "qrmctl events -f --since 10m");
-  line.Output(format)
-      .ControlSocket(question.socket)
-      .Listed(listing)
+  line.Output()
+      .ControlSocket()
+      .Listed()
       .Flag("-f,--follow", follow, "continue with new events until interrupted")
       .Option("--since", since, "only events of this last time (default: all)", "DURATION")
       .Option("--type", types, "only events of these types, such as pool,reload", "TYPES")
@@ -157,21 +146,13 @@ int RunEvents(const Args& args, std::ostream& out, std::ostream& err) {
   }
   question.types = *std::move(chosen);
   question.since = *from;
-  question.pod_namespace = listing.pod_namespace;
   if (follow) {
-    const Status followed = Follow(question, out, WaitTwoSeconds);
+    const Status followed = Follow(line, question, out, WaitTwoSeconds);
     return followed.ok() ? kDone : line.Fail(followed, err);
   }
-  const auto events = Ask(question);
-  if (!events.ok()) {
-    return line.Fail(events.status(), err);
-  }
-  if (!format.IsText()) {
-    PrintMessage(*events, format, out);
-    return kDone;
-  }
-  const Status printed = PrintTable(*events, listing, out);
-  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
+  return Show(line, Ask(line, question), out, err, [&](const v1::ListEventsResponse& events) {
+    return PrintTable(events, line.listing(), out);
+  });
 }
 
 }  // namespace qrm::manager::cli

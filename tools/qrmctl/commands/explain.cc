@@ -68,27 +68,25 @@ void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
 }  // namespace
 
 int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string pod;
   CommandLine line("explain",
                    "Shows why a pod's containers were placed as they are, or rejected: requests,\n"
                    "hints of the plugins, their merge, and allocations.",
                    "qrmctl explain default/web");
-  line.Output(format).ControlSocket(socket).Required("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  line.Output().ControlSocket().Required("POD", pod, "a name, NAMESPACE/NAME or a UID");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   v1::ExplainRequest request;
   request.set_pod(pod);
-  const auto decisions = ControlClient(socket).Ask<v1::ExplainResponse>(request);
+  const auto decisions = ControlClient(line).Ask<v1::ExplainResponse>(request);
   if (!decisions.ok()) {
     return line.Fail(decisions.status(), err);
   }
-  if (format.IsText()) {
+  if (line.format().IsText()) {
     PrintDecisions(*decisions, out);
   } else {
-    Print({{"decisions", DecisionsDocument(decisions->decisions())}}, format, out);
+    Print({{"decisions", DecisionsDocument(decisions->decisions())}}, line.format(), out);
   }
   return kDone;
 }

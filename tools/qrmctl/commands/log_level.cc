@@ -9,32 +9,24 @@
 namespace qrm::manager::cli {
 
 int RunLogLevel(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string level;
   CommandLine line("log-level",
                    "Shows which lines qrmd logs, or changes that until qrmd ends or rereads its\n"
                    "configuration.",
                    "qrmctl log-level debug");
-  line.Output(format).ControlSocket(socket).Optional("LEVEL", level,
-                                                     "debug, info, warning or error");
+  line.Output().ControlSocket().Optional("LEVEL", level, "debug, info, warning or error");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   v1::SetLogLevelRequest request;
   request.set_level(level);
-  const auto set = ControlClient(socket).Ask<v1::SetLogLevelResponse>(request);
-  if (!set.ok()) {
-    return line.Fail(set.status(), err);
-  }
-  if (!format.IsText()) {
-    PrintMessage(*set, format, out);
-  } else if (level.empty()) {
-    out << set->level() << '\n';
-  } else {
-    out << "log level: " << set->former_level() << " -> " << set->level() << '\n';
-  }
-  return kDone;
+  const auto answer = ControlClient(line).Ask<v1::SetLogLevelResponse>(request);
+  return Show(line, answer, out, err, [&](const v1::SetLogLevelResponse& set) {
+    if (!level.empty()) {
+      out << "log level: " << set.former_level() << " -> ";
+    }
+    out << set.level() << '\n';
+  });
 }
 
 }  // namespace qrm::manager::cli

@@ -26,30 +26,21 @@ void PrintRules(const v1::GetPermissionsResponse& permissions, std::ostream& out
 }  // namespace
 
 int RunPermissions(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string pod_namespace;
   CommandLine line("permissions",
                    "Lists the rules for what pods may ask for. The first rule that names a pod's\n"
                    "namespace decides. The last two rules are the defaults.",
                    "qrmctl permissions --namespace team-a");
-  line.Output(format).ControlSocket(socket).Option(
+  line.Output().ControlSocket().Option(
       "--namespace", pod_namespace, "only the rule that decides for this namespace", "NAMESPACE");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   v1::GetPermissionsRequest request;
   request.set_namespace_(pod_namespace);
-  const auto permissions = ControlClient(socket).Ask<v1::GetPermissionsResponse>(request);
-  if (!permissions.ok()) {
-    return line.Fail(permissions.status(), err);
-  }
-  if (format.IsText()) {
-    PrintRules(*permissions, out);
-  } else {
-    PrintMessage(*permissions, format, out);
-  }
-  return kDone;
+  const auto permissions = ControlClient(line).Ask<v1::GetPermissionsResponse>(request);
+  return Show(line, permissions, out, err,
+              [&](const v1::GetPermissionsResponse& rules) { PrintRules(rules, out); });
 }
 
 }  // namespace qrm::manager::cli

@@ -19,6 +19,7 @@
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
 #include "tools/qrmctl/played_pod.h"
 #include "tools/qrmctl/pod_file.h"
 #include "tools/qrmctl/pod_tables.h"
@@ -141,10 +142,12 @@ Status Show(const Play& play, const PodFile& file, std::ostream& out) {
   const std::string& uid = file.pod->metadata().uid();
   QRM_ASSIGN_OR_RETURN(const v1::ListPodsResponse pods,
                        AwaitPlaced(qrmd, uid, file.pod->spec().containers_size()));
-  QRM_RETURN_IF_ERROR(PrintPods(pods, PodDetail::kSheets, play.format, out));
   if (play.format.IsText()) {
+    PrintSheets(pods, out);
     out << '\n';
     Explain(play, uid, out);
+  } else {
+    PrintMessage(pods, play.format, out);
   }
   return OkStatus();
 }
@@ -199,8 +202,8 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
       "it again. For plugin authors. The pod uses the host's network, and has no init\n"
       "containers, volumes or variables. Kubelet and the scheduler do not know it.",
       "qrmctl play -f pod.yaml");
-  line.Output(play.format)
-      .ControlSocket(play.socket)
+  line.Output()
+      .ControlSocket()
       .Option("-f,--filename", play.file,
               "a Pod, or a Deployment or the like, in YAML or JSON; - for standard input", "FILE")
       .Option("--runtime-endpoint", play.runtime,
@@ -217,6 +220,8 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
   if (play.file.empty()) {
     return line.Misuse("no pod given; name its file with -f", err);
   }
+  play.format = line.format();
+  play.socket = line.control_socket();
   play.runtime = WithoutScheme(play.runtime.empty() ? DefaultRuntime() : play.runtime);
   auto file = ReadPodAt(play.file);
   if (!file.ok()) {

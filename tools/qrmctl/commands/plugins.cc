@@ -36,9 +36,9 @@ std::string OptionsText(const v1::Plugin& plugin) {
   return text;
 }
 
-Status PrintPlugins(const v1::ListPluginsResponse& response, const OutputFormat& format,
-                    const Listing& listing, std::ostream& out) {
-  const bool wide = format.kind == OutputFormat::kWide;
+Status PrintPlugins(const v1::ListPluginsResponse& response, const CommandLine& line,
+                    std::ostream& out) {
+  const bool wide = line.format().kind == OutputFormat::kWide;
   std::vector<std::string> headers = {"RESOURCE", "STATE",    "REGISTERED BY",
                                       "AGE",      "ENDPOINT", "PROBLEM"};
   if (wide) {
@@ -55,12 +55,8 @@ Status PrintPlugins(const v1::ListPluginsResponse& response, const OutputFormat&
     }
     table.Add(std::move(row));
   }
-  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
-  if (table.empty()) {
-    out << "No plugin has registered.\n";
-  } else {
-    table.Print(out);
-  }
+  QRM_RETURN_IF_ERROR(
+      table.PrintSorted(line.listing().sort_by, "No plugin has registered.\n", out));
   for (const std::string& note : response.notes()) {
     out << "note: " << note << '\n';
   }
@@ -97,9 +93,9 @@ std::string CountsText(const v1::ForgetPluginResponse& records) {
       CountText(static_cast<uint64_t>(records.pending_removals_size()), "pending removal"));
 }
 
-int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
+}  // namespace
+
+int RunPluginsForget(const Args& args, std::ostream& out, std::ostream& err) {
   std::string plugin;
   bool yes = false;
   CommandLine line(
@@ -107,8 +103,8 @@ int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
       "Shows the recorded allocations of a plugin that is gone for good; --yes drops them.\n"
       "Running containers keep their values, which are then free for other containers.",
       "qrmctl plugins forget example.com/nic");
-  line.Output(format)
-      .ControlSocket(socket)
+  line.Output()
+      .ControlSocket()
       .Flag("--yes", yes, "drop the allocations")
       .Required("NAME", plugin, "the plugin's resource, as qrmctl plugins lists it");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -117,53 +113,29 @@ int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
   v1::ForgetPluginRequest request;
   request.set_resource_name(plugin);
   request.set_apply(yes);
-  const auto records = ControlClient(socket).Ask<v1::ForgetPluginResponse>(request);
-  if (!records.ok()) {
-    return line.Fail(records.status(), err);
-  }
-  if (!format.IsText()) {
-    PrintMessage(*records, format, out);
-    return kDone;
-  }
-  PrintRecords(*records, out);
-  out << (yes ? fmt::format("Forgot {}: {} dropped.\n", plugin, CountsText(*records))
-              : fmt::format("Nothing has changed. To drop {}: qrmctl plugins forget {} --yes\n",
-                            CountsText(*records), plugin));
-  return kDone;
+  const auto answer = ControlClient(line).Ask<v1::ForgetPluginResponse>(request);
+  return Show(line, answer, out, err, [&](const v1::ForgetPluginResponse& records) {
+    PrintRecords(records, out);
+    out << (yes ? fmt::format("Forgot {}: {} dropped.\n", plugin, CountsText(records))
+                : fmt::format("Nothing has changed. To drop {}: qrmctl plugins forget {} --yes\n",
+                              CountsText(records), plugin));
+  });
 }
 
-int RunList(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
-  Listing listing;
+int RunPlugins(const Args& args, std::ostream& out, std::ostream& err) {
   CommandLine line(
       "plugins",
       "Lists the resource plugins: live, suspect (live, with a problem) or away (not\n"
       "running). qrmctl plugins forget NAME drops the records of a plugin that is gone.",
       "qrmctl plugins");
-  line.Output(format).ControlSocket(socket).Sorted(listing).Watch();
+  line.Output().ControlSocket().Sorted().Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto plugins = ControlClient(socket).Ask<v1::ListPluginsResponse>(v1::ListPluginsRequest());
-  if (!plugins.ok()) {
-    return line.Fail(plugins.status(), err);
-  }
-  if (!format.IsText()) {
-    PrintMessage(*plugins, format, out);
-    return kDone;
-  }
-  const Status printed = PrintPlugins(*plugins, format, listing, out);
-  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
-}
-
-}  // namespace
-
-int RunPlugins(const Args& args, std::ostream& out, std::ostream& err) {
-  if (!args.empty() && args[0] == "forget") {
-    return RunForget({args.begin() + 1, args.end()}, out, err);
-  }
-  return RunList(args, out, err);
+  const auto answer = ControlClient(line).Ask<v1::ListPluginsResponse>(v1::ListPluginsRequest());
+  return Show(line, answer, out, err, [&](const v1::ListPluginsResponse& plugins) {
+    return PrintPlugins(plugins, line, out);
+  });
 }
 
 }  // namespace qrm::manager::cli

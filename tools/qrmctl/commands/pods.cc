@@ -11,10 +11,7 @@
 namespace qrm::manager::cli {
 
 int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string pod;
-  Listing listing;
   std::string labels;
   bool unpinned = false;
   CommandLine line(
@@ -22,9 +19,9 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
       "Lists the pods and their containers' allocations, or all details of a pod. * marks\n"
       "exclusive CPUs; ! marks a resource that is missing in the container.",
       "qrmctl pods default/web");
-  line.Output(format)
-      .ControlSocket(socket)
-      .Listed(listing)
+  line.Output()
+      .ControlSocket()
+      .Listed()
       .Option("-l,--selector", labels, "only pods with such labels: app=web,tier!=db", "LABELS")
       .Flag("--unpinned", unpinned,
             "only running containers that lack an allocation or a part of it, and why")
@@ -40,12 +37,12 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   v1::ListPodsRequest request;
   request.set_pod(pod);
   request.set_unpinned(true);
-  request.set_since(format.kind != OutputFormat::kTable || unpinned || !pod.empty());
-  auto pods = ControlClient(socket).Ask<v1::ListPodsResponse>(request);
+  request.set_since(line.format().kind != OutputFormat::kTable || unpinned || !pod.empty());
+  auto pods = ControlClient(line).Ask<v1::ListPodsResponse>(request);
   if (!pods.ok()) {
     return line.Fail(pods.status(), err);
   }
-  KeepNamespace(listing.pod_namespace, *pods->mutable_pods(),
+  KeepNamespace(line.listing().pod_namespace, *pods->mutable_pods(),
                 [](const v1::Pod& each) { return each.namespace_(); });
   KeepRows(*pods->mutable_pods(), [&](const v1::Pod& each) {
     return selector->Matches({each.labels().begin(), each.labels().end()});
@@ -56,8 +53,7 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   const PodDetail detail = unpinned      ? PodDetail::kReasons
                            : pod.empty() ? PodDetail::kRows
                                          : PodDetail::kSheets;
-  const Status printed = PrintPods(*pods, detail, format, out, listing);
-  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
+  return ShowPods(line, pods, detail, out, err);
 }
 
 }  // namespace qrm::manager::cli

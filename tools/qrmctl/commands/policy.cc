@@ -44,11 +44,11 @@ StatusOr<std::string> ReadConfig(const std::string& file) {
   return text;
 }
 
-StatusOr<v1::TryConfigurationResponse> Try(const std::string& socket, const std::string& file) {
+StatusOr<v1::TryConfigurationResponse> Try(const CommandLine& line, const std::string& file) {
   v1::TryConfigurationRequest request;
   request.set_name(file == "-" ? "the standard input" : file);
   QRM_ASSIGN_OR_RETURN(*request.mutable_text(), ReadConfig(file));
-  return ControlClient(socket).Ask<v1::TryConfigurationResponse>(request);
+  return ControlClient(line).Ask<v1::TryConfigurationResponse>(request);
 }
 
 std::string OrNone(const std::string& text) {
@@ -63,9 +63,9 @@ void PrintKeys(const v1::TryConfigurationResponse& trial, std::ostream& out) {
   }
   if (table.empty()) {
     out << "No key changes.\n";
-    return;
+  } else {
+    table.Print(out);
   }
-  table.Print(out);
 }
 
 void PrintPools(const v1::TryConfigurationResponse& trial, std::ostream& out) {
@@ -73,10 +73,7 @@ void PrintPools(const v1::TryConfigurationResponse& trial, std::ostream& out) {
   for (const v1::ChangedPool& pool : trial.pools()) {
     table.Add({pool.pool(), pool.resource_name(), OrNone(pool.from()), OrNone(pool.to())});
   }
-  if (!table.empty()) {
-    out << '\n';
-    table.Print(out);
-  }
+  table.PrintBelow(out);
 }
 
 void PrintMoves(const v1::TryConfigurationResponse& trial, std::ostream& out) {
@@ -85,57 +82,50 @@ void PrintMoves(const v1::TryConfigurationResponse& trial, std::ostream& out) {
     table.Add({fmt::format("{}/{}", move.namespace_(), move.pod()), move.container(),
                move.resource_name(), OrNone(move.from()), OrNone(move.to())});
   }
-  out << '\n';
+  table.PrintBelow(out);
   if (table.empty()) {
-    out << "No container moves.\n";
-    return;
+    out << "\nNo container moves.\n";
   }
-  table.Print(out);
 }
 
-int RunPolicyShow(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
-  CommandLine line("policy show", "Shows the configuration of the plugins inside qrmd.",
-                   "qrmctl policy show");
-  line.Output(format).ControlSocket(socket).Watch();
-  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
-    return *exit;
-  }
-  const auto policy = ControlClient(socket).Ask<v1::GetPolicyResponse>(v1::GetPolicyRequest());
-  if (!policy.ok()) {
-    return line.Fail(policy.status(), err);
-  }
-  if (!format.IsText()) {
-    PrintMessage(*policy, format, out);
-    return kDone;
-  }
+void PrintPolicy(const v1::GetPolicyResponse& policy, std::ostream& out) {
   Table table({"PLUGIN", "KEYS", "FROM"});
-  for (const v1::PluginPolicy& plugin : policy->plugins()) {
+  for (const v1::PluginPolicy& plugin : policy.plugins()) {
     table.Add(
         {plugin.plugin(), plugin.keys(), plugin.place().empty() ? "the defaults" : plugin.place()});
   }
   if (table.empty()) {
     out << "No plugin runs inside qrmd.\n";
-    return kDone;
+  } else {
+    table.Print(out);
   }
-  table.Print(out);
-  return kDone;
+}
+
+}  // namespace
+
+int RunPolicyShow(const Args& args, std::ostream& out, std::ostream& err) {
+  CommandLine line("policy show", "Shows the configuration of the plugins inside qrmd.",
+                   "qrmctl policy show");
+  line.Output().ControlSocket().Watch();
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto answer = ControlClient(line).Ask<v1::GetPolicyResponse>(v1::GetPolicyRequest());
+  return Show(line, answer, out, err,
+              [&](const v1::GetPolicyResponse& policy) { PrintPolicy(policy, out); });
 }
 
 int RunPolicyCheck(const Args& args, std::ostream& out, std::ostream& err) {
-  std::string socket;
   std::string file;
   CommandLine line("policy check",
                    "Shows whether qrmd would accept a configuration file, with the flags of the\n"
                    "running qrmd, this machine and all allocations. Nothing changes.",
                    "qrmctl policy check /etc/qrm/qrmd.yaml");
-  line.ControlSocket(socket).Required("FILE", file,
-                                      "a configuration of qrmd; - for standard input");
+  line.ControlSocket().Required("FILE", file, "a configuration of qrmd; - for standard input");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto trial = Try(socket, file);
+  const auto trial = Try(line, file);
   if (!trial.ok()) {
     return line.Fail(trial.status(), err);
   }
@@ -149,57 +139,21 @@ int RunPolicyCheck(const Args& args, std::ostream& out, std::ostream& err) {
 }
 
 int RunPolicyDiff(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string file;
   CommandLine line("policy diff",
                    "Shows which keys, pools and containers a configuration file would change if\n"
                    "qrmd read it now. Nothing changes.",
                    "qrmctl policy diff /etc/qrm/qrmd.yaml");
-  line.Output(format).ControlSocket(socket).Required(
-      "FILE", file, "a configuration of qrmd; - for standard input");
+  line.Output().ControlSocket().Required("FILE", file,
+                                         "a configuration of qrmd; - for standard input");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto trial = Try(socket, file);
-  if (!trial.ok()) {
-    return line.Fail(trial.status(), err);
-  }
-  if (!format.IsText()) {
-    PrintMessage(*trial, format, out);
-    return kDone;
-  }
-  PrintKeys(*trial, out);
-  PrintPools(*trial, out);
-  PrintMoves(*trial, out);
-  return kDone;
-}
-
-}  // namespace
-
-int RunPolicy(const Args& args, std::ostream& out, std::ostream& err) {
-  const Args rest(args.empty() ? args.begin() : args.begin() + 1, args.end());
-  const std::string verb = args.empty() ? "" : args[0];
-  if (verb == "show") {
-    return RunPolicyShow(rest, out, err);
-  }
-  if (verb == "check") {
-    return RunPolicyCheck(rest, out, err);
-  }
-  if (verb == "diff") {
-    return RunPolicyDiff(rest, out, err);
-  }
-  if (verb == "--help" || verb == "-h") {
-    out << "Shows the configuration of plugins, and what a file would change.\n\n"
-           "Usage: qrmctl policy show\n"
-           "       qrmctl policy check FILE\n"
-           "       qrmctl policy diff FILE\n\n"
-           "qrmctl policy VERB --help describes each verb.\n";
-    return kDone;
-  }
-  err << "qrmctl policy: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
-      << "; try: qrmctl policy show, or qrmctl policy diff /etc/qrm/qrmd.yaml\n";
-  return kMisuse;
+  return Show(line, Try(line, file), out, err, [&](const v1::TryConfigurationResponse& trial) {
+    PrintKeys(trial, out);
+    PrintPools(trial, out);
+    PrintMoves(trial, out);
+  });
 }
 
 }  // namespace qrm::manager::cli

@@ -9,7 +9,6 @@
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/keep_rows.h"
-#include "tools/qrmctl/since.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 
@@ -37,16 +36,13 @@ Status PrintTable(const v1::ListRefusalsResponse& response, const std::string& s
 }  // namespace
 
 int RunRefusals(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   std::string since = kEver;
-  Listing listing;
   CommandLine line(
       "refusals",
       "Lists rejected containers with the reasons, latest first. Equal rejections of a\n"
       "container are one line with a count. qrmctl explain POD shows more.",
       "qrmctl refusals --since 1h");
-  line.Output(format).ControlSocket(socket).Listed(listing).Watch().Option(
+  line.Output().ControlSocket().Listed().Watch().Option(
       "--since", since, "only rejections of this last time (default: all recent rejections)",
       "DURATION");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -59,18 +55,14 @@ int RunRefusals(const Args& args, std::ostream& out, std::ostream& err) {
   }
   v1::ListRefusalsRequest request;
   request.set_since_unix_millis(*from);
-  auto refusals = ControlClient(socket).Ask<v1::ListRefusalsResponse>(request);
-  if (!refusals.ok()) {
-    return line.Fail(refusals.status(), err);
+  auto answer = ControlClient(line).Ask<v1::ListRefusalsResponse>(request);
+  if (answer.ok()) {
+    KeepNamespace(line.listing().pod_namespace, *answer->mutable_refusals(),
+                  [](const v1::Refusal& refusal) { return refusal.pod_namespace(); });
   }
-  KeepNamespace(listing.pod_namespace, *refusals->mutable_refusals(),
-                [](const v1::Refusal& refusal) { return refusal.pod_namespace(); });
-  if (!format.IsText()) {
-    PrintMessage(*refusals, format, out);
-    return kDone;
-  }
-  const Status printed = PrintTable(*refusals, since, listing, out);
-  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
+  return Show(line, answer, out, err, [&](const v1::ListRefusalsResponse& refusals) {
+    return PrintTable(refusals, since, line.listing(), out);
+  });
 }
 
 }  // namespace qrm::manager::cli

@@ -130,26 +130,18 @@ void PrintStatus(const v1::GetStatusResponse& status, bool wide, std::ostream& o
 }  // namespace
 
 int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   CommandLine line("status",
                    "Shows whether qrmd is ready, and a line for each part of the node: its state,\n"
                    "since when, and the next command. -o wide shows more about qrmd.",
                    "qrmctl status -o json");
-  line.Output(format).ControlSocket(socket).Watch();
+  line.Output().ControlSocket().Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto status = ControlClient(socket).Ask<v1::GetStatusResponse>(v1::GetStatusRequest());
-  if (!status.ok()) {
-    return line.Fail(status.status(), err);
-  }
-  if (format.IsText()) {
-    PrintStatus(*status, format.kind == OutputFormat::kWide, out);
-  } else {
-    PrintMessage(*status, format, out);
-  }
-  return kDone;
+  const auto answer = ControlClient(line).Ask<v1::GetStatusResponse>(v1::GetStatusRequest());
+  return Show(line, answer, out, err, [&](const v1::GetStatusResponse& status) {
+    PrintStatus(status, line.format().kind == OutputFormat::kWide, out);
+  });
 }
 
 }  // namespace qrm::manager::cli

@@ -35,10 +35,7 @@ void PrintPools(const v1::GetPoolsResponse& pools, std::ostream& out) {
   for (const v1::Pool& pool : pools.pools()) {
     table.Add({pool.name(), pool.cpus(), CountOf(pool.cpus()), std::to_string(pool.containers())});
   }
-  if (!table.empty()) {
-    out << '\n';
-    table.Print(out);
-  }
+  table.PrintBelow(out);
 }
 
 /// The containers with CPUs or memory of a node.
@@ -54,27 +51,22 @@ void PrintContainers(const v1::GetTopologyResponse& topology, const v1::ListPods
                  states[container.container()]});
     }
   }
-  if (!table.empty()) {
-    out << '\n';
-    table.Print(out);
-  }
+  table.PrintBelow(out);
 }
 
 }  // namespace
 
 int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   CommandLine line(
       "top",
       "Shows the allocated CPUs and memory of each NUMA node, pool and container; -w\n"
       "follows changes. * marks exclusive CPUs. Then the containers without an allocation.",
       "qrmctl top -w");
-  line.Output(format).ControlSocket(socket).Watch();
+  line.Output().ControlSocket().Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const ControlClient client(socket);
+  const ControlClient client(line);
   const auto topology = client.Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
@@ -83,11 +75,11 @@ int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
   const v1::GetPoolsResponse pools =
       client.Ask<v1::GetPoolsResponse>(v1::GetPoolsRequest()).value_or(v1::GetPoolsResponse());
   const v1::ListPodsResponse unpinned = AskUnpinned(client);
-  if (!format.IsText()) {
+  if (!line.format().IsText()) {
     Print({{"use", ToDocument(*topology)["use"]},
            {"pools", ToDocument(pools)["pools"]},
            {"unpinned", ToDocument(unpinned)["pods"]}},
-          format, out);
+          line.format(), out);
     return kDone;
   }
   PrintNodes(*topology, out);

@@ -75,11 +75,11 @@ Document TopologyDocument(const v1::GetTopologyResponse& topology) {
   return document;
 }
 
-void PrintDocument(const Document& topology, const OutputFormat& format, std::ostream& out) {
-  if (format.kind == OutputFormat::kSvg) {
+void PrintDocument(const Document& topology, const CommandLine& line, std::ostream& out) {
+  if (line.format().kind == OutputFormat::kSvg) {
     out << TopologySvg(topology);
   } else {
-    Print(topology, format, out);
+    Print(topology, line.format(), out);
   }
 }
 
@@ -102,40 +102,37 @@ std::vector<MachineSource> NamedSources(bool local, const std::string& fsroot,
   return sources;
 }
 
-int ShowLive(const CommandLine& line, const std::string& socket, const OutputFormat& format,
-             std::ostream& out, std::ostream& err) {
-  const ControlClient client(socket);
+int ShowLive(const CommandLine& line, std::ostream& out, std::ostream& err) {
+  const ControlClient client(line);
   const auto topology = client.Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
   }
-  if (format.IsText()) {
+  if (line.format().IsText()) {
     PrintTopology(*topology, AskUnpinned(client), out);
     return kDone;
   }
-  PrintDocument(TopologyDocument(*topology), format, out);
+  PrintDocument(TopologyDocument(*topology), line, out);
   return kDone;
 }
 
-int ShowDescribed(const CommandLine& line, const MachineSource& source, const OutputFormat& format,
-                  std::ostream& out, std::ostream& err) {
+int ShowDescribed(const CommandLine& line, const MachineSource& source, std::ostream& out,
+                  std::ostream& err) {
   const auto machine = Discover(source);
   if (!machine.ok()) {
     return line.Fail(machine.status(), err);
   }
-  if (format.IsText()) {
+  if (line.format().IsText()) {
     out << DescribeMachine(*machine);
     return kDone;
   }
-  PrintDocument(MachineToJson(*machine), format, out);
+  PrintDocument(MachineToJson(*machine), line, out);
   return kDone;
 }
 
 }  // namespace
 
 int RunTopology(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
-  std::string socket;
   bool local = false;
   std::string fsroot;
   std::string xml;
@@ -145,8 +142,8 @@ int RunTopology(const Args& args, std::ostream& out, std::ostream& err) {
       "Shows the NUMA map of the node as qrmd sees it, with its users. Without qrmd, shows\n"
       "this or another machine. * marks exclusive CPUs.",
       "qrmctl topology -o svg > node.svg");
-  line.OutputOrPicture(format)
-      .ControlSocket(socket)
+  line.OutputOrPicture()
+      .ControlSocket()
       .Flag("--local", local, "this machine, without qrmd")
       .Option("--fsroot", fsroot, "a machine with copies of its /proc and /sys in DIR", "DIR")
       .Option("--xml", xml, "a machine that lstopo wrote to FILE", "FILE")
@@ -159,8 +156,8 @@ int RunTopology(const Args& args, std::ostream& out, std::ostream& err) {
   if (sources.size() > 1) {
     return line.Misuse("one machine at a time", err);
   }
-  return sources.empty() ? ShowLive(line, socket, format, out, err)
-                         : ShowDescribed(line, sources.front(), format, out, err);
+  return sources.empty() ? ShowLive(line, out, err)
+                         : ShowDescribed(line, sources.front(), out, err);
 }
 
 }  // namespace qrm::manager::cli

@@ -13,7 +13,7 @@
 #include "api/base/foreign_json.h"
 #include "api/base/log.h"
 #include "cluster/access.h"
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/topology/resource_types.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/document.h"
@@ -122,7 +122,6 @@ void PrintTable(const nlohmann::json& why, std::ostream& out) {
 }  // namespace
 
 int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
-  OutputFormat format = OutputFormat::kTable;
   std::string pod;
   Source source;
   CommandLine line("--cluster why",
@@ -130,7 +129,7 @@ int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
                    "qrm-scheduler\nwould give kube-scheduler now.",
                    "qrmctl --cluster why shop/db");
   line.Required("POD", pod, "its name, NAMESPACE/NAME or UID")
-      .Output(format)
+      .Output()
       .Option("--url", source.url,
               std::string("where qrm-scheduler serves (default: ") + kDefaultUrl +
                   ", in its pod or through a forwarded port)",
@@ -156,10 +155,10 @@ int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
   if (!why.ok()) {
     return line.Fail(why.status(), err);
   }
-  if (format.IsText()) {
+  if (line.format().IsText()) {
     PrintTable(*why, out);
   } else {
-    Print(Document(*why), format, out);
+    Print(Document(*why), line.format(), out);
   }
   return kDone;
 }

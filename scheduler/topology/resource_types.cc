@@ -1,10 +1,5 @@
 // The table of extended resources.
-#include "scheduler/registry/resource_types.h"
-
-#include "scheduler/topology/class_resource.h"
-#include "scheduler/topology/driver_resource.h"
-#include "scheduler/topology/match_resource.h"
-#include "scheduler/topology/numa_resource.h"
+#include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
 
