@@ -14,11 +14,12 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/reconcile/foreign_writes.h"
-#include "manager/reconcile/plan.h"
 #include "manager/runtime/cgroup_cpusets.h"
 #include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {
+
+struct PlannedUpdate;
 
 /// Where `actual` differs from `applied`: CpusetCpus and CpusetMems, each with the kernel's value.
 /// A property that is not in `applied`, or whose value is not a list, does not count. `offline`
