@@ -42,7 +42,7 @@ class ServedPlugin final : public PluginClient {
     for (const calls::ServedCall& served : all) {
       if (served.method.path == std::string_view(call->method().path)) {
         const auto answer = served.answer(driver_, call->Request());
-        answer.ok() ? call->Take({**answer}, machine_nodes_)
+        answer.ok() ? call->Take({*answer}, machine_nodes_)
                     : call->Fail(answer.status(), calls::Blame::kRefusal);
       }
     }

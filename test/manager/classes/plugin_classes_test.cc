@@ -95,7 +95,7 @@ class OnePlugin final : public Plugins {
     for (const calls::ServedCall& served : calls::ClassCalls()) {
       if (served.method.path == std::string_view(call->method().path)) {
         const auto answer = served.answer(driver_, call->Request());
-        answer.ok() ? call->Take({**answer}, machine_nodes_)
+        answer.ok() ? call->Take({*answer}, machine_nodes_)
                     : call->Fail(answer.status(), calls::Blame::kRefusal);
       }
     }
