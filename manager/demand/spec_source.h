@@ -1,5 +1,5 @@
-// The interface of a source that knows the specs of the node's pods, and the source of
-// those that are announced to qrmd.
+// The interface of a source that knows the specs of the node's pods, and the source of announced
+// pods.
 #pragma once
 
 #include <cstddef>

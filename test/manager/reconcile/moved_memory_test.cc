@@ -6,6 +6,7 @@
 
 #include "api/base/errorf.h"
 #include "manager/reconcile/drift.h"
+#include "manager/reconcile/plan.h"
 
 namespace qrm::manager::moved_memory_test {
 namespace {

@@ -1,4 +1,6 @@
 // Reading cpusets and memory back, from trees as the kernel shows them.
+#include "manager/runtime/cgroup_cpusets.h"
+
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,7 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/runtime/cgroup_cpusets.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager::cgroup_cpusets_test {
