@@ -16,9 +16,9 @@
 
 #include "api/base/rejected.h"
 #include "api/http/https_call.h"
+#include "manager/control/page_server.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
-#include "manager/control/page_server.h"
 #include "test/support/await.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
