@@ -1,7 +1,6 @@
 // What nodes say of themselves in an annotation.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>

@@ -137,7 +137,7 @@ void Explain(const Play& play, const std::string& uid, std::ostream& out) {
   RunExplain({uid, "--control-socket", play.socket}, out, ignored);
 }
 
-Status Show(const Play& play, const PodFile& file, std::ostream& out) {
+Status ShowPlayed(const Play& play, const PodFile& file, std::ostream& out) {
   const ControlClient qrmd(play.socket);
   const std::string& uid = file.pod->metadata().uid();
   QRM_ASSIGN_OR_RETURN(const v1::ListPodsResponse pods,
@@ -177,7 +177,7 @@ Status PlayPod(const Play& play, const PodFile& file, std::ostream& out, std::os
                 {.runtime_socket = play.runtime, .cgroup_parent = play.cgroup_parent});
   Status played = pod.Run();
   if (played.ok()) {
-    played = Show(play, file, out);
+    played = ShowPlayed(play, file, out);
   } else if (play.format.IsText()) {
     Explain(play, spec.uid, out);
   }

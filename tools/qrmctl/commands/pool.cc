@@ -44,7 +44,7 @@ std::string CpusOf(const v1::Pool& pool) {
 }
 
 template <typename Response>
-void PrintPools(const Response& response, std::ostream& out) {
+void PrintPoolTable(const Response& response, std::ostream& out) {
   Table table({"POOL", "CPUS", "COUNT", "CONTAINERS", "ROLES"});
   for (const v1::Pool& pool : response.pools()) {
     table.Add({pool.name(), CpusOf(pool), CpuCount(pool.cpus()), std::to_string(pool.containers()),
@@ -167,7 +167,7 @@ int RunPoolGet(const Args& args, std::ostream& out, std::ostream& err) {
   request.set_resource_name(resource);
   const auto answer = ControlClient(line).Ask<v1::GetPoolsResponse>(request);
   return Show(line, answer, out, err,
-              [&](const v1::GetPoolsResponse& pools) { PrintPools(pools, out); });
+              [&](const v1::GetPoolsResponse& pools) { PrintPoolTable(pools, out); });
 }
 
 int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
@@ -193,7 +193,7 @@ int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
   request.mutable_cpus_by_pool()->insert(cpus_by_pool->begin(), cpus_by_pool->end());
   const auto answer = ControlClient(line).Ask<v1::SetPoolsResponse>(request);
   const int shown = Show(line, answer, out, err,
-                         [&](const v1::SetPoolsResponse& pools) { PrintPools(pools, out); });
+                         [&](const v1::SetPoolsResponse& pools) { PrintPoolTable(pools, out); });
   for (const auto& [name, cpus] : *cpus_by_pool) {
     if (shown == kDone && cpus.empty()) {
       err << fmt::format("pool {} has no CPUs now: containers of its roles are rejected\n", name);
