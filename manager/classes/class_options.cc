@@ -52,7 +52,7 @@ StatusOr<std::vector<std::string>> ReadPairs(const Section& section, const std::
   QRM_ASSIGN_OR_RETURN(std::vector<std::string> words, section.Words(key));
   for (const std::string& word : words) {
     const std::size_t at = word.find(between);
-    if (at == 0 || at + 1 >= word.size() || word.rfind(between) != at) {
+    if (at == 0 || at >= word.size() - 1 || word.rfind(between) != at) {
       return section.Error(key, fmt::format("has '{}'", word), cure);
     }
   }

@@ -386,7 +386,7 @@ func (n *publishedNode) mustShowClasses() {
 // describes says whether the Node has the machine and the policy that qrmd places by.
 func (n *publishedNode) describes() bool {
 	text := n.node().Annotations["qrm.io/node-config"]
-	return strings.HasPrefix(text, `{machine: "described:cpus=0-15 `) && strings.Contains(text, `topology-policy: "single-numa-node"`)
+	return strings.HasPrefix(text, `{machine: "described:cpus=0-15 `) && strings.Contains(text, `topology-policy: single-numa-node`)
 }
 
 // mustBeRefused runs a pod that is too large, whose event says why.

@@ -63,7 +63,7 @@ const char* const kValues[] = {
     "{cpu: {a: 1, b: [x, y]}}",
     "{blockio: {config-file: /b, default: \"x\", namespace-defaults: {a: x}, qos-defaults: "
     "{Burstable: y}, classes: {x: {capacity: 2, namespaces: [a], service-accounts: [\"*/b\"], "
-    "namespace-labels: [c=d]}}}}",
+    "namespace-labels: [\"c=d\"]}}}}",
 };
 
 /// A value that the key takes and that is not its default; empty when there is none.

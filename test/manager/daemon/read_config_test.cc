@@ -221,6 +221,8 @@ const BadValue kBadValues[] = {
     {"NoPluginsClassType", "class-types: {example.com/lanes: {}}", "which is not a class type"},
     {"NoServiceAccount", "class-types: {oom: {classes: {x: {service-accounts: [runner]}}}}",
      "has 'runner'; write NAMESPACE/NAME"},
+    {"NoNameOfAServiceAccount", "class-types: {oom: {classes: {x: {service-accounts: [a/]}}}}",
+     "has 'a/'; write NAMESPACE/NAME"},
     {"NoLabel", "class-types: {oom: {classes: {x: {namespace-labels: [a=b=c]}}}}",
      "has 'a=b=c'; write KEY=VALUE"},
     {"FileOfAPluginsClasses", "class-types: {lanes.example.com: {config-file: /f}}",
