@@ -21,6 +21,38 @@ std::vector<std::string> Pods(
   return pods;
 }
 
+TEST(LiveContainersTest, KnowsTheLatestIdOfAContainer) {
+  LiveContainers live;
+  const ContainerKey key{"uid", "main"};
+  live.Add(key, {.id = "1", .pod_id = "sandbox"});
+  live.Add(key, {.id = "2", .pod_id = "sandbox"});
+  live.MarkStarted(key, "1");
+  EXPECT_FALSE(live.Find(key).value_or(LiveContainer()).started);
+  live.Remove(key, "1");
+  EXPECT_EQ(live.Find(key).value_or(LiveContainer()).id, "2");
+  live.Remove(key, "2");
+  EXPECT_FALSE(live.Find(key).has_value());
+}
+
+TEST(LiveContainersTest, KnowsAPodUntilItsLastSandboxGoes) {
+  LiveContainers live;
+  live.AddPod("uid", "1");
+  live.AddPod("uid", "2");
+  EXPECT_TRUE(live.RemovePod("uid", "1"));
+  EXPECT_TRUE(live.HasPod("uid"));
+  EXPECT_FALSE(live.RemovePod("uid", "2"));
+  EXPECT_FALSE(live.HasPod("uid"));
+  EXPECT_FALSE(live.RemovePod("uid", "2"));
+}
+
+TEST(LiveContainersTest, IsSynchronizedOnceTheSandboxWasReported) {
+  LiveContainers live;
+  EXPECT_FALSE(live.synchronized());
+  live.Reset({{"uid", {"sandbox"}}}, {});
+  EXPECT_TRUE(live.synchronized());
+  EXPECT_TRUE(live.HasPod("uid"));
+}
+
 TEST(LiveContainersTest, GivesTheNextOnesInTurn) {
   LiveContainers live;
   EXPECT_THAT(live.After({}, 3), IsEmpty());

@@ -15,7 +15,6 @@
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/log_level.h"
-#include "manager/runtime/live_containers.h"
 #include "manager/state/state_lock.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
@@ -185,38 +184,6 @@ TEST(StateLoopTest, PublishesStatesInMemoryAndReportsWhenTheDiskTakesThem) {
   journal.Fail(Errorf(StatusCode::kInvalidArgument, "not UTF-8"));
   EXPECT_FALSE(remember(test::Admit(test::SamplePod("bad"), "main", {})).ok());
   EXPECT_EQ(state.Load()->pod_count(), 1u);
-}
-
-TEST(LiveContainersTest, KnowsTheLatestIdOfAContainer) {
-  LiveContainers live;
-  const ContainerKey key{"uid", "main"};
-  live.Add(key, {.id = "1", .pod_id = "sandbox"});
-  live.Add(key, {.id = "2", .pod_id = "sandbox"});
-  live.MarkStarted(key, "1");
-  EXPECT_FALSE(live.Find(key).value_or(LiveContainer()).started);
-  live.Remove(key, "1");
-  EXPECT_EQ(live.Find(key).value_or(LiveContainer()).id, "2");
-  live.Remove(key, "2");
-  EXPECT_FALSE(live.Find(key).has_value());
-}
-
-TEST(LiveContainersTest, KnowsAPodUntilItsLastSandboxGoes) {
-  LiveContainers live;
-  live.AddPod("uid", "1");
-  live.AddPod("uid", "2");
-  EXPECT_TRUE(live.RemovePod("uid", "1"));
-  EXPECT_TRUE(live.HasPod("uid"));
-  EXPECT_FALSE(live.RemovePod("uid", "2"));
-  EXPECT_FALSE(live.HasPod("uid"));
-  EXPECT_FALSE(live.RemovePod("uid", "2"));
-}
-
-TEST(LiveContainersTest, IsSynchronizedOnceTheSandboxWasReported) {
-  LiveContainers live;
-  EXPECT_FALSE(live.synchronized());
-  live.Reset({{"uid", {"sandbox"}}}, {});
-  EXPECT_TRUE(live.synchronized());
-  EXPECT_TRUE(live.HasPod("uid"));
 }
 
 TEST(StateLockTest, RejectsASecondDaemonOnTheSameDirectory) {
