@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 #include "tools/plugin_check/run.h"
@@ -79,8 +80,11 @@ ContainerRequest Run::RequestFor(const std::string& container, uint64_t index) c
 
 Status Run::CheckAgainstMachine(const ContainerKey& key, const AllocationByResource& given) const {
   for (const auto& [resource, allocation] : given) {
-    if (const Status fits = CheckAllocation(key, ContainerType::kMain, allocation, machine_, {});
-        !fits.ok()) {
+    Status fits = CheckProperty(allocation);
+    if (fits.ok()) {
+      fits = CheckAllocation(key, ContainerType::kMain, allocation, machine_, {});
+    }
+    if (!fits.ok()) {
       return Annotate(fits, "resource " + resource);
     }
   }
