@@ -305,11 +305,11 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
     told.push_back(*event.rejected);
   }
   for (const AdmissionEvent::PodMessage& one : told) {
-    publisher->OnRefused({.pod_namespace = one.pod_namespace,
-                          .pod_name = one.pod_name,
-                          .pod_uid = one.pod_uid,
-                          .message = one.message,
-                          .reason = one.reason});
+    publisher->Warn({.pod_namespace = one.pod_namespace,
+                     .pod_name = one.pod_name,
+                     .pod_uid = one.pod_uid,
+                     .message = one.message,
+                     .reason = one.reason});
   }
 }
 

@@ -91,7 +91,7 @@ struct Publisher::Impl {
   std::optional<cluster::ApiRequest> TopologyRequest(const json& wanted) const;
   Status WatchTrouble() const;
   void RetryIfFollowedAgain();
-  void Tell(const Refusal& refusal);
+  void Tell(const PodWarning& warning);
   void TellNext();
   void TakeAnswer(const Status& answer);
   std::optional<cluster::ApiRequest> NextPodClasses();
@@ -105,7 +105,7 @@ struct Publisher::Impl {
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> guard;
   boost::asio::steady_timer timer{io};
   KnownResources known;
-  RefusalEvents events;
+  PodWarnings events;
   PublishedObject node;
   PublishedObject topology;
   Status access_problem;
@@ -307,9 +307,9 @@ void Publisher::Impl::RetryIfFollowedAgain() {
   followed = follows;
 }
 
-void Publisher::Impl::Tell(const Refusal& refusal) {
+void Publisher::Impl::Tell(const PodWarning& warning) {
   auto request = events.Take(
-      refusal, {.steady = steady_clock::now(), .wall = std::chrono::system_clock::now()});
+      warning, {.steady = steady_clock::now(), .wall = std::chrono::system_clock::now()});
   if (!request.has_value()) {
     return;
   }
@@ -441,10 +441,10 @@ void Publisher::Stop() {
   }
 }
 
-void Publisher::OnRefused(Refusal refusal) {
+void Publisher::Warn(PodWarning warning) {
   if (impl_->options.Has(kPublishEvents)) {
     boost::asio::post(impl_->io,
-                      [impl = impl_.get(), refusal = std::move(refusal)] { impl->Tell(refusal); });
+                      [impl = impl_.get(), warning = std::move(warning)] { impl->Tell(warning); });
   }
 }
 

@@ -10,8 +10,8 @@
 #include "manager/classes/class_choice.h"
 #include "manager/observability/node_status.h"
 #include "manager/publish/node_patch.h"
+#include "manager/publish/pod_warnings.h"
 #include "manager/publish/publish_options.h"
-#include "manager/publish/refusal_events.h"
 #include "manager/state/state_loop.h"
 #include "plugins/placement/permissions.h"
 #include "topology/machine.h"
@@ -56,7 +56,7 @@ class Publisher {
   /// Does not remove the published objects, because the node stays.
   void Stop();
 
-  void OnRefused(Refusal refusal);
+  void Warn(PodWarning warning);
 
   PublishStatus GetStatus() const;
 

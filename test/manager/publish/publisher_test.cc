@@ -280,8 +280,7 @@ TEST_F(PublisherTest, TheClassesOfAPodAreOnThePodAndFollowItsRecord) {
 TEST_F(PublisherTest, ARejectedPodGetsAnEvent) {
   Start({kPublishEvents});
   ASSERT_TRUE(Await([&] { return publisher_->GetStatus().enabled; }));
-  publisher_->OnRefused(
-      {.pod_namespace = "ns", .pod_name = "p", .pod_uid = "u", .message = "no room"});
+  publisher_->Warn({.pod_namespace = "ns", .pod_name = "p", .pod_uid = "u", .message = "no room"});
   EXPECT_TRUE(Await([&] { return publisher_->GetStatus().events == 1; }));
   const std::vector<std::string> requests = server_.requests();
   EXPECT_THAT(requests, testing::Contains(HasSubstr("PATCH /api/v1/namespaces/ns/events/p.")));
@@ -290,9 +289,9 @@ TEST_F(PublisherTest, ARejectedPodGetsAnEvent) {
 TEST_F(PublisherTest, AnEventThatTheServerDidNotAcceptIsSentWhenItIsBack) {
   server_.Refuse(1000, 503);
   Start({kPublishEvents});
-  publisher_->OnRefused(
+  publisher_->Warn(
       {.pod_namespace = "ns", .pod_name = "first", .pod_uid = "u", .message = "no room"});
-  publisher_->OnRefused(
+  publisher_->Warn(
       {.pod_namespace = "ns", .pod_name = "second", .pod_uid = "v", .message = "no room"});
   ASSERT_TRUE(Await([&] { return !publisher_->GetStatus().problem.empty(); }));
   server_.Refuse(0, 503);
@@ -307,7 +306,7 @@ TEST_F(PublisherTest, AnEventInANamespaceThatIsGoneHoldsUpNoOther) {
   server_.Refuse(1, 404);
   Start({kPublishEvents});
   for (const char* pod : {"gone", "next"}) {
-    publisher_->OnRefused(
+    publisher_->Warn(
         {.pod_namespace = "ns", .pod_name = pod, .pod_uid = pod, .message = "no room"});
   }
   EXPECT_TRUE(Await([&] { return publisher_->GetStatus().events == 1; }));

@@ -1,4 +1,4 @@
-#include "manager/publish/refusal_events.h"
+#include "manager/publish/pod_warnings.h"
 
 #include <chrono>
 #include <optional>
@@ -8,13 +8,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace qrm::manager::refusal_events_test {
+namespace qrm::manager::pod_warnings_test {
 namespace {
 
 using nlohmann::json;
 using std::chrono::seconds;
 
-class RefusalEventsTest : public testing::Test {
+class PodWarningsTest : public testing::Test {
  protected:
   std::optional<cluster::ApiRequest> Take(const std::string& pod,
                                           const std::string& message = "no room") {
@@ -27,12 +27,12 @@ class RefusalEventsTest : public testing::Test {
     now_.wall += time;
   }
 
-  RefusalEvents events_{"n1"};
-  RefusalEvents::Now now_{.steady = RefusalEvents::Now().steady + std::chrono::hours(1),
-                          .wall = std::chrono::system_clock::time_point(seconds(60))};
+  PodWarnings events_{"n1"};
+  PodWarnings::Now now_{.steady = PodWarnings::Now().steady + std::chrono::hours(1),
+                        .wall = std::chrono::system_clock::time_point(seconds(60))};
 };
 
-TEST_F(RefusalEventsTest, ARejectionIsAWarningOnItsPodAtOnce) {
+TEST_F(PodWarningsTest, ARejectionIsAWarningOnItsPodAtOnce) {
   const auto request = Take("web");
   ASSERT_TRUE(request.has_value());
   const json event = json::parse(request.value_or(cluster::ApiRequest()).body);
@@ -45,7 +45,7 @@ TEST_F(RefusalEventsTest, ARejectionIsAWarningOnItsPodAtOnce) {
   EXPECT_EQ(event["firstTimestamp"], "1970-01-01T00:01:00Z");
 }
 
-TEST_F(RefusalEventsTest, AnotherWarningHasItsOwnReason) {
+TEST_F(PodWarningsTest, AnotherWarningHasItsOwnReason) {
   const auto request = events_.Take({.pod_namespace = "ns",
                                      .pod_name = "web",
                                      .pod_uid = "u",
@@ -57,7 +57,7 @@ TEST_F(RefusalEventsTest, AnotherWarningHasItsOwnReason) {
             "ComputeDriverWarning");
 }
 
-TEST_F(RefusalEventsTest, EqualOnesAreOneEventThatIsWrittenOnceAMinute) {
+TEST_F(PodWarningsTest, EqualOnesAreOneEventThatIsWrittenOnceAMinute) {
   const std::string path = Take("web").value_or(cluster::ApiRequest()).path;
   Advance(seconds(30));
   EXPECT_FALSE(Take("web").has_value());
@@ -69,27 +69,27 @@ TEST_F(RefusalEventsTest, EqualOnesAreOneEventThatIsWrittenOnceAMinute) {
   EXPECT_EQ(json::parse(third.body)["lastTimestamp"], "1970-01-01T00:02:00Z");
 }
 
-TEST_F(RefusalEventsTest, AnotherReasonIsAnotherEvent) {
+TEST_F(PodWarningsTest, AnotherReasonIsAnotherEvent) {
   EXPECT_NE(Take("web", "no room").value_or(cluster::ApiRequest()).path,
             Take("web", "no memory").value_or(cluster::ApiRequest()).path);
 }
 
-TEST_F(RefusalEventsTest, ManyAtOnceAreCutOffAndGoOnSlowly) {
+TEST_F(PodWarningsTest, ManyAtOnceAreCutOffAndGoOnSlowly) {
   int told = 0;
   for (int i = 0; i < 100; ++i) {
     told += Take("pod" + std::to_string(i)).has_value() ? 1 : 0;
   }
-  EXPECT_EQ(told, RefusalEvents::kBurst);
-  Advance(RefusalEvents::kRefill);
+  EXPECT_EQ(told, PodWarnings::kBurst);
+  Advance(PodWarnings::kRefill);
   EXPECT_TRUE(Take("next").has_value());
   EXPECT_FALSE(Take("after").has_value());
 }
 
-TEST_F(RefusalEventsTest, AnyPodsNameMakesANameOfAnEvent) {
+TEST_F(PodWarningsTest, AnyPodsNameMakesANameOfAnEvent) {
   const std::string path =
       Take(std::string(250, '-').replace(0, 1, "a")).value_or(cluster::ApiRequest()).path;
   EXPECT_THAT(path, testing::MatchesRegex("/api/v1/namespaces/ns/events/a[.][0-9a-f]{16}[?].*"));
 }
 
 }  // namespace
-}  // namespace qrm::manager::refusal_events_test
+}  // namespace qrm::manager::pod_warnings_test

@@ -1,4 +1,4 @@
-// Events of rejected pods for the API server, at a limited rate.
+// Warnings about pods, as events for the API server at a limited rate.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace qrm::manager {
 
-/// A rejected pod and the reason, or another warning about a pod.
-struct Refusal {
+/// Why a pod was rejected, or another warning about a pod.
+struct PodWarning {
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
@@ -21,12 +21,12 @@ struct Refusal {
   std::string reason = "PlacementRefused";  ///< of the event
 };
 
-/// Creates events of rejections. Identical rejections of a pod are one event with a count, written
+/// Creates events of warnings. Identical warnings about a pod are one event with a count, written
 /// at once and then at most once a minute. All events share a limit of kBurst at once, and then one
 /// every six seconds.
 ///
 /// Threads: one.
-class RefusalEvents {
+class PodWarnings {
  public:
   static constexpr std::chrono::minutes kPeriod{1};
   static constexpr std::chrono::seconds kRefill{6};
@@ -37,10 +37,10 @@ class RefusalEvents {
     std::chrono::system_clock::time_point wall;
   };
 
-  explicit RefusalEvents(std::string node) : node_(std::move(node)) {}
+  explicit PodWarnings(std::string node) : node_(std::move(node)) {}
 
-  /// The request to send. Absent: the rejection is only counted, and a later event includes it.
-  std::optional<cluster::ApiRequest> Take(const Refusal& refusal, const Now& now);
+  /// The request to send. Absent: the warning is only counted, and a later event includes it.
+  std::optional<cluster::ApiRequest> Take(const PodWarning& warning, const Now& now);
 
  private:
   struct Told {

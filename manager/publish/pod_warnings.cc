@@ -1,5 +1,5 @@
 // Counts identical rejections, and derives the event's name from pod and message.
-#include "manager/publish/refusal_events.h"
+#include "manager/publish/pod_warnings.h"
 
 #include <algorithm>
 #include <cctype>
@@ -18,23 +18,23 @@ constexpr std::chrono::minutes kForgotten{10};
 constexpr std::size_t kMostTold = 1000;
 
 /// The same for identical rejections, also after a restart.
-std::string EventName(const Refusal& refusal) {
+std::string EventName(const PodWarning& warning) {
   constexpr std::size_t kMostBytes = 200;  // an object's name has up to 253
-  std::string name = refusal.pod_name.substr(0, kMostBytes);
+  std::string name = warning.pod_name.substr(0, kMostBytes);
   while (!name.empty() && std::isalnum(static_cast<unsigned char>(name.back())) == 0) {
     name.pop_back();
   }
-  return fmt::format("{}.{:016x}", name, HashOf(refusal.message, HashOf(refusal.pod_uid)));
+  return fmt::format("{}.{:016x}", name, HashOf(warning.message, HashOf(warning.pod_uid)));
 }
 
 }  // namespace
 
-std::optional<cluster::ApiRequest> RefusalEvents::Take(const Refusal& refusal, const Now& now) {
+std::optional<cluster::ApiRequest> PodWarnings::Take(const PodWarning& warning, const Now& now) {
   ForgetOld(now.steady);
   if (told_.size() >= kMostTold) {
     return std::nullopt;
   }
-  Told& told = told_[{refusal.pod_uid, refusal.message}];
+  Told& told = told_[{warning.pod_uid, warning.message}];
   told.first = told.count++ == 0 ? now.wall : told.first;
   told.latest = now.steady;
   if (!MayWrite(told, now.steady)) {
@@ -42,12 +42,12 @@ std::optional<cluster::ApiRequest> RefusalEvents::Take(const Refusal& refusal, c
   }
   --tokens_;
   told.written = now.steady;
-  return cluster::WarningRequest({.name = EventName(refusal),
-                                  .pod_namespace = refusal.pod_namespace,
-                                  .pod_name = refusal.pod_name,
-                                  .pod_uid = refusal.pod_uid,
-                                  .reason = refusal.reason,
-                                  .message = refusal.message,
+  return cluster::WarningRequest({.name = EventName(warning),
+                                  .pod_namespace = warning.pod_namespace,
+                                  .pod_name = warning.pod_name,
+                                  .pod_uid = warning.pod_uid,
+                                  .reason = warning.reason,
+                                  .message = warning.message,
                                   .component = "qrmd",
                                   .host = node_,
                                   .count = told.count,
@@ -55,7 +55,7 @@ std::optional<cluster::ApiRequest> RefusalEvents::Take(const Refusal& refusal, c
                                   .last = now.wall});
 }
 
-bool RefusalEvents::MayWrite(const Told& told, std::chrono::steady_clock::time_point now) {
+bool PodWarnings::MayWrite(const Told& told, std::chrono::steady_clock::time_point now) {
   while (tokens_ < kBurst && now - refilled_ >= kRefill) {
     ++tokens_;
     refilled_ += kRefill;
@@ -66,7 +66,7 @@ bool RefusalEvents::MayWrite(const Told& told, std::chrono::steady_clock::time_p
   return tokens_ > 0 && (!told.written.has_value() || now - *told.written >= kPeriod);
 }
 
-void RefusalEvents::ForgetOld(std::chrono::steady_clock::time_point now) {
+void PodWarnings::ForgetOld(std::chrono::steady_clock::time_point now) {
   std::erase_if(told_, [now](const auto& entry) { return now - entry.second.latest > kForgotten; });
 }
 
