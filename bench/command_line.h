@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
+#include <limits.h>
+#include <unistd.h>
 
 namespace qrm::bench {
 
@@ -48,14 +48,14 @@ inline CommandLine ReadCommandLine(int argc, char** argv,
     } else if (i + 1 < argc && is_one_of(options, word)) {
       read.values[std::string(word)] = argv[++i];
     } else {
-      fmt::print(stderr, "usage: {} [--smoke]", argv[0]);
+      std::string usage = std::string("usage: ") + argv[0] + " [--smoke]";
       for (const std::string_view option : options) {
-        fmt::print(stderr, " [{} VALUE]", option);
+        usage.append(" [").append(option).append(" VALUE]");
       }
       for (const std::string_view flag : flags) {
-        fmt::print(stderr, " [{}]", flag);
+        usage.append(" [").append(flag).append("]");
       }
-      fmt::print(stderr, "\n");
+      std::fputs(usage.append("\n").c_str(), stderr);
       std::exit(2);
     }
   }
@@ -64,7 +64,10 @@ inline CommandLine ReadCommandLine(int argc, char** argv,
 
 /// The directory of the built programs.
 inline std::string BinDir() {
-  return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "bin";
+  std::string path(PATH_MAX, '\0');
+  path.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(::readlink("/proc/self/exe", path.data(), path.size()), 0)));
+  return path.substr(0, path.rfind("/bench/")) + "/bin";
 }
 
 }  // namespace qrm::bench

@@ -2,24 +2,26 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <fstream>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <time.h>
 
-#include <fmt/core.h>
+#include "api/base/durations.h"
 
 namespace qrm::bench {
 
 /// Prints "TARGET <what> | <= <limit> <unit> | <measured> <unit> | PASS" or FAIL; true for PASS.
 inline bool Judge(std::string_view what, double limit, double measured, std::string_view unit) {
   const bool reached = measured <= limit;
-  fmt::print("TARGET {} | <= {:g} {} | {:.3g} {} | {}\n", what, limit, unit, measured, unit,
-             reached ? "PASS" : "FAIL");
+  const int width = static_cast<int>(unit.size());
+  std::printf("TARGET %.*s | <= %g %.*s | %.3g %.*s | %s\n", static_cast<int>(what.size()),
+              what.data(), limit, width, unit.data(), measured, width, unit.data(),
+              reached ? "PASS" : "FAIL");
   return reached;
 }
 
@@ -53,15 +55,19 @@ inline double ProcessorMicroseconds(clockid_t clock) {
 /// A line of /proc/PROCESS/status, such as "VmRSS"; a process is a PID or "self". Units: megabytes
 /// (the file has KiB).
 inline double MemoryOf(const std::string& process, const std::string& name) {
-  std::ifstream file("/proc/" + process + "/status");
-  for (std::string word; file >> word;) {
-    if (word == name + ":") {
-      double kibibytes = 0;
-      file >> kibibytes;
-      return kibibytes * 1024 / 1e6;
+  const std::string path = "/proc/" + process + "/status";
+  std::FILE* const file = std::fopen(path.c_str(), "r");
+  double kibibytes = 0;
+  char line[256];
+  while (file != nullptr && std::fgets(line, sizeof(line), file) != nullptr) {
+    if (std::string_view(line).starts_with(name + ":")) {
+      kibibytes = std::strtod(line + name.size() + 1, nullptr);
     }
   }
-  return 0;
+  if (file != nullptr) {
+    std::fclose(file);
+  }
+  return kibibytes * 1024 / 1e6;
 }
 
 inline double Microseconds(std::chrono::nanoseconds took) {

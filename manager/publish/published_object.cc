@@ -6,6 +6,8 @@
 #include <random>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_json.h"
@@ -29,12 +31,16 @@ int Compare(const nlohmann::json& one, const nlohmann::json& other) {
 
 }  // namespace
 
+struct PublishedObject::Timer : boost::asio::steady_timer {
+  using boost::asio::steady_timer::basic_waitable_timer;
+};
+
 PublishedObject::PublishedObject(boost::asio::io_context& io, std::string what,
                                  std::chrono::milliseconds pace, std::function<void()> on_change)
     : what_(std::move(what)),
       pace_(pace),
       on_change_(std::move(on_change)),
-      timer_(io),
+      timer_(std::make_unique<Timer>(io)),
       object_(std::make_unique<nlohmann::json>()),
       listed_(std::make_unique<nlohmann::json>()) {}
 
@@ -73,8 +79,8 @@ void PublishedObject::Settle(cluster::ApiClient& client,
   if (!request.has_value()) {
     problem_ = OkStatus();
   } else if (!busy_ && steady_clock::now() < next_) {
-    timer_.expires_at(next_);
-    timer_.async_wait([this](const boost::system::error_code& error) {
+    timer_->expires_at(next_);
+    timer_->async_wait([this](const boost::system::error_code& error) {
       if (!error) {
         on_change_();
       }

@@ -9,10 +9,9 @@
 #include <optional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json_fwd.hpp>
 
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "cluster/list_watch.h"
 
@@ -56,13 +55,15 @@ class PublishedObject final : public cluster::ObjectListener {
   void OnVersion(const std::string& /*version*/) override {}
 
  private:
+  struct Timer;
+
   void TakeAnswer(const StatusOr<std::string>& body);
   void Fail(const Status& why);
 
   const std::string what_;
   const std::chrono::milliseconds pace_;
   const std::function<void()> on_change_;
-  boost::asio::steady_timer timer_;
+  const std::unique_ptr<Timer> timer_;
   bool known_ = false;
   const std::unique_ptr<nlohmann::json> object_;
   const std::unique_ptr<nlohmann::json> listed_;

@@ -953,7 +953,7 @@ TEST(ClassWalkTest, WhatAContainerWasPromisedIsInForceOrMarkedAndCountedOnce) {
   EXPECT_GT(walk.promised(), 5 * each_hundred);
   EXPECT_GT(walk.rejected(), 5 * each_hundred);
   EXPECT_GT(walk.marked(), 10 * each_hundred);
-  EXPECT_GT(walk.given_late(), each_hundred / 4);
+  EXPECT_GE(walk.given_late(), each_hundred / 4);
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST_F(RuntimeFollowerTest, SaysSoWhenCriIsOfAnotherRuntimeThanNri) {
     const RuntimeStatus status = follower_->GetStatus();
     return status.mode == RuntimeMode::kNri && testing::Value(status.degraded_reasons, says_so);
   }));
-  EXPECT_TRUE(Known("web"));
+  EXPECT_TRUE(Await([this] { return Known("web"); }));
 }
 
 TEST_F(RuntimeFollowerTest, FindsAnotherRuntimeAlsoByPodsThatCameByEvents) {
