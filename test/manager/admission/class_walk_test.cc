@@ -53,9 +53,9 @@ struct MachineType {
   bool is_mutable = true;
   bool by_runtime = false;  // the runtime creates containers with their class
   std::set<std::string> classes = {"fast", "slow"};
-  std::string problem{};
-  bool fails = false;                        // each change of a container
-  std::map<std::string, std::string> has{};  // runtime id -> class
+  std::string problem;
+  bool fails = false;                      // each change of a container
+  std::map<std::string, std::string> has;  // runtime id -> class
 };
 
 /// The kernel and the plugins, which outlive qrmd. Threads: any.
@@ -179,12 +179,18 @@ std::string Of(const StringMap& classes, const std::string& type) {
   return found == classes.end() ? std::string() : found->second;
 }
 
+/// What outlives qrmd.
+struct Around {
+  NodeState& disk;
+  test::AnsweringPlugins& plugins;
+  checkpoint::DecisionLog& decisions;
+};
+
 /// One run of qrmd.
 struct Qrmd {
-  Qrmd(NodeState& disk, ClassesOptions options, ClassBook::Providers providers,
-       placement::AdmissionOptions admission, test::AnsweringPlugins& plugins,
-       checkpoint::DecisionLog& decisions)
-      : state({.store = std::make_unique<KeptStore>(disk), .state = disk}),
+  Qrmd(const Around& around, ClassesOptions options, ClassBook::Providers providers,
+       placement::AdmissionOptions admission)
+      : state({.store = std::make_unique<KeptStore>(around.disk), .state = around.disk}),
         book(std::move(options), std::move(providers)),
         keeper({.io = io,
                 .state = state,
@@ -196,10 +202,10 @@ struct Qrmd {
                           of, {.feature = placement::Feature::kClass, .name = name});
                     }},
                std::chrono::hours(1)),
-        releaser(state, plugins, {}),
+        releaser(state, around.plugins, {}),
         admitter({.state = state,
-                  .decisions = decisions,
-                  .plugins = plugins,
+                  .decisions = around.decisions,
+                  .plugins = around.plugins,
                   .releaser = releaser,
                   .machine = machine,
                   .clock = clock,
@@ -209,6 +215,8 @@ struct Qrmd {
     keeper.Stop();
     state.Stop();
   }
+  Qrmd(const Qrmd&) = delete;
+  Qrmd& operator=(const Qrmd&) = delete;
 
   const Machine machine = test::SampleMachine();
   test::ManualClock clock;
@@ -338,8 +346,8 @@ class Walk {
         {{.title = "web",
           .namespaces = {"web"},
           .classes = {Dice(2) == 0 ? "blockio/*" : "memory-protection/fast", "oom/*"}}});
-    qrmd_ = std::make_unique<Qrmd>(disk_, options_, std::move(providers), admission_, plugins_,
-                                   decisions_.log);
+    qrmd_ = std::make_unique<Qrmd>(Around{disk_, plugins_, decisions_.log}, options_,
+                                   std::move(providers), admission_);
     std::map<SharedText, std::set<SharedText>> ids = {{"uid-anchor", {"anchor"}}};
     std::map<ContainerKey, LiveContainer> containers = {{{"uid-anchor", "main"}, Live(kAnchor)}};
     for (const auto& [name, pod] : pods_) {
@@ -489,8 +497,8 @@ class Walk {
     if (pod.is_wrong) {
       return "a key is wrong";
     }
-    std::map<std::string, std::size_t>
-        more;  // "TYPE/CLASS" -> taken by the pod's containers so far
+    std::map<std::pair<std::string, std::string>, std::size_t>
+        more;  // type and class -> taken by the pod's containers so far
     for (const auto& [name, of] : pod.containers) {
       // Containers that qrmd skips are decided one by one.
       const bool is_alone = !pod.knows_spec || pod.pod_namespace == "kube-system";
@@ -508,10 +516,10 @@ class Walk {
           }
           continue;
         }
-        if (want.empty() || (of_pod && more.contains(type + "/" + want))) {
+        if (want.empty() || (of_pod && more.contains({type, want}))) {
           continue;
         }
-        if (const std::string why = WhyNot(type, want, more[type + "/" + want]++); !why.empty()) {
+        if (const std::string why = WhyNot(type, want, more[{type, want}]++); !why.empty()) {
           return why;
         }
       }
@@ -570,7 +578,7 @@ class Walk {
   }
   /// Why no container, or no other one, can have the class now.
   std::string WhyNot(const std::string& type, const std::string& name, std::size_t more) {
-    const std::string problem = WhyNotGiven(type, name);
+    std::string problem = WhyNotGiven(type, name);
     if (!problem.empty()) {
       return problem;
     }
