@@ -18,10 +18,9 @@ namespace qrm::bench {
 /// Prints "TARGET <what> | <= <limit> <unit> | <measured> <unit> | PASS" or FAIL; true for PASS.
 inline bool Judge(std::string_view what, double limit, double measured, std::string_view unit) {
   const bool reached = measured <= limit;
-  const int width = static_cast<int>(unit.size());
-  std::printf("TARGET %.*s | <= %g %.*s | %.3g %.*s | %s\n", static_cast<int>(what.size()),
-              what.data(), limit, width, unit.data(), measured, width, unit.data(),
-              reached ? "PASS" : "FAIL");
+  const std::string units(unit);
+  std::printf("TARGET %s | <= %g %s | %.3g %s | %s\n", std::string(what).c_str(), limit,
+              units.c_str(), measured, units.c_str(), reached ? "PASS" : "FAIL");
   return reached;
 }
 

@@ -70,6 +70,7 @@ bool JudgeMerge(const Sizes& sizes, double target_ms, int turns) {
     const HintsByResource hints =
         SameHints(sizes.resources, MasksUpTo(sizes.nodes, sizes.width, preference));
     std::vector<double> took_ms;
+    took_ms.reserve(static_cast<std::size_t>(turns));
     for (int i = 0; i < turns; ++i) {
       took_ms.push_back(MicrosecondsOf([&] { (void)MergeHints(machine, hints, {}); }) / 1e3);
     }

@@ -221,9 +221,10 @@ void Publisher::Impl::Refresh(steady_clock::time_point now) {
   }
   const AllocatableByResource offered = known.Join(*allocatable, now);
   in_grace = offered.size() > allocatable->size();
-  wishes = WishesOf(offered, *types);
-  wishes->config = ConfigText();
-  wishes->drivers = drivers;
+  auto wished = WishesOf(offered, *types);
+  wished.config = ConfigText();
+  wished.drivers = drivers;
+  wishes = std::move(wished);
   wanted_topology = NodeTopologyOf({.state = *state,
                                     .machine = parts.machine,
                                     .allocatable = offered,
@@ -325,6 +326,7 @@ void Publisher::Impl::TellNext() {
   if (telling || !connection.has_value() || steady_clock::now() < next_event) {
     return;
   }
+  cluster::ApiClient& client = connection->client;
   if (untold.empty()) {
     auto of_pod = NextPodClasses();
     telling_classes = of_pod.has_value();
@@ -334,7 +336,7 @@ void Publisher::Impl::TellNext() {
     untold.push_back(*std::move(of_pod));
   }
   telling = true;
-  connection->client.Call(untold.front(), [this](const StatusOr<std::string>& body) {
+  client.Call(untold.front(), [this](const StatusOr<std::string>& body) {
     telling = false;
     TakeAnswer(body.status());
     TellNext();

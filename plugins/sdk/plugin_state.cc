@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/check.h"
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
@@ -179,16 +180,21 @@ class SqliteState final : public PluginState {
     return OkStatus();
   }
 
+  SqliteDb& db() {
+    QRM_CHECK(db_.has_value());
+    return *db_;
+  }
+
   Status Run(std::string_view sql, std::initializer_list<SqliteValue> values) {
-    QRM_ASSIGN_OR_RETURN(SqliteStatement statement, db_->Prepare(sql));
+    QRM_ASSIGN_OR_RETURN(SqliteStatement statement, db().Prepare(sql));
     return statement.Run(values);
   }
 
   Status WriteTaught(const std::string& taught) {
     if (AreVoid()) {
-      QRM_RETURN_IF_ERROR(db_->Execute("DELETE FROM grants"));
+      QRM_RETURN_IF_ERROR(db().Execute("DELETE FROM grants"));
     }
-    QRM_RETURN_IF_ERROR(db_->Execute(std::string(kTaughtTable) + "; DELETE FROM taught"));
+    QRM_RETURN_IF_ERROR(db().Execute(std::string(kTaughtTable) + "; DELETE FROM taught"));
     return taught.empty() ? OkStatus() : Run("INSERT INTO taught VALUES (1, ?)", {taught});
   }
 
@@ -204,7 +210,7 @@ class SqliteState final : public PluginState {
                               {key.pod_uid.str(), key.container.str()}));
     }
     QRM_ASSIGN_OR_RETURN(SqliteStatement put,
-                         db_->Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?)"));
+                         db().Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?)"));
     for (const auto& [key, grant] : change.granted) {
       const std::string request = wire::ToWire(grant.request).SerializeAsString();
       const std::string allocation = wire::ToWire(grant.allocation).SerializeAsString();

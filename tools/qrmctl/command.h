@@ -82,10 +82,12 @@ struct Command {
   std::string_view name;
   std::string_view summary;  ///< its line in the help on all of them
   Run run;                   ///< null: one of `verbs` must follow
+  // NOLINTBEGIN(readability-redundant-member-init): entries leave them out, which GCC warns of else
   std::span<const Verb> verbs = {};
   // Of a command without `run`:
   std::string_view help = {};
   std::string_view examples = {};  ///< what to type instead of a wrong verb
+  // NOLINTEND(readability-redundant-member-init)
 };
 
 /// In the order of the help.
