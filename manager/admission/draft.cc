@@ -11,7 +11,6 @@
 #include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
-
 namespace {
 
 /// The requests that the allocations are for: the former amount where it could not change.

@@ -65,7 +65,7 @@ Status StayOnReserved(const Config& config, const Machine& machine) {
 struct Daemon::Impl : DaemonParts, private ConfigTaker {
   using DaemonParts::DaemonParts;
   // NOLINTNEXTLINE(bugprone-exception-escape): a loop that cannot be joined ends the program.
-  ~Impl() { Stop(); }
+  ~Impl() override { Stop(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 

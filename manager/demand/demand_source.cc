@@ -14,7 +14,6 @@
 #include "plugins/rules/device_nodes.h"
 
 namespace qrm::manager {
-
 namespace {
 
 constexpr uint64_t kMinShares = 2;  // what kubelet writes for "no request"

@@ -14,7 +14,6 @@
 #include "plugins/rules/device_nodes.h"
 
 namespace qrm::manager {
-
 namespace {
 
 using Kind = PodContainer::Kind;

@@ -23,7 +23,6 @@
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
-
 namespace {
 
 ObserverOptions ObserverOptionsOf(const FollowerOptions& options) {

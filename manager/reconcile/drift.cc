@@ -13,7 +13,6 @@
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
-
 namespace {
 
 using checkpoint::Change;

@@ -11,7 +11,6 @@
 #include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
-
 namespace {
 
 class Batch : public std::enable_shared_from_this<Batch> {

@@ -21,7 +21,6 @@
 #include "plugins/kernel/kernel_files.h"
 
 namespace qrm::manager {
-
 namespace {
 
 /// The whole file; the files here have one line, or one line per controller.

@@ -13,7 +13,6 @@
 #include "topology/hint_generation.h"
 
 namespace qrm::cpu {
-
 namespace {
 
 using rules::NumaSpan;

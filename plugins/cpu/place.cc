@@ -7,7 +7,6 @@
 #include <vector>
 
 namespace qrm::cpu {
-
 namespace {
 
 /// A part of the machine, with the CPUs in it that count: the machine, a NUMA node, an L3 cache

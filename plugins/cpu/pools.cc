@@ -15,7 +15,6 @@
 #include "plugins/cpu/place.h"
 
 namespace qrm::cpu {
-
 namespace {
 
 Status Overlap(const std::string& pool, const CpuSet& cpus, const std::string& owner) {
@@ -254,10 +253,8 @@ int KeptBy(const View& view, const std::string& name, const LendRule& rule) {
   return found == used.end() ? CpuSet::kMaxIds : found->second;
 }
 
-/// Lends all but `keep` of the CPUs `own` of an owner to all pools that `rule` names.
-void Lend(const CpuSet& own, int keep, const Machine& machine, const LendRule& rule,
-          const PoolMap& pools, PoolMap& borrowed) {
-  const CpuSet lent = DropCpus(machine, own, own.Count() - keep);
+/// Lends `lent` to all pools that `rule` names.
+void Lend(const LendRule& rule, const CpuSet& lent, const PoolMap& pools, PoolMap& borrowed) {
   for (const auto& [borrower, cpus] : pools) {
     if (std::find(rule.to.begin(), rule.to.end(), ConfiguredName(borrower)) != rule.to.end()) {
       borrowed[borrower] |= lent;
@@ -283,8 +280,9 @@ PoolMap Borrow(const View& view, const PoolMap& pools) {
       borrowed[name] |= Within(view.machine, idle, config->borrow_idle, own);
     }
     if (!config->lend.to.empty()) {
-      Lend(own - view.offline, KeptBy(view, name, config->lend), view.machine, config->lend, pools,
-           borrowed);
+      const CpuSet online = own - view.offline;
+      const int surplus = online.Count() - KeptBy(view, name, config->lend);
+      Lend(config->lend, DropCpus(view.machine, online, surplus), pools, borrowed);
     }
   }
   std::erase_if(borrowed, [](const auto& pool) { return pool.second.Empty(); });

@@ -116,10 +116,14 @@ Status Freeze(const std::string& directory, const std::optional<Freezer>& freeze
   constexpr auto kPatience =
       std::chrono::milliseconds(200);  // the container's probes wait meanwhile
   constexpr auto kPause = std::chrono::milliseconds(1);
-  const int error = freezer.has_value() ? WriteTo(freezer->file, freezer->freeze) : ENOENT;
-  if (error != 0) {
-    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: {}", directory,
-                  freezer.has_value() ? std::strerror(error) : "it has no freezer");
+  const auto cannot = [&](const char* why) {
+    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: {}", directory, why);
+  };
+  if (!freezer.has_value()) {
+    return cannot("it has no freezer");
+  }
+  if (const int error = WriteTo(freezer->file, freezer->freeze); error != 0) {
+    return cannot(std::strerror(error));
   }
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (ReadLine(freezer->state_file).find(freezer->frozen) == std::string::npos) {

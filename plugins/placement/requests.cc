@@ -14,7 +14,6 @@
 #include "plugins/rules/qos_annotations.h"
 
 namespace qrm::placement {
-
 namespace {
 
 constexpr char kMemory[] = "memory";

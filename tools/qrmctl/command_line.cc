@@ -66,11 +66,12 @@ struct CommandLine::Impl {
 
   /// Each option and word by what help says of it.
   Document Describe();
-  void AddOutput(Formats formats);
+  void AddOutput(Formats some);
 
   const std::string command;
   const std::string example;
   CLI::App app;
+  Formats formats;
   OutputFormat format = OutputFormat::kTable;
   std::string control_socket = DefaultControlSocket();
   Listing listing;
@@ -109,15 +110,16 @@ CommandLine::CommandLine(const std::string& command, const std::string& summary,
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::Impl::AddOutput(Formats formats) {
+void CommandLine::Impl::AddOutput(Formats some) {
+  formats = some;
   app.add_option_function<std::string>(
          "-o,--output",
-         [this, formats](const std::string& text) {
+         [this](const std::string& text) {
            if (const Status read = ReadFormat(text, formats, format); !read.ok()) {
              throw CLI::ValidationError("-o", MessageOf(read));
            }
          },
-         WordsOf(formats) + " or jsonpath=TEMPLATE (default: table)")
+         WordsOf(some) + " or jsonpath=TEMPLATE (default: table)")
       ->type_name("FORMAT");
 }
 

@@ -25,7 +25,6 @@
 #include "manager/runtime/socket_cure.h"
 
 namespace qrm::manager {
-
 namespace {
 
 namespace cri = ::runtime::v1;

@@ -20,7 +20,6 @@
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 
 namespace qrm::manager {
-
 namespace {
 
 constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";

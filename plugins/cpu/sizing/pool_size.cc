@@ -9,7 +9,6 @@
 #include "api/id_set.h"
 
 namespace qrm::cpu {
-
 namespace {
 
 /// One pool while CPUs are handed out.
