@@ -157,11 +157,12 @@ Status Books::CheckBoxes(const std::vector<Box>& boxes) const {
   return CheckAmounts(boxes);
 }
 
-// Containers of a pod may use its init containers' CPUs again.
+// Containers of a pod may use its init containers' CPUs again. A container that was made while qrmd
+// was away has nothing of its own before its first update, but leaves what new owners get.
 Status Books::CheckOwners(const std::vector<Box>& boxes) const {
   std::map<int, ContainerKey> owner_of;
   for (const Box& box : boxes) {
-    if (!Lives(box) || !owners_.contains(box.key)) {
+    if (!Lives(box) || !owners_.contains(box.key) || box.told.empty()) {
       continue;
     }
     for (const int cpu : CpusOf(box.cpus)) {
