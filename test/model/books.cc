@@ -158,7 +158,7 @@ Status Books::CheckBoxes(const std::vector<Box>& boxes) const {
 }
 
 // Containers of a pod may use its init containers' CPUs again. A container that was made while qrmd
-// was away has nothing of its own before its first update, but leaves what new owners get.
+// did not run has nothing of its own before its first update, but leaves what new owners get.
 Status Books::CheckOwners(const std::vector<Box>& boxes) const {
   std::map<int, ContainerKey> owner_of;
   for (const Box& box : boxes) {
