@@ -165,6 +165,10 @@ void PodPlacer::OnReconciled() {
 void PodPlacer::CompareAllRequests() {
   if (parts_.live.synchronized() && !unplaced_.AwaitsPlugins()) {
     unplaced_.TryDue();
+    const auto state = parts_.state.Load();
+    if (std::exchange(retried_, state) != state) {
+      unplaced_.Try(unplaced_.Keys());  // a resize or an init container's end may have made room
+    }
     resizes_.CompareAll();
   }
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -125,6 +126,7 @@ class PodPlacer {
   RepeatedLines refusals_;
   Unplaced unplaced_;
   Resizes resizes_;
+  std::shared_ptr<const checkpoint::NodeState> retried_;  ///< when unplaced_ was last tried
   bool read_only_told_ = false;
   std::set<ContainerKey> unreleased_;  ///< init containers that have ended: the disk failed
   bool all_removed_ = true;            ///< whether the latest removal has succeeded

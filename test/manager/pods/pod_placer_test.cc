@@ -174,6 +174,30 @@ TEST_F(PodPlacerTest, UnpinnedContainersAreListedUntilTheyHaveAllocations) {
   }));
 }
 
+TEST_F(PodPlacerTest, UnpinnedContainersAreTriedAgainWhenAnyChangeMayHaveMadeRoom) {
+  Refuse(StatusCode::kResourceExhausted);
+  Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
+  const auto reconcile = [&] {
+    test::RunOn(state_, [&] { placer_.CompareAllRequests(); });
+    test::Settle(state_);
+  };
+  ASSERT_TRUE(test::Await([&] {
+    reconcile();
+    return placer_.unplaced().List().size() == 1 &&
+           placer_.unplaced().List().front().state == UnplacedState::kRejected;
+  }));
+  Serve(true);
+  reconcile();
+  EXPECT_FALSE(Known("web")) << "nothing has changed";
+  test::RunOn(state_, [&] {
+    EXPECT_TRUE(state_.Commit(test::Admit(test::SamplePod("shrinks"), "main", {})).ok());
+  });
+  EXPECT_TRUE(test::Await([&] {
+    reconcile();
+    return Known("web");
+  }));
+}
+
 TEST_F(PodPlacerTest, SkippedContainersAreListedWithTheReason) {
   plugins_.Drop("cpu");
   events_.OnPodStarted(Pod("web"));
