@@ -20,6 +20,7 @@
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
+#include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
@@ -165,8 +166,7 @@ void PodPlacer::OnReconciled() {
 void PodPlacer::CompareAllRequests() {
   if (parts_.live.synchronized() && !unplaced_.AwaitsPlugins()) {
     unplaced_.TryDue();
-    const auto state = parts_.state.Load();
-    if (std::exchange(retried_, state) != state) {
+    if (const auto state = parts_.state.Load(); std::exchange(retried_, state) != state) {
       unplaced_.Try(unplaced_.Keys());  // a resize or an init container's end may have made room
     }
     resizes_.CompareAll();
@@ -234,10 +234,8 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
     if (parts_.writes_cpusets) {
       // Before the runtime creates the container, whose cgroup has its CPUs from then on.
       const auto state = parts_.state.Load();
-      QRM_RETURN_IF_ERROR(
-          Annotate(UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state))),
-                   fmt::format("cannot create container {} of pod {}/{}", demand.container,
-                               demand.pod.pod_namespace, demand.pod.name)));
+      QRM_RETURN_IF_ERROR(Annotate(UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state))),
+                                   "cannot create " + NameOf(demand)));
     }
   }
   if (demand.type == ContainerType::kMain) {
@@ -495,9 +493,7 @@ void PodPlacer::RemovePods(const std::vector<std::string>& gone) {
 bool PodPlacer::OwnsCpusAlone(const ContainerKey& key) const {
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
-  return record != nullptr &&
-         std::any_of(record->allocations.begin(), record->allocations.end(),
-                     [](const auto& entry) { return entry.second->exclusive; });
+  return record != nullptr && !OwnedCpus(record->allocations).Empty();
 }
 
 }  // namespace qrm::manager

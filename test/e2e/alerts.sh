@@ -7,7 +7,9 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
-command -v promtool >/dev/null || { echo "skipped: there is no promtool; scripts/deps.sh --operator installs it"; exit 77; }
+for program in promtool curl; do
+  command -v "$program" >/dev/null || { echo "skipped: there is no $program; scripts/deps.sh --operator installs it"; exit 77; }
+done
 if [ "${QRM_ALERTS:-}" != inside ]; then
   unshare --mount true 2>/dev/null || { echo "skipped: this user may not make namespaces; run as root"; exit 77; }
   exec env QRM_ALERTS=inside unshare --mount --propagation private "$0" "$build"
