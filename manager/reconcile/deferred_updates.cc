@@ -112,9 +112,9 @@ std::vector<std::string> DeferredUpdates::Grow(const NodeState& state, const Cpu
     const StatusOr<CgroupCpuset> at = parts_.read(container->cgroups_path);
     if (const Status written = at.ok() ? WriteCpus(*at, due) : at.status(); !written.ok()) {
       parts_.live.DeferOther(key, id);
-      problems.push_back(fmt::format("container {} of pod {}: cannot set CPUs {}: {}",
-                                     key.container, key.pod_uid, ToString(due),
-                                     MessageOf(written)));
+      problems.push_back(
+          fmt::format("container {} of pod {}: cannot set CPUs {}: {}; the runtime gets an update",
+                      key.container, key.pod_uid, ToString(due), MessageOf(written)));
     }
   }
   return problems;
