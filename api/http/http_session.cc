@@ -65,7 +65,32 @@ int StatusFor(const Status& may) {
                                                        : kUnavailable;
 }
 
-/// Owned by what is in flight.
+/// An owner of a session on any thread, which lets go of it on the session's own loop: there the
+/// connections are counted.
+template <typename Session>
+class HeldElsewhere {
+ public:
+  explicit HeldElsewhere(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~HeldElsewhere() { Release([](const std::shared_ptr<Session>&) {}); }
+  HeldElsewhere(const HeldElsewhere&) = delete;
+  HeldElsewhere& operator=(const HeldElsewhere&) = delete;
+
+  /// Runs `last` with the session on its loop, once.
+  template <typename Last>
+  void Release(Last last) {
+    if (session_ != nullptr) {
+      const auto loop = session_->loop();
+      asio::dispatch(loop, [session = std::move(session_), last = std::move(last)]() mutable {
+        last(session);
+      });
+    }
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+/// Owned by what is in flight, and destroyed on its loop.
 template <typename Stream>
 class Session final : public std::enable_shared_from_this<Session<Stream>> {
  public:
@@ -78,6 +103,8 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
   ~Session() { site_->connections.Remove(id_); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  auto loop() { return stream_.get_executor(); }
 
   void Run() {
     peer_ = PeerOf(Lowest().socket());
@@ -183,11 +210,11 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
                     .origin = Header(http::field::origin),
                     .content_type = Header(http::field::content_type),
                     .if_none_match = Header(http::field::if_none_match)},
-                   [self = this->shared_from_this()](HttpAnswer answer) {
-                     asio::dispatch(self->stream_.get_executor(),
-                                    [self, answer = std::move(answer)]() mutable {
-                                      self->Write(std::move(answer));
-                                    });
+                   [held = std::make_shared<HeldElsewhere<Session>>(this->shared_from_this())](
+                       HttpAnswer answer) {
+                     held->Release([answer = std::move(answer)](const auto& self) mutable {
+                       self->Write(std::move(answer));
+                     });
                    });
   }
 

@@ -110,7 +110,7 @@ class CrashTest {
         "{} pods admitted, {} rejected, {} removed, {} started without qrmd; {} operations "
         "and {} starts cut short, {} with pods that only plugins knew, {} with pods that were "
         "committed but not answered; {} checkpoints damaged; the slowest agreement took {} ms",
-        admitted_, refused_, removed_, unseen_.size(), cut_short_, died_starting_,
+        admitted_, refused_, removed_, unseen_, cut_short_, died_starting_,
         granted_uncommitted_, committed_unanswered_, damaged_, slowest_agreement_.count());
   }
 
@@ -196,7 +196,8 @@ class CrashTest {
     (void)RemovePod();  // no process notices it
     const PodSpec pod = MakePod(1, 1);
     pods_[pod.uid] = pod.name;
-    unseen_.insert(pod.uid);
+    ++unseen_;
+    waiting_.insert(pod.uid);
     runtime_.RunPodUnseen(pod);
   }
 
@@ -225,8 +226,8 @@ class CrashTest {
     for (const auto& [uid, pinned] : running) {
       const auto found = restored.find(uid);
       // A container that runs since before qrmd waits for its admission, and may have left the
-      // exclusive CPUs of others until then.
-      const bool waits = pinned.cpus.empty() || (found == restored.end() && unseen_.contains(uid));
+      // exclusive CPUs of others until then. It gets its own after they are on disk.
+      const bool waits = pinned.cpus.empty() || waiting_.contains(uid);
       if (!waits && (found == restored.end() || !(found->second == pinned))) {
         return Errorf(StatusCode::kInternal, "{}runs but the checkpoint has {}",
                       ToString(Pins{{uid, pinned}}), ToString(restored));
@@ -245,6 +246,7 @@ class CrashTest {
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - begin);
     slowest_agreement_ = std::max(slowest_agreement_, took);
+    waiting_.clear();
     return ExpectOneOwner(Running());
   }
 
@@ -262,7 +264,8 @@ class CrashTest {
   int cut_short_ = 0;
   int damaged_ = 0;
   int died_starting_ = 0;
-  std::set<std::string> unseen_;  // UIDs of pods that came while qrmd was not running
+  int unseen_ = 0;                 // pods that came while qrmd was not running
+  std::set<std::string> waiting_;  // UIDs of those that have not had their CPUs yet
   int granted_uncommitted_ = 0;
   int committed_unanswered_ = 0;
   std::chrono::milliseconds slowest_agreement_{0};

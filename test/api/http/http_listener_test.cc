@@ -65,6 +65,7 @@ class HttpListenerTest : public testing::Test {
   test::LoopThread loop_;
   std::unique_ptr<HttpListener> listener_;
   std::vector<std::thread> threads_;
+  std::vector<HttpReply> kept_;
   const HttpHandler echo_ = [](const HttpQuestion& question, const HttpReply& reply) {
     reply({.body = question.method + " " + question.target + " " + question.body});
   };
@@ -85,6 +86,23 @@ TEST_F(HttpListenerTest, ByDefaultAnAnswerEndsTheConnection) {
   stream << "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" << std::flush;
   EXPECT_THAT(ReadAnswer(stream), HasSubstr("GET / "));
   EXPECT_EQ(stream.get(), std::char_traits<char>::eof());
+}
+
+TEST_F(HttpListenerTest, ARequestThatIsAnsweredCountsNoMoreThoughAnotherThreadKeepsItsReply) {
+  const HttpHandler elsewhere = [this](const HttpQuestion& question, const HttpReply& reply) {
+    kept_.push_back(reply);
+    threads_.emplace_back([reply, body = question.body] { reply({.body = body}); });
+  };
+  HttpRules rules{.most_body_bytes = 1000};
+  rules.connections.body_bytes = 150;
+  tcp::iostream first = Connect(elsewhere, rules);
+  first << Post(std::string(100, 'a')) << std::flush;
+  EXPECT_THAT(ReadAnswer(first), HasSubstr("aaaa"));
+  EXPECT_EQ(first.get(), std::char_traits<char>::eof());
+  tcp::iostream second("127.0.0.1", std::to_string(listener_->port()));
+  second << Post(std::string(100, 'b')) << std::flush;
+  EXPECT_THAT(ReadAnswer(second), HasSubstr("bbbb"));
+  EXPECT_EQ(second.get(), std::char_traits<char>::eof());
 }
 
 TEST_F(HttpListenerTest, ABodyBeyondTheLimitIsNotRead) {
