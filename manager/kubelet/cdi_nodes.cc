@@ -23,30 +23,30 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 1000;
 
-YAML::Node PartOf(const YAML::Node& node, const char* key) {
+YAML::Node YamlPart(const YAML::Node& node, const char* key) {
   return node.IsMap() && node[key].IsDefined() ? node[key] : YAML::Node();
 }
 
-std::string TextOf(const YAML::Node& node, const char* key) {
-  const YAML::Node part = PartOf(node, key);
+std::string YamlText(const YAML::Node& node, const char* key) {
+  const YAML::Node part = YamlPart(node, key);
   return part.IsScalar() ? part.Scalar() : std::string();
 }
 
-uint64_t NumberOf(const YAML::Node& node, const char* key) {
-  return PartOf(node, key).as<uint64_t>(0);
+uint64_t YamlNumber(const YAML::Node& node, const char* key) {
+  return YamlPart(node, key).as<uint64_t>(0);
 }
 
 void AddEdits(const YAML::Node& edits, CdiDevice& device) {
-  for (const YAML::Node& node : PartOf(edits, "deviceNodes")) {
-    const std::string on_host = TextOf(node, "hostPath");
-    device.nodes.push_back({.path = on_host.empty() ? TextOf(node, "path") : on_host,
-                            .has_number = PartOf(node, "major").IsScalar(),
-                            .is_block = TextOf(node, "type") == "b",
-                            .major = NumberOf(node, "major"),
-                            .minor = NumberOf(node, "minor")});
+  for (const YAML::Node& node : YamlPart(edits, "deviceNodes")) {
+    const std::string on_host = YamlText(node, "hostPath");
+    device.nodes.push_back({.path = on_host.empty() ? YamlText(node, "path") : on_host,
+                            .has_number = YamlPart(node, "major").IsScalar(),
+                            .is_block = YamlText(node, "type") == "b",
+                            .major = YamlNumber(node, "major"),
+                            .minor = YamlNumber(node, "minor")});
   }
-  for (const YAML::Node& device_of_net : PartOf(edits, "netDevices")) {
-    device.interfaces.push_back(TextOf(device_of_net, "hostInterfaceName"));
+  for (const YAML::Node& device_of_net : YamlPart(edits, "netDevices")) {
+    device.interfaces.push_back(YamlText(device_of_net, "hostInterfaceName"));
   }
 }
 
@@ -89,12 +89,12 @@ CdiDevice ReadCdiDevice(const std::string& text, const std::string& id) {
     return found;
   }
   const StatusOr<YAML::Node> spec = config::ParseYaml(text, "specification", config::kForeignYaml);
-  if (!spec.ok() || TextOf(*spec, "kind") != id.substr(0, equals)) {
+  if (!spec.ok() || YamlText(*spec, "kind") != id.substr(0, equals)) {
     return found;
   }
-  for (const YAML::Node& device : PartOf(*spec, "devices")) {
-    if (TextOf(device, "name") == id.substr(equals + 1)) {
-      AddEdits(PartOf(device, "containerEdits"), found);
+  for (const YAML::Node& device : YamlPart(*spec, "devices")) {
+    if (YamlText(device, "name") == id.substr(equals + 1)) {
+      AddEdits(YamlPart(device, "containerEdits"), found);
       break;
     }
   }

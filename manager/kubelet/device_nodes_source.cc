@@ -233,8 +233,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
       return;
     }
     const Deadline claims_until = std::min(deadline, DeadlineAfter(options.claims_wait));
-    const auto search = std::make_shared<Search>(
-        Search{.turn = turn, .demand = *std::move(answer), .uid = uid, .timer{io}});
+    const auto search = std::make_shared<Search>(io, turn, *std::move(answer), uid);
     search->cdi_ids = cdi_ids;
     search->has_others = has_devices;
     search->until = has_devices ? std::min(deadline, DeadlineAfter(options.timeout)) : claims_until;
@@ -249,6 +248,13 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
 
   /// The question of one container about its devices. Threads: the I/O loop, once it is asked.
   struct Search {
+    Search(boost::asio::io_context& loop, TurnPtr turn_of, placement::ContainerDemand demand_of,
+           std::string pod_uid)
+        : turn(std::move(turn_of)),
+          demand(std::move(demand_of)),
+          uid(std::move(pod_uid)),
+          timer(loop) {}
+
     TurnPtr turn;
     placement::ContainerDemand demand;
     std::string uid;

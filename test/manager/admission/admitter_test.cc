@@ -100,7 +100,7 @@ class NearDeviceTest : public AdmitterTest {
                       TopologyPolicy policy = TopologyPolicy::kSingleNumaNode) {
     plugins_.Set("cpu", Hinting("cpu", Pin(kCpusetCpus, cpus.front() == 0 ? "0-1" : "4-5"), cpus));
     plugins_.Set("memory", Hinting("memory", Pin(kCpusetMems, "0"), {0, 1}));
-    ContainerDemand demand = Demand();
+    placement::ContainerDemand demand = Demand();
     std::vector<TopologyHint> hints;
     for (const int node : device) {
       hints.push_back({.nodes = {node}, .preferred = hints.empty()});
@@ -137,7 +137,7 @@ TEST_F(NearDeviceTest, AContainerWithoutRoomNearItsDeviceIsPlacedWithoutIt) {
 }
 
 TEST_F(NearDeviceTest, ADeviceWithoutAKnownNodeIsShownAndChangesNothing) {
-  ContainerDemand demand = Demand();
+  placement::ContainerDemand demand = Demand();
   demand.devices = {{"claim gpu", {.hints = HintList::NoPreference()}}};
   ASSERT_TRUE(Admit(demand, {.merge = {.policy = TopologyPolicy::kSingleNumaNode}}).ok());
   EXPECT_EQ(LastTrace()["hints"]["claim gpu"], "none: the NUMA node of the device is not known");

@@ -23,8 +23,8 @@ NodeModelPtr Model(int nodes, const std::string& pool) {
       fmt::format(R"(
 machine: "synthetic:package:{} [numa(memory=8GiB)] core:4 pu:1"
 plugins:
-  cpu: {{pools: {{web: {{cpus: "{}"}}}}, roles: {{web: {{pool: web}}}}}}
-  memory: {{roles: {{web: {{}}}}}}
+  cpu: {{pools: {{web: {{cpus: "{}"}}}}, rules: [{{select: {{role: web}}, pool: web}}]}}
+  memory: {{roles: {{web: {{share-numa-with: ['*']}}}}}}
   nic: {{resource: a.io/nic, nics: [{}]}}
 )",
                   nodes, pool, nics),
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Pools, NearPoolsTest,
                                          Case{"FourNodesUneven", 4, "7-11", 2},
                                          Case{"EightNodesTwo", 8, "20-21,28-29", 5},
                                          Case{"EightNodesUneven", 8, "4,12-15,24-25", 3}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& pool) { return pool.param.name; });
 
 TEST(NearPoolsOnAllNodesTest, APoolWithCpusOfAllNodesPrefersNone) {
   const NodeModelPtr model = Model(2, "2-6");
