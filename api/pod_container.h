@@ -19,6 +19,7 @@ struct PodContainer {
   /// Amounts above zero; without a request, the limit. Units: as in ContainerRequest::requests.
   std::map<std::string, double> requests;
   std::map<std::string, double> limits;  ///< of resources with a limit
+  bool uses_claims = false;              ///< devices of resource claims (DRA)
 
   bool operator==(const PodContainer&) const = default;
 };

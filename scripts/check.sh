@@ -114,6 +114,7 @@ check_vm() {
   scripts/build.sh release vm_tests
   ctest --preset release -L vm
   scripts/vm.sh --machine 4n -- ctest -L vm --output-on-failure
+  scripts/vm.sh --machine q35 -- ctest -R '^vm_devices$' --output-on-failure
   scripts/vm.sh --machine hmat -- ctest -R '^vm_kinds$' --output-on-failure
 }
 

@@ -2,7 +2,7 @@
 # Runs a command of the project in an emulated machine with NUMA nodes, cgroup v2 and systemd.
 #   scripts/vm.sh [OPTION...] -- COMMAND [ARG...]
 #
-#   --machine 2n|4n|8n|smt|hmat|hotplug   what it has (default 4n), see below
+#   --machine 2n|4n|8n|q35|smt|hmat|hotplug   what it has (default 4n), see below
 #   --kernel 12|13                        Debian 12's kernel (default) or Debian 13's; everything else is Debian 12's
 #   --timeout SECONDS                     when it is killed (default 1800)
 #   --results DIR                         where to lay the files that COMMAND leaves in $QRM_VM_RESULTS
@@ -14,6 +14,7 @@
 #   2n       8 CPUs on 2 NUMA nodes, 1 GiB each
 #   4n       16 CPUs on 4 NUMA nodes, 2 cores of 2 threads and 1 GiB each
 #   8n       16 CPUs on 8 NUMA nodes, 512 MiB each
+#   q35      as 4n, with PCI Express: each node has a root bus with an NVMe disk and a NIC
 #   smt      16 CPUs, which are 8 cores of 2 threads, on one NUMA node
 #   hmat     8 CPUs on 2 NUMA nodes, and a node 2 of memory only that is farther away, as ACPI's HMAT says
 #   hotplug  8 CPUs on 2 NUMA nodes, 1 GiB each, and room for 4 CPUs and 2 GiB more: what is written to the port
@@ -64,11 +65,22 @@ hmat() {
 
 # QEMU's arguments for `machine`.
 shape() {
-  local from to
+  local from to node
   case $machine in
     2n) echo -machine pc -m 2048 -smp 8,sockets=2,cores=4 && nodes 2 4 1024 ;;
     4n) echo -machine pc -m 4096 -smp 16,sockets=4,cores=2,threads=2 && nodes 4 4 1024 ;;
     8n) echo -machine pc -m 4096 -smp 16,sockets=8,cores=2 && nodes 8 2 512 ;;
+    q35)
+      echo -machine q35 -m 4096 -smp 16,sockets=4,cores=2,threads=2 && nodes 4 4 1024
+      for node in 0 1 2 3; do
+        echo -device "pxb-pcie,id=root$node,bus=pcie.0,bus_nr=$((32 * (node + 2))),numa_node=$node"
+        echo -device "pcie-root-port,id=disk$node,bus=root$node,chassis=$((node + 1))"
+        echo -device "pcie-root-port,id=nic$node,bus=root$node,chassis=$((node + 11))"
+        echo -drive "if=none,id=flash$node,file=$dir/flash$node.img,format=raw"
+        echo -device "nvme,serial=flash$node,drive=flash$node,bus=disk$node"
+        echo -device "virtio-net-pci,bus=nic$node,romfile="
+      done
+      ;;
     smt) echo -machine pc -m 2048 -smp 16,sockets=1,cores=8,threads=2 && nodes 1 16 2048 ;;
     hotplug)
       echo -machine pc -m 2048,slots=2,maxmem=4096M -smp 8,maxcpus=12,sockets=2,cores=6
@@ -87,7 +99,7 @@ shape() {
         hmat "$to" "$to" 100 10000 && hmat "$to" $((1 - to)) 200 5000 && hmat "$to" 2 $((400 - 100 * to)) 2000
       done
       ;;
-    *) usage "there is no machine \"$machine\"; take 2n, 4n, 8n, smt, hmat or hotplug" ;;
+    *) usage "there is no machine \"$machine\"; take 2n, 4n, 8n, q35, smt, hmat or hotplug" ;;
   esac
 }
 
@@ -127,6 +139,7 @@ make_disks() {
   local dir=$1
   truncate -s 512M "$dir/results.img"
   truncate -s 64M "$dir/play1.img" "$dir/play2.img"
+  [[ $machine != q35 ]] || truncate -s 16M "$dir"/flash{0,1,2,3}.img
   if [[ -z $state ]]; then
     truncate -s 2G "$dir/state.img"
   elif [[ ! -e $state ]]; then

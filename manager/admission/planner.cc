@@ -225,6 +225,13 @@ Status Planner::CollectHints(Draft& draft) const {
   if (!draft.pod_nodes.Empty()) {
     explanation.hints[kRestOfPod] = HintList({{.nodes = draft.pod_nodes, .preferred = true}});
   }
+  for (const auto& [name, device] : draft.demand.devices) {
+    if (device.hints.IsNoPreference()) {
+      explanation.refusals[name] = "the NUMA node of the device is not known";
+    } else {
+      explanation.hints[name] = device.hints;
+    }
+  }
   const NumaMask near = machine_.NodesOf(draft.demand.cpus);
   if (!near.Empty() && near != machine_.node_mask() &&
       !NeedsPlugin(kCpuResource, options_, plugins_)) {
@@ -305,7 +312,7 @@ Status Planner::ChooseHint(Draft& draft) const {
     explanation.merged = draft.pod->merged;
     explanation.merge_reasons = draft.pod->merge_reasons;
   } else {
-    MergeResult merged = MergeHints(machine_, explanation.hints, options_.merge);
+    MergeResult merged = Merge(draft);
     explanation.merged = std::move(merged.hints);
     explanation.merge_reasons = std::move(merged.reasons);
     if (!merged.admit) {
@@ -324,6 +331,47 @@ Status Planner::ChooseHint(Draft& draft) const {
     draft.driver->hint = explanation.merged[kCpuResource];
   }
   return OkStatus();
+}
+
+/// With devices that do not bind, three tries: on the nodes that they are attached to, on any that
+/// they are near to, and without them.
+MergeResult Planner::Merge(const Draft& draft) const {
+  HintsByResource hints = draft.explanation.hints;
+  MergeResult merged = MergeHints(machine_, hints, options_.merge);
+  const bool may_reject = options_.merge.policy != TopologyPolicy::kBestEffort;
+  const auto is_good = [may_reject](const MergeResult& result) {
+    return may_reject ? result.admit : result.merged.preferred;
+  };
+  std::vector<std::string> loose;
+  for (const auto& [name, device] : draft.demand.devices) {
+    if ((!device.binding || !may_reject) && hints.contains(name)) {
+      loose.push_back(name);
+    }
+  }
+  if (loose.empty() || is_good(merged)) {
+    return merged;
+  }
+  for (const std::string& name : loose) {
+    std::vector<TopologyHint> all = hints.at(name).hints();
+    for (TopologyHint& hint : all) {
+      hint.preferred = true;
+    }
+    hints[name] = HintList(std::move(all));
+  }
+  MergeResult near = MergeHints(machine_, hints, options_.merge);
+  if (is_good(near)) {
+    return near;
+  }
+  for (const std::string& name : loose) {
+    hints[name] = HintList::NoPreference();
+  }
+  MergeResult without = MergeHints(machine_, hints, options_.merge);
+  if (is_good(without)) {
+    without.reasons.push_back(fmt::format(
+        "{}: left out, because no NUMA node near it can serve the rest", fmt::join(loose, ", ")));
+    return without;
+  }
+  return may_reject ? without : merged;
 }
 
 Status Planner::AskDriver(Draft& draft) const {

@@ -9,6 +9,7 @@
 #include "manager/admission/draft.h"
 #include "manager/admission/driver_step.h"
 #include "plugins/placement/admission_options.h"
+#include "topology/merge.h"
 
 namespace qrm {
 class Machine;
@@ -56,6 +57,7 @@ class Planner {
   Status AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
                      HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;
+  MergeResult Merge(const Draft& draft) const;
   static Status CheckPossible(Draft& draft);
   Status Allocate(Draft& draft) const;
   void InferExclusive(const Draft& draft, const std::string& plugin,

@@ -44,6 +44,17 @@ NriOptions NriOptionsOf(const Config& config, Metrics& metrics) {
   return options;
 }
 
+ClaimDevicesOptions ClaimsOf(const Config& config, const Machine& machine) {
+  ClaimDevicesOptions options{.node_name = NodeNameOf(config.publish),
+                              .attributes = config.kubelet.node_attributes,
+                              .cdi_dirs = config.kubelet.cdi_directories};
+  options.sysfs = machine.parts().root + "/sys";
+  if (config.kubelet.reads_slices) {
+    options.access = [publish = config.publish] { return PublisherAccess(publish); };
+  }
+  return options;
+}
+
 // The cgroups and the kubelet of this machine say nothing about another one.
 NodeChecks::Paths CheckedPaths(const Config& config) {
   if (config.machine.source != config::MachineConfig().source) {
@@ -90,7 +101,9 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
                            [this](const std::string& resource) {
                              const std::string& plugin = PluginNameOf(resource, config.admission);
                              return registry->plugins().Find(plugin).has_value();
-                           }}},
+                           },
+                       .claims_wait = config.kubelet.claims_wait},
+           .claims = ClaimsOf(config, machine)},
           config.kubelet, config.pod_keys)),
       cgroups(config.runtime.cgroup_root),
       writes([this](const ForeignWrite& write) { OnDrift(write); }),

@@ -39,6 +39,7 @@ StatusOr<Amounts> ReadAmounts(const StringMap& texts) {
 /// A container with its amounts only, or what the pod says of itself as a whole.
 StatusOr<PodContainer> Read(const PodManifest::Resources& resources) {
   PodContainer read;
+  read.uses_claims = resources.has_claims;
   QRM_ASSIGN_OR_RETURN(read.requests, ReadAmounts(resources.requests));
   QRM_ASSIGN_OR_RETURN(read.limits, ReadAmounts(resources.limits));
   for (const auto& [resource, limit] : read.limits) {
@@ -189,7 +190,9 @@ StringMap TextsOf(const google::protobuf::Map<std::string, core::Quantity>& quan
 }
 
 PodManifest::Resources ResourcesOf(const core::ResourceRequirements& resources) {
-  return {.requests = TextsOf(resources.requests()), .limits = TextsOf(resources.limits())};
+  return {.requests = TextsOf(resources.requests()),
+          .limits = TextsOf(resources.limits()),
+          .has_claims = !resources.claims().empty()};
 }
 
 template <typename Containers>

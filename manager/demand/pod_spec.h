@@ -40,6 +40,7 @@ struct PodManifest {
   struct Resources {
     StringMap requests;
     StringMap limits;
+    bool has_claims = false;
   };
   struct Container {
     std::string name;

@@ -10,6 +10,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/log.h"
@@ -39,37 +41,129 @@ std::unique_ptr<Lister::Stub> Connect(const std::string& path) {
       rpc::UnixChannel(path, {.first_backoff = kReconnect, .most_backoff = kReconnect}));
 }
 
-/// The devices of `pod` with known NUMA nodes.
-DeviceNodes NodesOf(const ::v1::PodResources& pod) {
-  DeviceNodes devices;
-  for (const auto& container : pod.containers()) {
-    for (const auto& device : container.devices()) {
-      for (const auto& node : device.topology().nodes()) {
-        if (node.id() >= 0 && node.id() < NumaMask::kMaxIds) {
-          devices[container.name()][device.resource_name()].Add(static_cast<int>(node.id()));
-        }
+bool AsksToBeNear(const placement::ContainerDemand& demand) {
+  const auto found = demand.pod.annotations.find(placement::kClaimAlignmentAnnotation);
+  return found != demand.pod.annotations.end() && found->second == placement::kRequired;
+}
+
+/// What kubelet, or the runtime, gave the containers of a pod.
+struct PodDevices {
+  /// By container and resource, the NUMA nodes of each device. Units: the kernel's numbers.
+  std::map<std::string, std::map<std::string, std::vector<NumaMask>>> allocated;
+  /// Devices of claims, with the container of each.
+  std::vector<std::pair<std::string, ClaimDevice>> claimed;
+
+  bool Has(const std::string& container) const {
+    return allocated.contains(container) ||
+           std::any_of(claimed.begin(), claimed.end(),
+                       [&](const auto& device) { return device.first == container; });
+  }
+};
+
+void AddContainer(const ::v1::ContainerResources& container, PodDevices& devices) {
+  for (const auto& device : container.devices()) {
+    NumaMask nodes;
+    for (const auto& node : device.topology().nodes()) {
+      if (node.id() >= 0 && node.id() < NumaMask::kMaxIds) {
+        nodes.Add(static_cast<int>(node.id()));
+      }
+    }
+    devices.allocated[container.name()][device.resource_name()].push_back(nodes);
+  }
+  for (const auto& claim : container.dynamic_resources()) {
+    for (const auto& device : claim.claim_resources()) {
+      ClaimDevice claimed{.claim_namespace = claim.claim_namespace(),
+                          .claim = claim.claim_name(),
+                          .driver = device.driver_name(),
+                          .pool = device.pool_name(),
+                          .device = device.device_name(),
+                          .cdi_ids = {}};
+      for (const auto& id : device.cdi_devices()) {
+        claimed.cdi_ids.push_back(id.name());
+      }
+      devices.claimed.emplace_back(container.name(), std::move(claimed));
+    }
+  }
+}
+
+PodDevices DevicesOf(const PodList& list, const checkpoint::PodMeta& pod) {
+  PodDevices devices;
+  for (const auto& listed : list.pod_resources()) {
+    if (listed.name() == pod.name && listed.namespace_() == pod.pod_namespace) {
+      for (const auto& container : listed.containers()) {
+        AddContainer(container, devices);
       }
     }
   }
   return devices;
 }
 
-DeviceNodes NodesOf(const PodList& list, const checkpoint::PodMeta& pod) {
-  for (const auto& listed : list.pod_resources()) {
-    if (listed.name() == pod.name && listed.namespace_() == pod.pod_namespace) {
-      return NodesOf(listed);
+/// The nodes of `machine` among `nodes`, in their order. A node without CPUs stands for the nodes
+/// that it is nearest to.
+NearNodes Known(const Machine& machine, const NearNodes& nodes) {
+  NearNodes known;
+  for (const int id : nodes) {
+    const NumaNode* const node = machine.FindNode(id);
+    for (const int home : node == nullptr ? NumaMask() : node->homes) {
+      if (std::find(known.begin(), known.end(), home) == known.end()) {
+        known.push_back(home);
+      }
     }
   }
-  return {};
+  return known;
 }
 
-/// Sets the annotation of all containers of the pod, or removes it if there are no devices.
-void SetNodes(placement::ContainerDemand& demand, const DeviceNodes& devices) {
+/// One hint for each of `nodes`; preferred is the first one.
+HintList HintsNear(const NearNodes& nodes) {
+  std::vector<TopologyHint> hints;
+  for (const int node : nodes) {
+    hints.push_back({.nodes = {node}, .preferred = hints.empty()});
+  }
+  return nodes.empty() ? HintList::NoPreference() : HintList(std::move(hints));
+}
+
+/// Where all devices of a resource are: each node that is near to all of them, else all nodes.
+HintList HintsOf(const Machine& machine, const std::vector<NumaMask>& devices) {
+  NumaMask common = machine.node_mask();
+  NumaMask all;
+  for (const NumaMask& device : devices) {
+    NumaMask near;
+    for (const int node : Known(machine, {device.begin(), device.end()})) {
+      near.Add(node);
+    }
+    common &= near.Empty() ? common : near;
+    all |= near;
+  }
+  if (all.Empty()) {
+    return HintList::NoPreference();
+  }
+  std::vector<TopologyHint> hints;
+  for (const int node : common) {
+    hints.push_back({.nodes = {node}, .preferred = true});
+  }
+  return hints.empty() ? HintList({{.nodes = all, .preferred = true}}) : HintList(std::move(hints));
+}
+
+NumaMask NodesOf(const HintList& hints) {
+  NumaMask nodes;
+  for (const TopologyHint& hint : hints.hints()) {
+    nodes |= hint.nodes;
+  }
+  return nodes;
+}
+
+using DevicesByContainer = std::map<std::string, std::map<std::string, placement::GivenDevice>>;
+
+/// Sets devices and annotation of all containers of the pod.
+void SetDevices(placement::ContainerDemand& demand, const DevicesByContainer& devices,
+                const DeviceNodes& nodes) {
   const auto set = [&](placement::ContainerDemand& one) {
-    if (devices.empty()) {
+    const auto own = devices.find(one.container);
+    one.devices = own == devices.end() ? decltype(one.devices)() : own->second;
+    if (!nodes.empty()) {
+      one.pod.annotations.Edit()[kDeviceNodesAnnotation] = ToText(nodes);
+    } else if (one.pod.annotations.contains(kDeviceNodesAnnotation)) {
       one.pod.annotations.Edit().erase(kDeviceNodesAnnotation);
-    } else {
-      one.pod.annotations.Edit()[kDeviceNodesAnnotation] = ToText(devices);
     }
   };
   set(demand);
@@ -100,50 +194,167 @@ struct Line {
 }  // namespace
 
 struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource::Impl> {
-  Impl(boost::asio::io_context& loop, DemandSource& source, DeviceNodesOptions source_options)
+  Impl(boost::asio::io_context& loop, DemandSource& source, const Machine& of_node,
+       ClaimDevices& of_claims, DeviceNodesOptions source_options)
       : io(loop),
         inner(source),
+        machine(of_node),
+        claims(of_claims),
         options(std::move(source_options)),
         stub(Connect(options.kubelet_socket)) {}
 
-  bool MayHaveDevices(const placement::ContainerDemand& demand) const {
-    const auto asks = [this](const placement::ContainerDemand& one) {
-      return std::any_of(one.requests.begin(), one.requests.end(), [&](const auto& request) {
-        return request.first.find('/') != std::string::npos && !options.is_served(request.first);
-      });
-    };
-    return asks(demand) || std::any_of(demand.others.begin(), demand.others.end(), asks);
+  static bool IsAny(const placement::ContainerDemand& demand,
+                    const std::function<bool(const placement::ContainerDemand&)>& of_container) {
+    return of_container(demand) ||
+           std::any_of(demand.others.begin(), demand.others.end(), of_container);
   }
 
-  /// Takes the inner source's answer.
-  void Take(const TurnPtr& turn, Answer answer, const std::string& uid, Deadline deadline) {
+  bool MayHaveDevices(const placement::ContainerDemand& demand) const {
+    return IsAny(demand, [this](const placement::ContainerDemand& one) {
+      return std::any_of(one.requests->begin(), one.requests->end(), [&](const auto& request) {
+        return request.first.find('/') != std::string::npos && !options.is_served(request.first);
+      });
+    });
+  }
+
+  /// Takes the inner source's answer. `cdi_ids` are those that the runtime names.
+  void Take(const TurnPtr& turn, Answer answer, const std::vector<std::string>& cdi_ids,
+            const std::string& uid, Deadline deadline) {
     if (!answer.ok()) {
       Settle(turn, std::move(answer), uid);
       return;
     }
-    SetNodes(*answer, {});
-    if (stub == nullptr || !MayHaveDevices(*answer)) {
+    SetDevices(*answer, {}, {});
+    const bool has_devices = stub != nullptr && MayHaveDevices(*answer);
+    const bool uses_claims =
+        !cdi_ids.empty() || IsAny(*answer, [](const auto& one) { return one.uses_claims; });
+    if (!has_devices && !uses_claims) {
       Settle(turn, std::move(answer), uid);
       return;
     }
-    Ask(turn, *std::move(answer), uid, std::min(deadline, DeadlineAfter(options.timeout)));
+    const Deadline claims_until = std::min(deadline, DeadlineAfter(options.claims_wait));
+    const auto search = std::make_shared<Search>(io, turn, *std::move(answer), uid);
+    search->cdi_ids = cdi_ids;
+    search->has_others = has_devices;
+    search->until = has_devices ? std::min(deadline, DeadlineAfter(options.timeout)) : claims_until;
+    if (stub != nullptr) {
+      Ask(search);
+      return;
+    }
+    boost::asio::post(io, [self = shared_from_this(), search] {
+      self->Locate(search, PodDevices());
+    });
   }
 
-  void Ask(const TurnPtr& turn, placement::ContainerDemand demand, const std::string& uid,
-           Deadline deadline) {
+  /// The question of one container about its devices. Threads: the I/O loop, once it is asked.
+  struct Search {
+    Search(boost::asio::io_context& loop, TurnPtr turn_of, placement::ContainerDemand demand_of,
+           std::string pod_uid)
+        : turn(std::move(turn_of)),
+          demand(std::move(demand_of)),
+          uid(std::move(pod_uid)),
+          timer(loop) {}
+
+    TurnPtr turn;
+    placement::ContainerDemand demand;
+    std::string uid;
+    boost::asio::steady_timer timer;
+    std::vector<std::string> cdi_ids{};
+    Deadline until{};         ///< of kubelet's answer, and of claims unless it has other devices
+    bool has_others = false;  ///< devices that no claim gave
+    bool is_over = false;
+  };
+  using SearchPtr = std::shared_ptr<Search>;
+
+  void Ask(const SearchPtr& search) {
     using Async = Lister::StubInterface::async_interface;
-    const auto asked = std::make_shared<placement::ContainerDemand>(std::move(demand));
-    const auto listed = [self = shared_from_this(), turn, asked,
-                         uid](const StatusOr<PodList>& list) {
-      self->Note(list.status(), asked->pod);
-      if (list.ok()) {
-        SetNodes(*asked, NodesOf(*list, asked->pod));
-      }
-      boost::asio::post(self->io,
-                        [self, turn, asked, uid] { self->Settle(turn, std::move(*asked), uid); });
+    const auto listed = [self = shared_from_this(), search](const StatusOr<PodList>& list) {
+      self->Note(list.status(), search->demand.pod);
+      PodDevices devices = list.ok() ? DevicesOf(*list, search->demand.pod) : PodDevices();
+      boost::asio::post(self->io, [self, search, devices = std::move(devices)]() mutable {
+        self->Locate(search, std::move(devices));
+      });
     };
     // If it is not sent, the source has stopped, and no question gets an answer.
-    (void)rpc::StartUnary(rpc::CallEnd{calls, deadline}, stub->async(), &Async::List, {}, listed);
+    (void)rpc::StartUnary(rpc::CallEnd{calls, search->until}, stub->async(), &Async::List, {},
+                          listed);
+  }
+
+  /// Looks for the devices of claims, and waits for no later answer than `claims_wait`.
+  void Locate(const SearchPtr& search, PodDevices devices) {
+    if (!search->cdi_ids.empty() && !devices.Has(search->demand.container)) {
+      for (const std::string& id : search->cdi_ids) {
+        devices.claimed.emplace_back(search->demand.container,
+                                     ClaimDevice{.claim_namespace = {}, .claim = {}, .driver = {},
+                                                 .pool = {}, .device = {}, .cdi_ids = {id}});
+      }
+    }
+    const auto found = std::make_shared<PodDevices>(std::move(devices));
+    if (found->claimed.empty()) {
+      Finish(search, *found, {});
+      return;
+    }
+    search->timer.expires_at(search->has_others ? DeadlineAfter(options.claims_wait)
+                                                : search->until);
+    search->timer.async_wait([self = shared_from_this(), search, found](const auto& error) {
+      if (!error) {
+        self->NoteLate(search->demand.pod);
+        self->Finish(search, *found, {});
+      }
+    });
+    std::vector<ClaimDevice> asked;
+    for (const auto& [container, device] : found->claimed) {
+      asked.push_back(device);
+    }
+    claims.Locate(std::move(asked), [weak = weak_from_this(), search,
+                                     found](std::vector<NearNodes> nodes) {
+      if (const auto self = weak.lock(); self != nullptr) {
+        boost::asio::post(self->io, [self, search, found, nodes = std::move(nodes)] {
+          self->Finish(search, *found, nodes);
+        });
+      }
+    });
+  }
+
+  /// `located` are the nodes of the claimed devices, in their order; or nothing.
+  void Finish(const SearchPtr& search, const PodDevices& devices,
+              const std::vector<NearNodes>& located) {
+    if (std::exchange(search->is_over, true)) {
+      return;
+    }
+    search->timer.cancel();
+    DevicesByContainer given;
+    DeviceNodes nodes;
+    for (const auto& [container, resources] : devices.allocated) {
+      for (const auto& [resource, each] : resources) {
+        given[container][resource] = {.hints = HintsOf(machine, each), .binding = true};
+        for (const NumaMask& device : each) {
+          nodes[container][resource] |= device;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < devices.claimed.size(); ++i) {
+      const auto& [container, device] = devices.claimed[i];
+      const HintList hints =
+          HintsNear(i < located.size() ? Known(machine, located[i]) : NearNodes());
+      given[container][device.Name()] = {.hints = hints, .binding = AsksToBeNear(search->demand)};
+      nodes[container][device.driver] |= NodesOf(hints);
+    }
+    for (auto& [container, resources] : nodes) {
+      std::erase_if(resources, [](const auto& resource) { return resource.second.Empty(); });
+    }
+    std::erase_if(nodes, [](const auto& container) { return container.second.empty(); });
+    SetDevices(search->demand, given, nodes);
+    Settle(search->turn, std::move(search->demand), search->uid);
+  }
+
+  void NoteLate(const checkpoint::PodMeta& pod) const {
+    log::Warning("the NUMA nodes of a pod's claimed devices were not found in time",
+                 {{"pod", pod.pod_namespace + "/" + pod.name},
+                  {"error", fmt::format("nothing was found within {} ms; the pod is placed as if "
+                                        "they were unknown: see whether the API server answers, "
+                                        "or raise claims-wait",
+                                        options.claims_wait.count())}});
   }
 
   /// Logs the first of several failures.
@@ -202,6 +413,8 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
 
   boost::asio::io_context& io;
   DemandSource& inner;
+  const Machine& machine;
+  ClaimDevices& claims;
   const DeviceNodesOptions options;
   const std::unique_ptr<Lister::Stub> stub;  // null: kubelet is not queried
   const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
@@ -212,8 +425,9 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
 };
 
 DeviceNodesSource::DeviceNodesSource(boost::asio::io_context& io, DemandSource& inner,
+                                     const Machine& machine, ClaimDevices& claims,
                                      DeviceNodesOptions options)
-    : impl_(std::make_shared<Impl>(io, inner, std::move(options))) {}
+    : impl_(std::make_shared<Impl>(io, inner, machine, claims, std::move(options))) {}
 
 DeviceNodesSource::~DeviceNodesSource() {
   Stop();
@@ -239,9 +453,10 @@ void DeviceNodesSource::Find(const RuntimePod& pod, const RuntimeContainer& cont
     impl_->lines[pod.uid].turns.push_back(turn);
   }
   impl_->inner.Find(pod, container, deadline,
-                    [weak = impl_->weak_from_this(), turn, uid = pod.uid, deadline](Answer answer) {
+                    [weak = impl_->weak_from_this(), turn, cdi_ids = container.cdi_devices,
+                     uid = pod.uid, deadline](Answer answer) {
                       if (const std::shared_ptr<Impl> self = weak.lock(); self != nullptr) {
-                        self->Take(turn, std::move(answer), uid, deadline);
+                        self->Take(turn, std::move(answer), cdi_ids, uid, deadline);
                       }
                     });
 }

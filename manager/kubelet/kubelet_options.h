@@ -20,6 +20,11 @@ struct KubeletOptions {
   bool allow_nodes_proxy = false;
   std::chrono::milliseconds poll_interval{1000};
   std::chrono::milliseconds pod_spec_wait{300};
+  bool reads_slices = false;
+  std::chrono::milliseconds claims_wait{200};
+  std::vector<std::string> cdi_directories = {"/etc/cdi", "/var/run/cdi"};
+  std::vector<std::string> node_attributes = {"dra.net/numaNode", "dra.cpu/numaNodeID",
+                                              "numaNode", "numa"};
 };
 
 /// An empty text, or an https address such as `example`.
@@ -61,6 +66,22 @@ inline std::vector<config::ConfigKey> KubeletKeys(KubeletOptions& options) {
       config::DurationKey("pod-spec-wait", options.pod_spec_wait, {"0s", "10s"},
                           "How long a container's creation waits for the spec of an unknown pod. "
                           "After that, its requests are estimated."),
+      config::SwitchKey("resource-slices", options.reads_slices,
+                        "Read the node's ResourceSlices from the API server (`kubeconfig`), for "
+                        "the NUMA nodes of the devices of resource claims (DRA), and the claims "
+                        "of network interfaces. Without it, they are found by the devices' CDI "
+                        "specifications and the kernel."),
+      config::DurationKey("claims-wait", options.claims_wait, {"0s", "5s"},
+                          "How long a container's creation waits for the NUMA nodes of its claims' "
+                          "devices. After that, it is placed as if they were unknown."),
+      config::WordsKey("cdi-directories", options.cdi_directories, "list of directories",
+                       "Where the specifications of CDI devices are, as the runtime has it. Of a "
+                       "device that two directories have, the last one counts."),
+      config::WordsKey("claims-node-attributes", options.node_attributes,
+                       "list of attributes of devices in ResourceSlices",
+                       "Which attributes tell a device's NUMA node, besides "
+                       "resource.kubernetes.io/numaNode, which is read first. A name without a "
+                       "domain is one of the driver's own."),
   };
 }
 

@@ -68,7 +68,8 @@ KubeletSpecs::KubeletSpecs(const Parts& parts, const KubeletOptions& options,
       kubelet_pods_(MakeKubeletPods(parts, options)),
       specs_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get(), &announced_),
              CgroupEstimate(pod_keys, parts.machine.memory_bytes()), options.pod_spec_wait),
-      with_devices_(parts.io, specs_, parts.devices) {}
+      claims_(parts.claims),
+      with_devices_(parts.io, specs_, parts.machine, claims_, parts.devices) {}
 
 std::string KubeletSpecs::reporting() const {
   if (pods_api_ != nullptr && pods_api_->synced()) {
@@ -83,13 +84,13 @@ SpecsFrom KubeletSpecs::specs_from() const {
 
 std::string KubeletSpecs::problem() const {
   if (specs_from() == SpecsFrom::kKubelet) {
-    return {};
+    return claims_.problem();
   }
   std::string cause = kubelet_pods_ != nullptr ? kubelet_pods_->problem() : std::string();
   if (cause.empty() && pods_api_ != nullptr) {
     cause = pods_api_->lost();
   }
-  return cause.empty() ? cause
+  return cause.empty() ? claims_.problem()
                        : fmt::format(
                              "the requests of new pods are estimated from cgroup values, so that "
                              "extended resources and whole pods are not known: {}; see whether "
@@ -105,6 +106,7 @@ StatusOr<std::string> KubeletSpecs::Announce(const std::string& pod) {
 }
 
 void KubeletSpecs::Start() {
+  claims_.Start();
   if (pods_api_ != nullptr) {
     pods_api_->Start();
   }
@@ -112,6 +114,7 @@ void KubeletSpecs::Start() {
 
 void KubeletSpecs::Stop() {
   with_devices_.Stop();
+  claims_.Stop();
   specs_.Stop();
   if (pods_api_ != nullptr) {
     pods_api_->Stop();

@@ -9,6 +9,7 @@
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"
 #include "manager/demand/spec_source.h"
+#include "manager/kubelet/claim_devices.h"
 #include "manager/kubelet/device_nodes_source.h"
 #include "manager/kubelet/kubelet_options.h"
 #include "manager/kubelet/kubelet_pods.h"
@@ -28,6 +29,7 @@ class KubeletSpecs {
     /// Kubelet no longer has the pod of this UID. Threads: the I/O loop.
     std::function<void(const std::string&)> on_pod_gone = [](const std::string&) {};
     DeviceNodesOptions devices = {};
+    ClaimDevicesOptions claims = {};
   };
   /// `parts` outlive the sources.
   KubeletSpecs(const Parts& parts, const KubeletOptions& options,
@@ -48,8 +50,8 @@ class KubeletSpecs {
   std::string reporting() const;
   /// Whether the configuration names any API. Threads: any.
   bool asks_kubelet() const { return pods_api_ != nullptr || kubelet_pods_ != nullptr; }
-  /// Why requests are estimated although kubelet should report them, or did before: one sentence;
-  /// empty: they are not, or kubelet was never asked. Threads: any.
+  /// Why requests are estimated although kubelet should report them, or did before; else the
+  /// problem of ClaimDevices: one sentence; empty: none, or nobody was asked. Threads: any.
   std::string problem() const;
 
  private:
@@ -57,6 +59,7 @@ class KubeletSpecs {
   const std::unique_ptr<KubeletPods> kubelet_pods_;  // null: not used
   AnnouncedPods announced_;
   ExactSource specs_;
+  ClaimDevices claims_;
   DeviceNodesSource with_devices_;
 };
 

@@ -41,7 +41,9 @@ StringMap TextsOf(const Json& json) {
 }
 
 PodManifest::Resources ResourcesOf(const Json& json) {
-  return {.requests = TextsOf(PartOf(json, "requests")), .limits = TextsOf(PartOf(json, "limits"))};
+  return {.requests = TextsOf(PartOf(json, "requests")),
+          .limits = TextsOf(PartOf(json, "limits")),
+          .has_claims = !PartOf(json, "claims").empty()};
 }
 
 std::vector<PodManifest::Container> ContainersOf(const Json& json) {

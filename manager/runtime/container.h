@@ -89,6 +89,7 @@ struct RuntimeContainer {
   std::vector<std::string> env;          ///< "KEY=value"
   std::vector<std::string> mount_paths;  ///< paths in the container
   std::vector<std::string> device_paths;
+  std::vector<std::string> cdi_devices;  ///< "vendor.com/class=name"; only newer runtimes say
   LinuxResources resources;
   std::optional<int64_t> oom_score_adj;
   std::string cgroups_path;

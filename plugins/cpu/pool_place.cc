@@ -175,6 +175,33 @@ int ChooseNode(const HintList& nodes, const NumaMask& hint) {
       ->nodes.First();
 }
 
+/// The nodes of the CPUs that `pool` has in `pools`, so that memory and NICs follow: the nodes with
+/// most of them are preferred. No preference where it has CPUs of all nodes.
+HintList NodesOfPool(const View& view, const PoolMap& pools, const std::string& pool) {
+  const CpuSet cpus = UsedCpus(view, pools, pool) - view.offline;
+  std::vector<TopologyHint> hints;
+  std::vector<int> shares;
+  bool on_all = true;
+  for (const NumaNode& node : view.machine.nodes()) {
+    const int share = (cpus & node.cpus).Count();
+    if (share > 0) {
+      hints.push_back({.nodes = {node.id}});
+      shares.push_back(share);
+    }
+    on_all = on_all && (share > 0 || node.cpus.Empty());
+  }
+  if (on_all) {
+    return HintList::NoPreference();
+  }
+  for (std::size_t i = 0; i < hints.size(); ++i) {
+    hints[i].preferred = shares[i] == *std::max_element(shares.begin(), shares.end());
+  }
+  if (hints.size() > 1) {
+    hints.push_back({.nodes = view.machine.NodesOf(cpus)});
+  }
+  return HintList(std::move(hints));
+}
+
 /// `guest`, of the instance on a node within `hint` if its pool has instances by node.
 StatusOr<Guest> Resolved(const View& view, const ContainerRequest& request, const Guest& guest,
                          const NumaMask& hint) {
@@ -205,7 +232,7 @@ StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request,
   QRM_ASSIGN_OR_RETURN(const std::optional<PoolMap> anywhere, PoolsFor(view, request, guest, {}));
   const PoolConfig* const config = FindPool(view.config, guest.pool);
   if (config == nullptr || !config->place.numa_required || !anywhere.has_value()) {
-    return HintList::NoPreference();
+    return NodesOfPool(view, anywhere.has_value() ? *anywhere : view.state.pools, guest.pool);
   }
   std::vector<TopologyHint> hints;
   std::vector<Rank> ranks;

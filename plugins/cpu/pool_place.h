@@ -26,7 +26,8 @@ StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& reques
 
 /// The nodes for a container of a pool that must stay on one node: the pool's node, else each node
 /// with room; so of a pool with instances by NUMA node. Nodes where the pool gets most are
-/// preferred. No preference with other pools. Errors: those of PlaceInPool.
+/// preferred. Of other pools, the nodes of their CPUs, for the memory and NICs of the container; no
+/// preference with CPUs of all nodes. Errors: those of PlaceInPool.
 StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& guest);
 
 }  // namespace qrm::cpu

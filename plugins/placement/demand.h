@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/hint.h"
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
@@ -19,6 +20,24 @@ struct MadeWith {
   StringMap annotations;
   std::vector<std::string> mount_paths;
   std::vector<std::string> device_paths;
+};
+
+/// The annotation by which a pod asks that strict policies reject it where its containers cannot be
+/// near the devices of their claims; its value is kRequired. It needs no permission: it gives
+/// nothing, and takes nothing from others.
+inline constexpr char kClaimAlignmentAnnotation[] = "qrm.io/claim-alignment";
+inline constexpr char kRequired[] = "required";
+
+/// A device that kubelet or a DRA driver gave a container, as a provider of hints.
+struct GivenDevice {
+  /// One for each NUMA node that the device is near to; preferred is the one it is attached to. No
+  /// preference where no node is known.
+  HintList hints;
+  /// Strict policies reject a container that cannot be near the device. Else, as for devices of
+  /// claims that the scheduler gave without knowing of NUMA nodes, it is placed without it.
+  bool binding = true;
+
+  bool operator==(const GivenDevice&) const = default;
 };
 
 /// The requests of one container, and what plugins need to know of it.
@@ -42,6 +61,8 @@ struct ContainerDemand {
   std::string controller_kind;  ///< such as "DaemonSet"; empty if unknown or none
   std::string priority_class;   ///< empty if unknown or none
   std::string role_key;         ///< the source of the pod's role: "label KEY"; empty: unknown
+  bool uses_claims = false;     ///< by its spec, devices of resource claims (DRA)
+  std::map<std::string, GivenDevice> devices;  ///< by extended resource, or "claim NAME: DEVICE"
 
   /// The pod's other containers, in start order; empty if the pod's spec is not known. Their
   /// `others` are empty.

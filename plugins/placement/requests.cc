@@ -83,6 +83,7 @@ std::vector<ContainerDemand> DemandsOf(const ContainerDemand& common,
     demands[i].restartable_init = container.kind == Kind::kSidecar;
     demands[i].requests = container.requests;
     demands[i].limits = container.limits;
+    demands[i].uses_claims = container.uses_claims;
   }
   return demands;
 }
@@ -157,6 +158,13 @@ ContainerDemand WholePod(const std::vector<const ContainerDemand*>& containers,
   }
   ContainerDemand whole = *main;
   whole.requests = PodRequest(amounts);
+  for (const ContainerDemand* container : containers) {
+    for (const auto& [name, device] : container->devices) {
+      if (container != main) {
+        whole.devices.emplace(fmt::format("{} of {}", name, container->container), device);
+      }
+    }
+  }
   return whole;
 }
 

@@ -47,6 +47,9 @@ nri::Container MakeContainer(const PodSpec& spec, uint32_t attempt) {
   Copy(ContainerLabels(spec), *container.mutable_labels());
   (*container.mutable_annotations())["io.kubernetes.container.restartCount"] =
       std::to_string(attempt);
+  for (const std::string& id : spec.container.cdi_devices) {
+    container.add_cdi_devices()->set_name(id);
+  }
   container.mutable_linux()->set_cgroups_path("/qrm-test/" + container.id());
   nri::LinuxResources& resources = *container.mutable_linux()->mutable_resources();
   resources.mutable_cpu()->mutable_shares()->set_value(static_cast<uint64_t>(values.cpu_shares));

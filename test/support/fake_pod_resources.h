@@ -48,6 +48,27 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
     const MutexLock lock(mutex_);
     FillDevice(device, *ResourcesOf(container).add_devices());
   }
+  /// A device of a claim in the pod's namespace.
+  struct Claimed {
+    std::string claim;
+    std::string driver;
+    std::string pool;
+    std::string device;
+    std::vector<std::string> cdi_ids;
+  };
+  void AddClaim(const Container& container, const Claimed& claimed) {
+    const MutexLock lock(mutex_);
+    auto& resource = *ResourcesOf(container).add_dynamic_resources();
+    resource.set_claim_name(claimed.claim);
+    resource.set_claim_namespace(container.pod_namespace);
+    auto& device = *resource.add_claim_resources();
+    device.set_driver_name(claimed.driver);
+    device.set_pool_name(claimed.pool);
+    device.set_device_name(claimed.device);
+    for (const std::string& id : claimed.cdi_ids) {
+      device.add_cdi_devices()->set_name(id);
+    }
+  }
   /// The allocatable devices are this one.
   void SetAllocatable(const Device& device) {
     const MutexLock lock(mutex_);

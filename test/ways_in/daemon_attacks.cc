@@ -230,6 +230,27 @@ DaemonAttack OfKubeletDevices() {
               }};
 }
 
+/// As many specifications as are read, all of the device of every container, as large as may be.
+DaemonAttack OfCdi() {
+  return {.prepare =
+              [](DaemonSetup& setup) {
+                const std::string dir = setup.dir + "/cdi";
+                std::filesystem::create_directories(dir);
+                const std::string start = "kind: a.io/gpu\ndevices: [{name: c, containerEdits: ";
+                for (int i = 0; i < 1000; ++i) {
+                  std::ofstream(fmt::format("{}/{}.yaml", dir, i))
+                      << start << Repeated("[", (std::size_t{256} << 10) - start.size());
+                }
+                setup.config += "cdi-directories: [" + dir + "]\n";
+              },
+          .run =
+              [](AttackedDaemon& daemon) {
+                RunThem(daemon, 20, [](int, PodSpec& pod) {
+                  pod.container.cdi_devices.assign(20, "a.io/gpu=c");
+                });
+              }};
+}
+
 DaemonAttack OfKubeletUrl() {
   return {.prepare =
               [](DaemonSetup& setup) {
@@ -352,6 +373,7 @@ const std::map<std::string, DaemonAttack>& DaemonAttacks() {
       {"cri-socket", OfCri()},
       {"kubelet-pods-socket", OfPodsApi()},
       {"kubelet-pod-resources", OfKubeletDevices()},
+      {"cdi-directories", OfCdi()},
       {"kubelet-url", OfKubeletUrl()},
       {"metrics-address", OfPort("metrics-address", &Node::metrics_port)},
       {"probe-address", OfPort("probe-address", &Node::probe_port)},

@@ -51,9 +51,12 @@ the token could run commands in every container. Not if the configuration wants 
 {{- /* The objects that qrmd publishes to the API server, as a list. */ -}}
 {{- define "qrm.publish" }}{{ (include "qrm.config" . | fromYaml) | dig "publish" list | default list | toYaml }}{{ end }}
 
+{{- define "qrm.readsSlices" }}{{ if eq (include "qrm.key" (list . "resource-slices" "false")) "true" }}yes{{ end }}{{ end }}
+
 {{- /* Whether qrmd needs the token of its account. */ -}}
 {{- define "qrm.needsToken" -}}
-{{- $publishes := and (include "qrm.publish" . | fromYamlArray) (not (include "qrm.key" (list . "kubeconfig" ""))) }}
+{{- $calls := or (include "qrm.publish" . | fromYamlArray) (include "qrm.readsSlices" .) }}
+{{- $publishes := and $calls (not (include "qrm.key" (list . "kubeconfig" ""))) }}
 {{- if or (include "qrm.kubeletUrl" .) (include "qrm.reviewUrl" .) $publishes }}yes{{ end }}
 {{- end }}
 
@@ -65,6 +68,7 @@ What qrmd needs of the node, as a mapping from path to the hostPath's type and t
 - HostToContainer: mounts that come and go below the runtime's directory come and go here, too. Otherwise qrmd would keep
   root file systems from being unmounted.
 - Cgroup v1 is a mount for each controller. These mounts are read-only, too, unless cpusets or classes are written there.
+- CDI specifications, which say what the devices of claims are.
 - Devices: the node's /dev. resctrl is below /sys/fs, which every node has. The runtime's configuration shows whether the
   runtime manages resctrl itself.
 - A file of classes below /etc/qrm is from the ConfigMap, any other from the node.
@@ -88,6 +92,7 @@ What qrmd needs of the node, as a mapping from path to the hostPath's type and t
       (include "qrm.key" (list . "nri-socket" "/var/run/nri/nri.sock")) }}
   {{- if . }}{{ $_ := set $mounts (dir .) $reading }}{{ end }}
 {{- end }}
+{{- range (include "qrm.config" . | fromYaml) | dig "cdi-directories" (list "/etc/cdi" "/var/run/cdi") }}{{ $_ := set $mounts . $reading }}{{ end }}
 {{- $types := include "qrm.classTypes" . | fromYaml }}
 {{- $reads := and (empty $types) (ne (include "qrm.key" (list . "write-cpusets" "true")) "true") }}
 {{- $_ := set $mounts (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) ($reads | ternary $all (dict "type" "Directory" "mount" dict)) }}

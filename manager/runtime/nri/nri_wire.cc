@@ -162,6 +162,9 @@ RuntimeContainer FromWire(const nri::Container& wire) {
   for (const nri::LinuxDevice& device : wire.linux().devices()) {
     container.device_paths.push_back(device.path());
   }
+  for (const nri::CDIDevice& device : wire.cdi_devices()) {
+    container.cdi_devices.push_back(device.name());
+  }
   if (wire.linux().has_oom_score_adj()) {
     container.oom_score_adj = wire.linux().oom_score_adj().value();
   }
