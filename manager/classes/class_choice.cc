@@ -238,15 +238,16 @@ Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
                    const ClassPermission& may_ask) {
   QRM_RETURN_IF_ERROR(config::CheckClassTypes(pod.annotations, NamesOf(types)));
   for (const OfferedType& type : types) {
-    QRM_ASSIGN_OR_RETURN(const std::vector<ClassRequest> requests,
+    QRM_ASSIGN_OR_RETURN(const auto requests,
                          config::AllClassRequests(pod.annotations, type.type.name));
-    for (const ClassRequest& request : requests) {
-      if (!request.name.empty() && !type.IsOpenTo(request.name, pod) &&
-          !may_ask(type.type.name + "/" + request.name)) {
+    for (const config::ClassAnnotation* const request : requests) {
+      const std::string& name = request->second;
+      if (!name.empty() && !type.IsOpenTo(name, pod) && !may_ask(type.type.name + "/" + name)) {
         return Errorf(StatusCode::kPermissionDenied,
                       "{} asks for {} class {}, but namespace {} may not ask for it; remove it "
                       "from the pod, or allow the class in a rule of permissions",
-                      request.key, type.type.name, Quoted(request.name), Quoted(pod.pod_namespace));
+                      config::ShownAnnotation(*request), type.type.name, Quoted(name),
+                      Quoted(pod.pod_namespace));
       }
     }
   }

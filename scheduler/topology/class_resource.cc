@@ -125,10 +125,11 @@ class ClassResource final : public ExtendedResource {
     if (!requests.ok()) {
       return fmt::format("it has a key for {} that no container reads", type_name);
     }
-    for (const config::ClassRequest& request : *requests) {
-      const auto offered = type.classes.find(request.name);
-      if (!request.name.empty() &&
-          !offer_->MayAsk(pod.pod_namespace, type_name, request.name,
+    for (const config::ClassAnnotation* const request : *requests) {
+      const std::string& name = request->second;
+      const auto offered = type.classes.find(name);
+      if (!name.empty() &&
+          !offer_->MayAsk(pod.pod_namespace, type_name, name,
                           offered == type.classes.end() ? OfferedClass() : offered->second)) {
         return fmt::format("its namespace may not ask for that class of {} there", type_name);
       }
