@@ -197,15 +197,6 @@ const OfferedType* FindType(const OfferedTypes& types, const std::string& name) 
   return found == types.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> NamesOf(const OfferedTypes& types) {
-  std::vector<std::string> names;
-  names.reserve(types.size());
-  for (const OfferedType& type : types) {
-    names.push_back(type.type.name);
-  }
-  return names;
-}
-
 std::string ClassOf(const ContainerRecord& record, const std::string& type) {
   const auto found = record.classes.find(type);
   return found == record.classes.end() ? std::string() : found->second;
@@ -236,7 +227,7 @@ Status CheckRoom(const NodeState& state, const OfferedType& type, const std::str
 
 Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
                    const ClassPermission& may_ask) {
-  QRM_RETURN_IF_ERROR(config::CheckClassTypes(pod.annotations, NamesOf(types)));
+  QRM_RETURN_IF_ERROR(config::CheckClassTypes(pod.annotations, config::TypeNames(types)));
   for (const OfferedType& type : types) {
     QRM_ASSIGN_OR_RETURN(const auto requests,
                          config::AllClassRequests(pod.annotations, type.type.name));

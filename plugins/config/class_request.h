@@ -32,6 +32,16 @@ using ClassAnnotation = StringMap::value_type;
 /// "annotation KEY=VALUE", as messages show it.
 std::string ShownAnnotation(const ClassAnnotation& annotation);
 
+/// The names of types as a node offers them.
+template <typename Types>
+std::vector<std::string> TypeNames(const Types& types) {
+  std::vector<std::string> names;
+  for (const auto& each : types) {
+    names.push_back(each.type.name);
+  }
+  return names;
+}
+
 /// What `annotations` request of `type`, for `container` or its pod; nothing without such a key.
 ///
 /// Of a container-level type, the container's own key wins over the pod's, which is a default:

@@ -63,7 +63,7 @@ class ClassResource final : public ExtendedResource {
     if (!MayAskForClasses(pod)) {
       return {};
     }
-    if (!config::CheckClassTypes(pod.annotations, offer_->TypeNames()).ok()) {
+    if (!config::CheckClassTypes(pod.annotations, config::TypeNames(offer_->types)).ok()) {
       return {.refusal = "the node has no such type of classes"};
     }
     std::vector<std::string> containers;
