@@ -84,7 +84,7 @@ class AppArmorTest : public MachineTest {
   }
   /// Nodes run `programs` under the profile from now on.
   void Confine(const std::vector<std::string>& programs, const std::string& profile) {
-    const std::string built = bin_dir_;
+    const std::string built = std::filesystem::canonical("/proc/self/exe").parent_path();
     bin_dir_ = work_dir_ + "/" + profile;
     std::filesystem::create_directories(bin_dir_);
     std::filesystem::create_directories(kPrograms);
