@@ -10,7 +10,11 @@ set(QRM_SDK_LIBRARIES qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wir
 # For extensions of the scheduler, in targets of their own: they need more packages.
 set(QRM_SCHEDULER_LIBRARIES qrm_json qrm_section qrm_https_url qrm_https_call qrm_http_address qrm_http_server qrm_cluster
   qrm_scheduler_cache qrm_scheduler_extender)
-add_custom_target(sdk DEPENDS ${QRM_SDK_LIBRARIES} ${QRM_SCHEDULER_LIBRARIES} qrm-plugin-check)
+# For extensions that judge by qrm's own resources, too, such as NUMA nodes.
+set(QRM_RESOURCE_LIBRARIES qrm_topology qrm_checkpoint qrm_rules qrm_plugin_config qrm_kernel_files qrm_kernel_values qrm_tuning
+  qrm_plugin_cpu_config qrm_plugin_cpu_sizing qrm_plugin_cpu_advisor qrm_plugin_cpu qrm_plugin_memory qrm_plugin_nic
+  qrm_admission_options qrm_placement_requests qrm_placement qrm_scheduler_topology)
+add_custom_target(sdk DEPENDS ${QRM_SDK_LIBRARIES} ${QRM_SCHEDULER_LIBRARIES} ${QRM_RESOURCE_LIBRARIES} qrm-plugin-check)
 install(TARGETS ${QRM_SDK_LIBRARIES}
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
@@ -19,6 +23,11 @@ install(TARGETS ${QRM_SCHEDULER_LIBRARIES}
   EXPORT qrmSchedulerTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
+install(TARGETS ${QRM_RESOURCE_LIBRARIES}
+  EXPORT qrmResourceTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
+  INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
+install(EXPORT qrmResourceTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 install(EXPORT qrmSchedulerTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 install(TARGETS qrm-plugin-check RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sdk)
 install(EXPORT qrmTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
@@ -32,6 +41,7 @@ install(FILES plugins/sdk/class_plugin.h plugins/sdk/class_provider.h plugins/sd
 install(FILES scheduler/cache/annotation_keys.h scheduler/cache/extended_cache.h scheduler/cache/extended_resource.h scheduler/cache/feed.h
     scheduler/cache/handle.h scheduler/cache/handle_guard.h scheduler/cache/objects.h scheduler/cache/read_objects.h scheduler/cache/snapshot.h
   DESTINATION ${QRM_INCLUDE_DIR}/scheduler/cache COMPONENT sdk)
+install(FILES scheduler/topology/resource_types.h DESTINATION ${QRM_INCLUDE_DIR}/scheduler/topology COMPONENT sdk)
 install(FILES scheduler/extender/scheduler_main.h DESTINATION ${QRM_INCLUDE_DIR}/scheduler/extender COMPONENT sdk)
 foreach(proto resourceplugin/v1alpha1/api.proto pluginregistration/v1/api.proto qrm/v1/control.proto qrm/v1/class_plugin.proto qrm/v1/plugin_changes.proto cci/v1alpha1/cci.proto)
   cmake_path(GET proto PARENT_PATH folder)

@@ -8,7 +8,7 @@ cd "${1:-$(dirname "$0")/..}"
 # From the lowest to the highest: each includes itself and the folders before it. Only tools, test and bench see all.
 folders=(api topology checkpoint plugins cluster manager scheduler tools)
 rooms=(rpc runtime state registry demand kubelet classes drivers admission reconcile pods observability podresources publish control daemon)
-scheduler_rooms=(cache extender examples topology simulate)
+scheduler_rooms=(cache extender topology examples simulate)
 failed=0
 
 # forbid FOLDERS PATTERN WHY

@@ -28,7 +28,7 @@ StatusOr<const OfferedType*> FindMutable(const OfferedTypes& types, const ClassC
   if (type == nullptr) {
     return Errorf(StatusCode::kNotFound, "this node has no type {}; it has {}", change.type,
                   types.empty() ? "none: set qos-classes and class-types"
-                                : config::EnumerateWords(NamesOf(types), "and"));
+                                : config::EnumerateWords(config::TypeNames(types), "and"));
   }
   if (!type->type.is_mutable) {
     return Errorf(StatusCode::kFailedPrecondition,

@@ -197,15 +197,6 @@ const OfferedType* FindType(const OfferedTypes& types, const std::string& name) 
   return found == types.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> NamesOf(const OfferedTypes& types) {
-  std::vector<std::string> names;
-  names.reserve(types.size());
-  for (const OfferedType& type : types) {
-    names.push_back(type.type.name);
-  }
-  return names;
-}
-
 std::string ClassOf(const ContainerRecord& record, const std::string& type) {
   const auto found = record.classes.find(type);
   return found == record.classes.end() ? std::string() : found->second;
@@ -236,17 +227,18 @@ Status CheckRoom(const NodeState& state, const OfferedType& type, const std::str
 
 Status CheckMayAsk(const OfferedTypes& types, const checkpoint::PodMeta& pod,
                    const ClassPermission& may_ask) {
-  QRM_RETURN_IF_ERROR(config::CheckClassTypes(pod.annotations, NamesOf(types)));
+  QRM_RETURN_IF_ERROR(config::CheckClassTypes(pod.annotations, config::TypeNames(types)));
   for (const OfferedType& type : types) {
-    QRM_ASSIGN_OR_RETURN(const std::vector<ClassRequest> requests,
+    QRM_ASSIGN_OR_RETURN(const auto requests,
                          config::AllClassRequests(pod.annotations, type.type.name));
-    for (const ClassRequest& request : requests) {
-      if (!request.name.empty() && !type.IsOpenTo(request.name, pod) &&
-          !may_ask(type.type.name + "/" + request.name)) {
+    for (const config::ClassAnnotation* const request : requests) {
+      const std::string& name = request->second;
+      if (!name.empty() && !type.IsOpenTo(name, pod) && !may_ask(type.type.name + "/" + name)) {
         return Errorf(StatusCode::kPermissionDenied,
                       "{} asks for {} class {}, but namespace {} may not ask for it; remove it "
                       "from the pod, or allow the class in a rule of permissions",
-                      request.key, type.type.name, Quoted(request.name), Quoted(pod.pod_namespace));
+                      config::ShownAnnotation(*request), type.type.name, Quoted(name),
+                      Quoted(pod.pod_namespace));
       }
     }
   }

@@ -71,8 +71,6 @@ using ClassPermission = std::function<bool(const std::string& name)>;
 /// The type of that name; null: there is none.
 const OfferedType* FindType(const OfferedTypes& types, const std::string& name);
 
-std::vector<std::string> NamesOf(const OfferedTypes& types);
-
 /// The class of `type` on record; empty: none.
 std::string ClassOf(const checkpoint::ContainerRecord& record, const std::string& type);
 

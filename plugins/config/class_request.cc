@@ -20,36 +20,12 @@ constexpr std::string_view kLast = ".resources.kubernetes.io/";
 constexpr std::string_view kOwn = ".resources.qrm.io/";
 constexpr std::string_view kContainer = "container.";
 
-std::string Shown(const StringMap::value_type& annotation) {
-  return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
-}
-
-Status CheckForm(const StringMap::value_type& annotation) {
+Status CheckForm(const ClassAnnotation& annotation) {
   if (annotation.second.empty() || sdk::IsClassName(annotation.second)) {
     return OkStatus();
   }
-  return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}", Shown(annotation),
+  return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}", ShownAnnotation(annotation),
                 sdk::kClassNameForm);
-}
-
-/// The value of those of `keys` that exist; they must agree.
-StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
-                                                const std::vector<std::string>& keys) {
-  std::optional<ClassRequest> request;
-  for (const std::string& key : keys) {
-    const auto found = annotations.find(key);
-    if (found == annotations.end()) {
-      continue;
-    }
-    QRM_RETURN_IF_ERROR(CheckForm(*found));
-    if (request.has_value() && request->name != found->second) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "{} and {} contradict each other; remove one of them from the pod",
-                    request->key, Shown(*found));
-    }
-    request = request.value_or(ClassRequest{.name = found->second, .key = Shown(*found)});
-  }
-  return request;
 }
 
 /// "TYPE.resources.VERSION.kubernetes.io/REST", in parts; without a type: another key.
@@ -62,6 +38,15 @@ struct ClassKey {
     return domain == kAlpha || domain == kBeta || domain == kLast || domain == kOwn;
   }
   bool IsRuntimes() const { return domain == kBeta && (type == "blockio" || type == "rdt"); }
+  /// The rest of a key for the pod as a whole, or for the default of its containers.
+  std::string_view PodsRest() const {
+    return domain == kBeta || domain == kOwn ? "pod" : "default";
+  }
+  bool IsPods() const { return rest == PodsRest(); }
+  bool IsOf(std::string_view container) const {
+    return domain != kOwn && rest.starts_with(kContainer) &&
+           rest.substr(kContainer.size()) == container;
+  }
 };
 
 ClassKey Split(std::string_view key) {
@@ -75,62 +60,87 @@ ClassKey Split(std::string_view key) {
   return asks ? ClassKey{key.substr(0, at), domain, key.substr(slash + 1)} : ClassKey();
 }
 
-/// Errors: kInvalidArgument for the first of `keys` in `annotations`.
-Status RefuseAny(const StringMap& annotations, const std::vector<std::string>& keys,
-                 std::string_view why) {
-  for (const std::string& key : keys) {
-    if (const auto found = annotations.find(key); found != annotations.end()) {
-      return Errorf(StatusCode::kInvalidArgument, "{}: {}", Shown(*found), why);
+/// The keys for one purpose, which must agree.
+struct SamePurpose {
+  const ClassAnnotation* first = nullptr;
+  const ClassAnnotation* other = nullptr;  // the first that asks for another class
+
+  void Add(const ClassAnnotation& more) {
+    if (first == nullptr) {
+      first = &more;
+    } else if (other == nullptr && more.second != first->second) {
+      other = &more;
     }
   }
-  return OkStatus();
-}
+
+  StatusOr<std::optional<ClassRequest>> Request() const {
+    if (first == nullptr) {
+      return std::nullopt;
+    }
+    QRM_RETURN_IF_ERROR(CheckForm(*first));
+    if (other != nullptr) {
+      QRM_RETURN_IF_ERROR(CheckForm(*other));
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} and {} contradict each other; remove one of them from the pod",
+                    ShownAnnotation(*first), ShownAnnotation(*other));
+    }
+    return std::optional(ClassRequest{.name = first->second, .key = ShownAnnotation(*first)});
+  }
+};
 
 }  // namespace
+
+std::string ShownAnnotation(const ClassAnnotation& annotation) {
+  return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
+}
 
 StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotations,
                                                        const ClassTypeName& type,
                                                        const std::string& container) {
-  const auto key = [&](std::string_view domain, std::string_view rest) {
-    return fmt::format("{}{}{}", type.name, domain, rest);
-  };
-  const std::string of_container = "container." + container;
-  const std::vector<std::string> own = {key(kBeta, of_container), key(kAlpha, of_container),
-                                        key(kLast, of_container)};
-  const std::vector<std::string> defaults = {key(kBeta, "pod"), key(kAlpha, "default"),
-                                             key(kLast, "default")};
-  const std::vector<std::string> pods = {key(kOwn, "pod")};
-  if (type.level == sdk::ClassLevel::kPod) {
-    const std::string why =
-        fmt::format("type {} is for whole pods; write {}", type.name, pods.front());
-    QRM_RETURN_IF_ERROR(RefuseAny(annotations, own, why));
-    QRM_RETURN_IF_ERROR(RefuseAny(annotations, defaults, why));
-    return FindAmong(annotations, pods);
+  SamePurpose own;
+  SamePurpose defaults;
+  SamePurpose whole;
+  for (const ClassAnnotation& annotation : annotations) {
+    const ClassKey key = Split(annotation.first);
+    if (key.type != type.name || !key.HasVersion()) {
+      continue;
+    }
+    if (key.IsPods()) {
+      (key.domain == kOwn ? whole : defaults).Add(annotation);
+    } else if (key.IsOf(container)) {
+      own.Add(annotation);
+    }
   }
-  QRM_RETURN_IF_ERROR(
-      RefuseAny(annotations, pods,
-                fmt::format("type {} is for single containers; write {}", type.name, defaults[1])));
-  QRM_ASSIGN_OR_RETURN(std::optional<ClassRequest> request, FindAmong(annotations, own));
-  return request.has_value() ? StatusOr<std::optional<ClassRequest>>(std::move(request))
-                             : FindAmong(annotations, defaults);
+  if (type.level == sdk::ClassLevel::kPod) {
+    const ClassAnnotation* const wrong = own.first != nullptr ? own.first : defaults.first;
+    return wrong == nullptr
+               ? whole.Request()
+               : Errorf(StatusCode::kInvalidArgument, "{}: type {} is for whole pods; write {}{}pod",
+                        ShownAnnotation(*wrong), type.name, type.name, kOwn);
+  }
+  if (whole.first != nullptr) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{}: type {} is for single containers; write {}{}default",
+                  ShownAnnotation(*whole.first), type.name, type.name, kAlpha);
+  }
+  return own.first != nullptr ? own.Request() : defaults.Request();
 }
 
-StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotations,
-                                                     const std::string& type) {
-  std::vector<ClassRequest> requests;
-  for (const auto& annotation : annotations) {
+StatusOr<std::vector<const ClassAnnotation*>> AllClassRequests(const StringMap& annotations,
+                                                               const std::string& type) {
+  std::vector<const ClassAnnotation*> requests;
+  for (const ClassAnnotation& annotation : annotations) {
     const ClassKey key = Split(annotation.first);
     if (key.type != type || !key.HasVersion()) {
       continue;
     }
-    const std::string_view of_pod = key.domain == kBeta || key.domain == kOwn ? "pod" : "default";
-    if (key.rest != of_pod && (key.domain == kOwn || !key.rest.starts_with(kContainer))) {
+    if (!key.IsPods() && (key.domain == kOwn || !key.rest.starts_with(kContainer))) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} has a key that no container reads; write {}{}{}", Shown(annotation), type,
-                    key.domain, of_pod);
+                    "{} has a key that no container reads; write {}{}{}",
+                    ShownAnnotation(annotation), type, key.domain, key.PodsRest());
     }
     QRM_RETURN_IF_ERROR(CheckForm(annotation));
-    requests.push_back({.name = annotation.second, .key = Shown(annotation)});
+    requests.push_back(&annotation);
   }
   return requests;
 }
@@ -159,14 +169,14 @@ Status CheckClassTypes(const StringMap& annotations, const std::vector<std::stri
     }
     if (!key.HasVersion()) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} has a version that does not exist; write {}{}default", Shown(annotation),
+                    "{} has a version that does not exist; write {}{}default", ShownAnnotation(annotation),
                     key.type, kAlpha);
     }
     if (std::ranges::find(types, key.type) == types.end()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} is of a type of classes that this node does not have; remove it from the "
                     "pod, or use one of {}",
-                    Shown(annotation), EnumerateWords(types, "and"));
+                    ShownAnnotation(annotation), EnumerateWords(types, "and"));
     }
   }
   return OkStatus();
@@ -180,7 +190,7 @@ Status CheckClassContainers(const StringMap& annotations,
         std::ranges::find(containers, key.rest.substr(kContainer.size())) == containers.end()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "{} names a container that the pod does not have; its containers are {}",
-                    Shown(annotation), EnumerateWords(containers, "and"));
+                    ShownAnnotation(annotation), EnumerateWords(containers, "and"));
     }
   }
   return OkStatus();

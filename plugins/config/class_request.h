@@ -26,6 +26,22 @@ struct ClassTypeName {
   sdk::ClassLevel level = sdk::ClassLevel::kContainer;
 };
 
+/// A key and its value.
+using ClassAnnotation = StringMap::value_type;
+
+/// "annotation KEY=VALUE", as messages show it.
+std::string ShownAnnotation(const ClassAnnotation& annotation);
+
+/// The names of types as a node offers them.
+template <typename Types>
+std::vector<std::string> TypeNames(const Types& types) {
+  std::vector<std::string> names;
+  for (const auto& each : types) {
+    names.push_back(each.type.name);
+  }
+  return names;
+}
+
 /// What `annotations` request of `type`, for `container` or its pod; nothing without such a key.
 ///
 /// Of a container-level type, the container's own key wins over the pod's, which is a default:
@@ -39,11 +55,11 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
                                                        const ClassTypeName& type,
                                                        const std::string& container);
 
-/// All requests of `annotations` for classes of `type`, for whichever container.
+/// Those of `annotations` that request a class of `type`, for whichever container.
 /// Errors: kInvalidArgument for a key that no container of any pod has, and for a value that is not
 /// a class name.
-StatusOr<std::vector<ClassRequest>> AllClassRequests(const StringMap& annotations,
-                                                     const std::string& type);
+StatusOr<std::vector<const ClassAnnotation*>> AllClassRequests(const StringMap& annotations,
+                                                               const std::string& type);
 
 /// Whether an annotation's key asks for a class, also in a version that does not exist.
 bool IsClassKey(const std::string& key);

@@ -47,15 +47,6 @@ ClassOffer Read(const json& lists) {
 
 }  // namespace
 
-std::vector<std::string> ClassOffer::TypeNames() const {
-  std::vector<std::string> names;
-  names.reserve(types.size());
-  for (const OfferedClassType& each : types) {
-    names.push_back(each.type.name);
-  }
-  return names;
-}
-
 bool ClassOffer::MayAsk(const std::string& pod_namespace, const std::string& type,
                         const std::string& name, const OfferedClass& offered) const {
   if (MatchesAnyGlob(offered.namespaces, pod_namespace)) {

@@ -36,7 +36,6 @@ struct ClassOffer {
   std::vector<OfferedClassType> types;
   std::vector<Rule> rules;  ///< the first one that names a namespace decides
 
-  std::vector<std::string> TypeNames() const;
   /// Whether pods of `pod_namespace` may ask for class `name`, which is `offered`, of `type`.
   bool MayAsk(const std::string& pod_namespace, const std::string& type, const std::string& name,
               const OfferedClass& offered) const;

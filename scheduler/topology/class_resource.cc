@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/rejected.h"
+#include "checkpoint/holdings.h"
 #include "plugins/config/class_request.h"
 #include "scheduler/topology/class_offer.h"
 #include "scheduler/topology/node_texts.h"
@@ -21,46 +22,34 @@ namespace {
 
 using Kind = PodContainer::Kind;
 
-/// How many of a pod's containers have one class at the same time: all app containers and sidecars,
-/// or one that initializes.
-class Holders {
- public:
-  void Add(Kind kind) {
-    lasting_ += kind == Kind::kInit ? 0 : 1;
-    initializing_ = initializing_ || kind == Kind::kInit;
-  }
-  int64_t AtOnce() const { return std::max<int64_t>(lasting_, initializing_ ? 1 : 0); }
-
- private:
-  int64_t lasting_ = 0;
-  bool initializing_ = false;
-};
-
 /// Class -> how many places of it a pod takes.
 using Uses = std::map<std::string, int64_t>;
 
 /// What `pod` asks for of `type`. Errors: those of FindClassRequest.
 StatusOr<Uses> UsesOf(const Pod& pod, const config::ClassTypeName& type) {
-  std::map<std::string, Holders> holders;
+  std::map<std::string, checkpoint::ClassHolders> holders;
   for (const PodContainer& container : pod.containers) {
     QRM_ASSIGN_OR_RETURN(const auto request,
                          config::FindClassRequest(pod.annotations, type, container.name));
     if (request.has_value() && !request->name.empty()) {
-      holders[request->name].Add(container.kind);
+      holders[request->name].Add(
+          container.kind == Kind::kInit ? ContainerType::kInit : ContainerType::kMain,
+          /*restartable_init=*/false);
     }
   }
   Uses uses;
   for (const auto& [name, of_class] : holders) {
-    uses[name] = type.level == sdk::ClassLevel::kPod ? 1 : of_class.AtOnce();
+    const checkpoint::ClassUsers users = of_class.AtOnce();
+    uses[name] = static_cast<int64_t>(type.level == sdk::ClassLevel::kPod ? users.pods
+                                                                          : users.containers);
   }
   return uses;
 }
 
 /// Spares most pods the search for each type and container.
 bool MayAskForClasses(const Pod& pod) {
-  return std::any_of(pod.annotations.begin(), pod.annotations.end(), [](const auto& each) {
-    return each.first.find(".resources.") != std::string::npos;
-  });
+  return std::ranges::any_of(pod.annotations,
+                             [](const auto& each) { return config::IsClassKey(each.first); });
 }
 
 class ClassResource final : public ExtendedResource {
@@ -74,7 +63,7 @@ class ClassResource final : public ExtendedResource {
     if (!MayAskForClasses(pod)) {
       return {};
     }
-    if (!config::CheckClassTypes(pod.annotations, offer_->TypeNames()).ok()) {
+    if (!config::CheckClassTypes(pod.annotations, config::TypeNames(offer_->types)).ok()) {
       return {.refusal = "the node has no such type of classes"};
     }
     std::vector<std::string> containers;
@@ -125,10 +114,11 @@ class ClassResource final : public ExtendedResource {
     if (!requests.ok()) {
       return fmt::format("it has a key for {} that no container reads", type_name);
     }
-    for (const config::ClassRequest& request : *requests) {
-      const auto offered = type.classes.find(request.name);
-      if (!request.name.empty() &&
-          !offer_->MayAsk(pod.pod_namespace, type_name, request.name,
+    for (const config::ClassAnnotation* const request : *requests) {
+      const std::string& name = request->second;
+      const auto offered = type.classes.find(name);
+      if (!name.empty() &&
+          !offer_->MayAsk(pod.pod_namespace, type_name, name,
                           offered == type.classes.end() ? OfferedClass() : offered->second)) {
         return fmt::format("its namespace may not ask for that class of {} there", type_name);
       }

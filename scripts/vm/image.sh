@@ -14,10 +14,10 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 readonly root
 . "$root/scripts/debian.sh"
 
-# Debian 12's, as that is what the programs of the checkout are built on: a system with systemd, ctest, and the
-# libraries of the programs.
+# Debian 12's, as that is what the programs of the checkout are built on: a system with systemd, AppArmor's tools, ctest,
+# and the libraries of the programs.
 readonly packages=(
-  base-files base-passwd bash coreutils dash diffutils findutils gawk grep gzip hostname sed tar
+  apparmor base-files base-passwd bash coreutils dash diffutils findutils gawk grep gzip hostname sed tar
   busybox-static util-linux mount procps iproute2 kmod e2fsprogs systemd systemd-sysv dbus cmake
   libgrpc++1.51 libprotobuf32 libabsl20220623 libfmt9 libsqlite3-0 libssl3 libyaml-cpp0.7 libhwloc15 libxxhash0
   libprometheus-cpp-core1.0 libpugixml1v5 libfuse3-3

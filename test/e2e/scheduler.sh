@@ -9,4 +9,4 @@ cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
 export PATH=$PATH:/usr/local/go/bin
 programs=$(scripts/kubernetes.sh)
-QRM_APISERVER_DIR=$programs QRM_BIN_DIR=$build/bin go -C test/interop/chart test -count=1 -run '^TestScheduler(|PreemptsWhereItHelps|PreemptsForAnExtendedResourceAlone|RequeuesAPodThatWasPlacedByAnOlderView|FollowsTheProposalsExample|HandsItsLeaseOver|FollowsARestoredEtcd)$' -v .
+QRM_APISERVER_DIR=$programs QRM_BIN_DIR=$build/bin go -C test/interop/chart test -count=1 -run '^TestScheduler(|PreemptsWhereItHelps|PreemptsForAnExtendedResourceAlone|RequeuesAPodThatWasPlacedByAnOlderView|CountsWhatAShrinkingPodStillHas|FollowsTheProposalsExample|HandsItsLeaseOver|FollowsARestoredEtcd)$' -v .

@@ -64,6 +64,7 @@ void MachineTest::SetUp() {
     GTEST_SKIP() << "this is not the machine of scripts/vm.sh; run scripts/check.sh vm";
   }
   ASSERT_NE(work_dir_, "") << "run by scripts/containerd.sh";
+  bin_dir_ = std::filesystem::canonical("/proc/self/exe").parent_path();
 }
 
 void MachineTest::TearDown() {
@@ -82,7 +83,7 @@ void MachineTest::TearDown() {
 void MachineTest::StartNode(const std::string& config, const std::string& plugins) {
   std::ofstream(work_dir_ + "/qrmd.yaml") << config;
   node_ = std::make_unique<Node>(
-      Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+      Node::Options{.bin_dir = bin_dir_,
                     .work_dir = node_dir_,
                     .config = work_dir_ + "/qrmd.yaml",
                     .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),

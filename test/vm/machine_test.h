@@ -66,6 +66,8 @@ class MachineTest : public testing::Test {
   /// The directory of qrmd's files; on the disk that is kept for tests over a restart of the
   /// machine.
   std::string node_dir_ = work_dir_ + "/node";
+  /// Where qrmd and qrmctl are; by default, this program's directory.
+  std::string bin_dir_;
   std::unique_ptr<Node> node_;
 
  private:

@@ -307,11 +307,12 @@ NodeCheck CheckAppArmor(const NodePaths& node, const std::vector<Process>& proce
     if (process.program != "qrmd" || profile.find("(enforce)") == std::string::npos) {
       continue;
     }
-    return node.uses_rdt
-               ? NodeCheck{"AppArmor", State::kDegraded, "confines qrmd: " + profile,
-                           "set appArmorProfile: {type: Unconfined} in the chart: profiles of "
-                           "runtimes deny writes to resctrl"}
-               : NodeCheck{"AppArmor", State::kOk, "confines qrmd: " + profile, ""};
+    const bool may_deny = node.uses_rdt && !profile.starts_with("qrm ");  // the chart's own
+    return {"AppArmor", may_deny ? State::kDegraded : State::kOk, "confines qrmd: " + profile,
+            may_deny ? "set appArmorProfile in the chart to {type: Unconfined}, or to {type: "
+                       "Localhost, localhostProfile: qrm} with the chart's files/qrm.apparmor: "
+                       "profiles of runtimes deny writes to resctrl"
+                     : ""};
   }
   return {"AppArmor", State::kOk, "on, and does not confine qrmd", ""};
 }

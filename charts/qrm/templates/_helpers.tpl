@@ -173,7 +173,7 @@ socket, set the OOM score of processes of other users, and enter network namespa
 {{- define "qrm.appArmorProfile" -}}
 {{- $rdt := hasKey (include "qrm.classTypes" . | fromYaml) "rdt" }}
 {{- if and $rdt (eq (.Values.appArmorProfile.type | default "") "RuntimeDefault") }}
-  {{- fail "cannot run the class type rdt under AppArmor's default profile, which denies writes to resctrl: set appArmorProfile to {type: Unconfined}, or to a Localhost profile that allows /sys/fs/resctrl/** rw" }}
+  {{- fail "cannot run the class type rdt under AppArmor's default profile, which denies writes to resctrl: set appArmorProfile to {type: Unconfined}, or to {type: Localhost, localhostProfile: qrm} with files/qrm.apparmor of the chart loaded on the nodes" }}
 {{- end }}
 {{- .Values.appArmorProfile | default ($rdt | ternary (dict "type" "Unconfined") dict) | toYaml }}
 {{- end }}

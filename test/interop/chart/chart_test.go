@@ -335,6 +335,15 @@ func TestRdtIsNotConfinedByTheDefaultProfileOfAppArmor(t *testing.T) {
 	if _, err := tryRender(with(on, "appArmorProfile", values{"type": "RuntimeDefault"}), 36); err == nil || !strings.Contains(err.Error(), "denies writes to resctrl") {
 		t.Errorf("with the default profile: %v", err)
 	}
+	shipped := values{"type": "Localhost", "localhostProfile": "qrm"}
+	if profile := render(t, with(on, "appArmorProfile", shipped)).container().SecurityContext.AppArmorProfile; profile == nil || *profile.LocalhostProfile != "qrm" {
+		t.Errorf("with the chart's own profile, it is %v", profile)
+	}
+	// vm_apparmor runs qrmd under it.
+	text, err := os.ReadFile(filepath.Join(chart, "files", "qrm.apparmor"))
+	if err != nil || !strings.Contains(string(text), "\nprofile qrm ") {
+		t.Errorf("the chart has no profile qrm: %v", err)
+	}
 }
 
 func TestCgroupsAreWrittenOnlyWhereCpusetsAre(t *testing.T) {

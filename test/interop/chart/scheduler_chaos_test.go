@@ -141,7 +141,7 @@ func (c *schedulingCluster) startChaos(proxy *faultyProxy) {
 		c.t.Fatal(err)
 	}
 	c.killExtender(c.program)
-	c.flags = append(c.flags, "--kubeconfig="+c.kubeconfigAt("proxy.kubeconfig", string(token), proxy.server.URL, authority))
+	c.command = append(c.command, "--kubeconfig="+c.kubeconfigAt("proxy.kubeconfig", string(token), proxy.server.URL, authority))
 	c.startExtender()
 	c.addNode("n1", chaosCapacity)
 	c.addNode("n2", chaosCapacity)
@@ -198,7 +198,7 @@ func TestSchedulerHandsItsLeaseOver(t *testing.T) {
 	c.await("the first to hold the lease", func() bool { return c.leaseHolder() != "" })
 	holder := c.leaseHolder()
 	second := freePort(t)
-	c.flags = append(c.flags, fmt.Sprintf("--address=127.0.0.1:%d", second))
+	c.command = append(c.command, fmt.Sprintf("--address=127.0.0.1:%d", second))
 	c.startExtender()
 	c.addNode("n1", chaosCapacity)
 	c.addNode("n2", chaosCapacity)

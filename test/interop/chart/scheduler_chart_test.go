@@ -229,19 +229,44 @@ func TestSchedulerChartsRightsFollowItsResources(t *testing.T) {
 	}
 }
 
-func TestSchedulerChartTakesAnyProgramAndItsRights(t *testing.T) {
-	rule := values{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get", "list", "watch"}}
-	made := renderScheduler(t, with(with(at("command", []any{"/usr/local/bin/power-scheduler"}), "rules", []any{rule}), "config", "resources: [power]\noptions: {power: {measurements: /run/watts}}"))
-	for _, container := range made.deployment.Spec.Template.Spec.Containers {
-		if container.Name == "qrm-scheduler" && !slices.Equal(container.Command, []string{"/usr/local/bin/power-scheduler"}) {
-			t.Errorf("it runs %v", container.Command)
+// strangersValues are those of docs/scheduler.md for an author's program.
+func strangersValues(t *testing.T) values {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/scheduler.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		var given values
+		if err := yaml.Unmarshal([]byte(text), &given); err == nil && given["command"] != nil {
+			return given
+		}
+	}
+	t.Fatal("the page has no values with a command")
+	return nil
+}
+
+func TestSchedulerChartTakesAnyProgramAndWhatItNeeds(t *testing.T) {
+	made := renderScheduler(t, strangersValues(t))
+	pod := made.deployment.Spec.Template.Spec
+	for _, container := range pod.Containers {
+		if container.Name != "qrm-scheduler" {
+			continue
+		}
+		if !slices.Equal(container.Command, []string{"/usr/local/bin/power-scheduler"}) || !strings.HasPrefix(container.Image, "registry.example.com/power-scheduler:") {
+			t.Errorf("it runs %v of %s", container.Command, container.Image)
+		}
+		last := container.VolumeMounts[len(container.VolumeMounts)-1]
+		if last.MountPath != "/run/power" || pod.Volumes[len(pod.Volumes)-1].HostPath.Path != "/run/power" {
+			t.Errorf("it has %v of %v", container.VolumeMounts, pod.Volumes)
 		}
 	}
 	rules := made.clusterRole.Rules
 	if last := rules[len(rules)-1]; last.Resources[0] != "configmaps" || !slices.Equal(last.Verbs, []string{"get", "list", "watch"}) {
 		t.Errorf("it may %v", rules)
 	}
-	if !strings.Contains(made.config.Data["config.yaml"], "measurements: /run/watts") {
+	if !strings.Contains(made.config.Data["config.yaml"], "measurements: /run/power/watts") {
 		t.Error(made.config.Data["config.yaml"])
 	}
 }

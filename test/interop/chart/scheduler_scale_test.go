@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,10 @@ const (
 plugins: {cpu: {static: true, reserved-cpus: "0,1"}, memory: {static: true}}}`
 	scaleWriters  = 16
 	scaleCalls    = 21
+	scaleFake     = 100 // of each node, of the author's resource
 	scaleMegabyte = 1e6
 	scaleClock    = 100 // ticks of a second in /proc/PID/stat
+	scalePatience = 10 * time.Minute
 )
 
 func sizeOf(t *testing.T, variable string, usual int) int {
@@ -81,6 +84,8 @@ func (s *apiServer) fill(nodes, pods int) {
 		s.mustWrite("/api/v1/nodes", object{"apiVersion": "v1", "kind": "Node",
 			"metadata": object{"name": scaleNode(index), "annotations": object{"qrm.io/node-config": scaleConfig}},
 			"status":   object{"capacity": amounts, "allocatable": amounts}})
+		s.mustWrite(fakeGroup, object{"apiVersion": "fake.qrm.io/v1", "kind": "NodeFakeResourceStatus", "metadata": object{"name": scaleNode(index)},
+			"spec": object{"nodeName": scaleNode(index), "fakeResource": scaleFake}})
 	})
 	inParallel(pods, func(index int) {
 		pod := asGuaranteed(fmt.Sprintf("checkout-service-%d-7d9c5b8f6d-%05x", index/20, index), 2)
@@ -88,6 +93,7 @@ func (s *apiServer) fill(nodes, pods int) {
 			pod["spec"].(object)["containers"].([]object)[0]["resources"] = object{"requests": object{"cpu": "500m", "memory": "256Mi"}}
 		}
 		pod["spec"].(object)["nodeName"] = scaleNode(index % nodes)
+		pod["metadata"].(object)["annotations"] = object{requestKey: "1"}
 		s.mustWrite(defaultPods, pod)
 	})
 }
@@ -141,24 +147,73 @@ func filterTime(t *testing.T, url string, body []byte) time.Duration {
 	return times[len(times)/2]
 }
 
-// A cluster of the largest size that Kubernetes supports, whose nodes and pods are objects only. QRM_SCALE_NODES and
-// QRM_SCALE_PODS make it smaller.
+// binds returns how many bind calls had each result, by the extender's metrics.
+func (c *schedulingCluster) binds() map[string]int {
+	c.t.Helper()
+	answer, err := http.Get(c.monitor + "/metrics")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	counts := map[string]int{}
+	for _, found := range regexp.MustCompile(`(?m)^qrm_scheduler_calls_total\{call="bind",result="(\w+)"\} (\d+)`).FindAllSubmatch(text, -1) {
+		counts[string(found[1])], _ = strconv.Atoi(string(found[2]))
+	}
+	return counts
+}
+
+// requeueing has kube-scheduler place pods of half a NUMA node while another client binds as many of them itself, and reports
+// how often its view of a node was older than the extender's.
+func (c *schedulingCluster) requeueing(nodes, pods int) {
+	large := func(name string) object {
+		pod := asGuaranteed(name, 30)
+		pod["metadata"].(object)["annotations"] = object{requestKey: "1"}
+		return pod
+	}
+	c.startKubeScheduler()
+	begin := time.Now()
+	inParallel(pods, func(index int) {
+		other := large(fmt.Sprint("bound-by-others-", index))
+		other["spec"].(object)["nodeName"] = scaleNode(index * 7919 % nodes)
+		c.mustWrite(defaultPods, large(fmt.Sprint("late-", index)))
+		c.mustWrite(defaultPods, other)
+	})
+	for c.binds()["ok"] < pods {
+		if time.Since(begin) > scalePatience {
+			c.t.Fatalf("of %d pods, so many are bound after %v: %v", pods, scalePatience, c.binds())
+		}
+		time.Sleep(time.Second)
+	}
+	counts := c.binds()
+	total := counts["ok"] + counts["refused"] + counts["failed"]
+	c.t.Logf("%d pods were bound in %v, while other clients bound %d: %d of %d bind calls were rejected by a newer view (%.2f %%), %d failed",
+		pods, time.Since(begin).Round(time.Second), pods, counts["refused"], total, 100*float64(counts["refused"])/float64(total), counts["failed"])
+	if counts["refused"]*20 > total {
+		c.t.Errorf("more than a twentieth of the pods were tried again")
+	}
+}
+
+// A cluster of the largest size that Kubernetes supports, whose nodes and pods are objects only, judged by NUMA nodes and by
+// an author's resource. QRM_SCALE_NODES and QRM_SCALE_PODS make it smaller.
 func TestSchedulerAtScale(t *testing.T) {
 	if os.Getenv("QRM_APISERVER_DIR") == "" {
 		t.Skip("runs within test/e2e/scheduler_scale.sh")
 	}
 	nodes, pods := sizeOf(t, "QRM_SCALE_NODES", 5000), sizeOf(t, "QRM_SCALE_PODS", 100_000)
 	server := startApiServer(t, os.Getenv("QRM_APISERVER_DIR"))
+	server.createFakeKind()
 	begin := time.Now()
 	server.fill(nodes, pods)
 	t.Logf("%d nodes and %d pods were written in %v", nodes, pods, time.Since(begin).Round(time.Second))
 
 	waiting := asGuaranteed("waiting", 4)
 	waiting["spec"].(object)["schedulerName"] = "nobody"
+	waiting["metadata"].(object)["annotations"] = object{requestKey: "1"}
 	server.mustCreate(defaultPods, waiting)
 	var pod object
 	server.get(defaultPods+"/waiting", &pod)
-	c := startSchedulingBy(server, "numa", "--lease-name=")
+	c := startSchedulingBy(server, "numa,fake", "--lease-name=")
 	c.killExtender(c.asking) // its own lists would be measured, too
 	ask := func(count int) []byte {
 		names := make([]string, count)
@@ -195,4 +250,5 @@ func TestSchedulerAtScale(t *testing.T) {
 			t.Errorf("%v more than an extender that accepts all, and %v is the most", ours-nothing, most)
 		}
 	}
+	c.requeueing(nodes, nodes/5)
 }

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -31,8 +33,8 @@ type schedulingCluster struct {
 	*apiServer
 	dir      string
 	extender string
-	name     string    // of the program: qrm-scheduler, or one with resources for tests
-	flags    []string  // of qrm-scheduler
+	monitor  string    // where it serves metrics
+	command  []string  // qrm-scheduler, or a program with an author's resources, and its flags
 	program  *exec.Cmd // qrm-scheduler
 	asking   *exec.Cmd // kube-scheduler
 	config   string    // of kube-scheduler
@@ -98,11 +100,9 @@ func (c *schedulingCluster) recorder() *http.Server {
 	})}
 }
 
-// installSchedulerAccount makes the account and the rights of charts/qrm-scheduler, and returns a token.
-func (c *schedulingCluster) installSchedulerAccount() string {
+// installSchedulerAccount makes the account and the rights that charts/qrm-scheduler made, and returns a token.
+func (c *schedulingCluster) installSchedulerAccount(made *schedulerRelease) string {
 	c.t.Helper()
-	rule := values{"apiGroups": []any{"fake.qrm.io"}, "resources": []any{"nodefakeresourcestatuses"}, "verbs": []any{"get", "list", "watch"}}
-	made := renderScheduler(c.t, at("rules", []any{rule}))
 	const group = "/apis/rbac.authorization.k8s.io/v1/"
 	c.mustCreate("/api/v1/namespaces/default/serviceaccounts", made.account)
 	c.mustCreate(group+"clusterroles", made.clusterRole)
@@ -133,7 +133,7 @@ func (c *schedulingCluster) startExtender() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), c.name), c.flags...)
+	command := exec.Command(c.command[0], c.command[1:]...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		c.t.Fatal(err)
@@ -159,31 +159,43 @@ func startSchedulingCluster(t *testing.T, flags ...string) *schedulingCluster {
 	return startSchedulingBy(server, "fake", flags...)
 }
 
-// createFakeKind makes known to the API server the custom resource with nodes' capacities of the
-// resource "fake".
+// createFakeKind makes known to the API server the custom resources of the examples, as their author ships them.
 func (s *apiServer) createFakeKind() {
 	s.t.Helper()
-	s.mustCreate("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", object{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "nodefakeresourcestatuses.fake.qrm.io"},
-		"spec": object{"group": "fake.qrm.io", "scope": "Cluster",
-			"names": object{"kind": "NodeFakeResourceStatus", "plural": "nodefakeresourcestatuses", "singular": "nodefakeresourcestatus"},
-			"versions": []object{{"name": "v1", "served": true, "storage": true,
-				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}})
+	text, err := os.ReadFile("../../../scheduler/examples/crds.yaml")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		var definition object
+		if err := yaml.Unmarshal([]byte(document), &definition); err != nil {
+			s.t.Fatal(err)
+		}
+		s.mustCreate("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+	}
 }
 
-// startSchedulingBy runs kube-scheduler and qrm-scheduler, which judges by the resource.
-func startSchedulingBy(server *apiServer, resource string, flags ...string) *schedulingCluster {
+// startSchedulingBy runs kube-scheduler and qrm-scheduler, which judges by the resources.
+func startSchedulingBy(server *apiServer, resources string, flags ...string) *schedulingCluster {
+	server.t.Helper()
+	name := map[bool]string{true: "example-scheduler", false: "qrm-scheduler"}[strings.Contains(resources, "fake")]
+	rule := values{"apiGroups": []any{"fake.qrm.io"}, "resources": []any{"nodefakeresourcestatuses"}, "verbs": []any{"get", "list", "watch"}}
+	command := []string{filepath.Join(os.Getenv("QRM_BIN_DIR"), name), "serve", "--resources=" + resources}
+	return startSchedulingWith(server, renderScheduler(server.t, at("rules", []any{rule})), append(command, flags...))
+}
+
+// startSchedulingWith runs kube-scheduler and an extender by its command, with the rights that the chart made.
+func startSchedulingWith(server *apiServer, made *schedulerRelease, command []string) *schedulingCluster {
 	t := server.t
 	t.Helper()
 	dir := t.TempDir()
 	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}, before: map[string]func(){}}
-	cluster.name = map[bool]string{true: "example-scheduler", false: "qrm-scheduler"}[resource == "fake"]
-	port := freePort(t)
-	cluster.extender = fmt.Sprintf("http://127.0.0.1:%d", port)
-	token := cluster.installSchedulerAccount()
+	port, monitor := freePort(t), freePort(t)
+	cluster.extender, cluster.monitor = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("http://127.0.0.1:%d", monitor)
+	token := cluster.installSchedulerAccount(made)
 	cluster.write("extender.token", token)
-	cluster.flags = append([]string{"serve", "--kubeconfig=" + cluster.kubeconfig("extender.kubeconfig", token), "--resources=" + resource,
-		fmt.Sprintf("--address=127.0.0.1:%d", port), "--monitor-address=127.0.0.1:0", "--lease-namespace=default"}, flags...)
+	cluster.command = append(command, "--kubeconfig="+cluster.kubeconfig("extender.kubeconfig", token),
+		fmt.Sprintf("--address=127.0.0.1:%d", port), fmt.Sprintf("--monitor-address=127.0.0.1:%d", monitor), "--lease-namespace=default")
 	cluster.startExtender()
 	t.Cleanup(func() {
 		if text, _ := os.ReadFile(filepath.Join(dir, "qrm-scheduler.log")); t.Failed() {
@@ -437,6 +449,42 @@ func TestSchedulerPreemptsForAnExtendedResourceAlone(t *testing.T) {
 	}
 }
 
+// A pod has its CPUs until kubelet has taken them away, although its specification has less already. kube-scheduler itself
+// sees more CPUs than the node has for exclusive use.
+func TestSchedulerCountsWhatAShrinkingPodStillHas(t *testing.T) {
+	if os.Getenv("QRM_APISERVER_DIR") == "" {
+		t.Skip("runs within test/e2e/scheduler.sh")
+	}
+	c := startSchedulingBy(startApiServer(t, os.Getenv("QRM_APISERVER_DIR")), "numa", "--lease-name=")
+	amounts := object{"cpu": "64", "memory": "64Gi", "pods": "110"}
+	c.mustCreate("/api/v1/nodes", object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": "n1", "annotations": object{
+		"qrm.io/node-config": `{machine: "synthetic:package:1 [numa(memory=64GiB)] core:8 pu:1", topology-policy: single-numa-node,
+plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {static: true}}}`}},
+		"status": object{"capacity": amounts, "allocatable": amounts, "conditions": []object{{"type": "Ready", "status": "True"}}}})
+	shrinking := asGuaranteed("shrinking", 3)
+	shrinking["spec"].(object)["nodeName"] = "n1"
+	c.mustCreate(defaultPods, shrinking)
+	has := func(cpus string) {
+		t.Helper()
+		amounts := object{"cpu": cpus, "memory": "4Ki"}
+		if code, message := c.patch(defaultPods+"/shrinking/status", object{"status": object{"containerStatuses": []object{{"name": "c",
+			"image": "localhost/none", "imageID": "", "ready": true, "restartCount": 0, "allocatedResources": amounts,
+			"resources": object{"requests": amounts, "limits": amounts}}}}}); code != http.StatusOK {
+			t.Fatal(code, message)
+		}
+	}
+	has("3")
+	resize := object{"spec": object{"containers": []object{{"name": "c",
+		"resources": object{"requests": object{"cpu": "1"}, "limits": object{"cpu": "1"}}}}}}
+	if code, message := c.call(http.MethodPatch, defaultPods+"/shrinking/resize", "application/strategic-merge-patch+json", resize); code != http.StatusOK {
+		t.Fatal(code, message)
+	}
+	c.mustCreate(defaultPods, asGuaranteed("next", 5))
+	c.awaitFailedScheduling("next", "topology-policy single-numa-node")
+	has("1")
+	c.mustBind("next", apiServerPatience)
+}
+
 // available is what the cache has of the node's resource.
 func (c *schedulingCluster) available(node string) float64 {
 	answer, err := http.Get(c.extender + "/dump")
@@ -533,6 +581,8 @@ func TestSchedulerFollowsTheProposalsExample(t *testing.T) {
 	c.mustHave(1, "beside a and b")
 	c.setCapacity(5)
 	c.mustHave(-6, "when the capacity shrank")
+	c.runPod("nothing", "0")
+	c.mustBind("nothing", apiServerPatience)
 	c.runPod("c", "1")
 	c.mustWait("c")
 	c.deletePod("a")

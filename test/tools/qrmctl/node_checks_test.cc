@@ -183,6 +183,14 @@ TEST_F(NodeChecksTest, AppArmorThatConfinesQrmdIsNamed) {
   EXPECT_THAT(Text("AppArmor", State::kDegraded), HasSubstr("type: Unconfined"));
 }
 
+TEST_F(NodeChecksTest, TheProfileOfTheChartIsGoodForRdt) {
+  Write("sys/module/apparmor/parameters/enabled", "Y\n");
+  Run("88", "qrmd");
+  Write("proc/88/attr/current", "qrm (enforce)\n");
+  Configure("class-types: {rdt: {}}\n");
+  EXPECT_THAT(Text("AppArmor", State::kOk), HasSubstr("confines qrmd: qrm (enforce)"));
+}
+
 TEST_F(NodeChecksTest, AnotherWriterOfCpusetsFails) {
   Write("opt/nri/plugins/10-logger", "");
   EXPECT_THAT(Text("other writers", State::kDegraded), HasSubstr("10-logger"));
