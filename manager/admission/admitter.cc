@@ -235,10 +235,11 @@ void Admitter::AddDrafts(Call& call) {
                            .key = key,
                            .known = call.before->Find(key),
                            .deadline = call.deadline,
-                           .state = call.before});
+                           .state = call.before,
+                           .is_reviewed = call.moment == Moment::kForReview});
     call.drafts.back().is_skipped = !call.reason.empty();
     call.drafts.back().explanation.after_the_fact = call.moment != Moment::kAtCreation;
-    call.drafts.back().explanation.resized = call.moment == Moment::kForResize;
+    call.drafts.back().explanation.resized = call.moment >= Moment::kForResize;
   };
   const bool alone = call.before->Find(call.asked.key()) != nullptr;
   const std::size_t others = alone ? 0 : call.asked.others.size();
@@ -272,9 +273,8 @@ Status Admitter::AlignPod(Call& call) const {
 void Admitter::Note(Call& call, Draft& draft) {
   Explanation& explanation = draft.explanation;
   explanation.result = "admitted";
-  if (call.moment != Moment::kAtCreation && !draft.unanswered.empty() && draft.known != nullptr &&
-      explanation.allocations == draft.known->allocations) {
-    return;  // nothing is new
+  if (call.moment != Moment::kAtCreation && IsNothingNew(draft)) {
+    return;
   }
   ContainerRecord record = RecordOf(draft, call.reason);
   if (call.moment == Moment::kAtCreation) {

@@ -1,6 +1,8 @@
 // Relates the drafts of one pod to each other, and turns drafts into traces and rejections.
 #include "manager/admission/draft.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,6 +36,24 @@ const std::string& Draft::Blamed() const {
   return origin == origins.end() ? failed_resource : origin->second.plugin;
 }
 
+bool IsNothingNew(const Draft& draft) {
+  const AllocationByResource& planned = draft.explanation.allocations;
+  if (draft.known == nullptr) {
+    return false;
+  }
+  if (!draft.is_reviewed) {
+    return !draft.unanswered.empty() && planned == draft.known->allocations;
+  }
+  // The cpu plugin may have added to its part since.
+  return std::all_of(planned.begin(), planned.end(), [&](const auto& entry) {
+    const auto before = draft.known->allocations.find(entry.first);
+    return before != draft.known->allocations.end() &&
+           before->second->value == entry.second->value &&
+           before->second->may_share == entry.second->may_share &&
+           before->second->envs == entry.second->envs;
+  });
+}
+
 NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container) {
   NumaMask nodes;
   for (const auto& [name, record] : pod.containers) {
@@ -59,6 +79,9 @@ void NameTogether(std::vector<Draft>& drafts) {
 }
 
 checkpoint::ContainerRecord RecordOf(const Draft& draft, const std::string& skipped) {
+  // Kubelet's update of a resize may have overwritten applied values.
+  const checkpoint::ContainerRecord before =
+      draft.is_reviewed ? *draft.known : checkpoint::ContainerRecord();
   return {.type = draft.demand.type,
           .index = draft.demand.index,
           .restartable_init = draft.demand.restartable_init,
@@ -70,7 +93,9 @@ checkpoint::ContainerRecord RecordOf(const Draft& draft, const std::string& skip
           .allocations = draft.explanation.allocations,
           .origins = draft.origins,
           .classes = draft.known == nullptr ? Shared(ToRecord(draft.explanation.classes))
-                                            : draft.known->classes};
+                                            : draft.known->classes,
+          .applied = before.applied,
+          .applied_to = before.applied_to};
 }
 
 std::string ReasonUnserved(const Draft& draft) {
@@ -133,7 +158,13 @@ void TellOfDriversVariables(Draft& draft) {
   }
   const std::string& driver = draft.driver->resource;
   const auto given = draft.explanation.allocations.find(driver);
+  const auto has = [&](const AllocationByResource& allocations) {
+    const auto before = allocations.find(driver);
+    return before != allocations.end() && before->second->envs == given->second->envs &&
+           before->second->annotations == given->second->annotations;
+  };
   if (given != draft.explanation.allocations.end() &&
+      (draft.known == nullptr || !has(draft.known->allocations)) &&
       !WasMadeWith(draft.demand.made_with, given->second)) {
     draft.explanation.too_late.push_back("variables of " + driver);
     log::Warning("running container lacks the variables of its compute driver",

@@ -46,6 +46,8 @@ struct Draft {
   /// The node's state, with the planned allocations of the pod's earlier containers.
   std::shared_ptr<const checkpoint::NodeState> state;
 
+  /// Its compute driver has asked to change the CPUs that it has.
+  bool is_reviewed = false;
   /// Plugins only keep it off exclusive resources; it still gets classes.
   bool is_skipped = false;
   /// Scope pod: it represents all containers of the pod together.
@@ -86,6 +88,10 @@ struct Whole {
   placement::ContainerDemand demand;
   std::unique_ptr<Draft> draft;
 };
+
+/// Whether the plan repeats the record of a running container: the plugins that were asked answered
+/// without an allocation, or its driver wants no other CPUs.
+bool IsNothingNew(const Draft& draft);
 
 /// The NUMA nodes of the containers of `pod` except `container`.
 NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container);

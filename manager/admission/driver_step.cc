@@ -76,7 +76,7 @@ bool IsDriversRecord(const checkpoint::ContainerRecord& record) {
 
 Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
   if (draft.known != nullptr) {
-    return OkStatus();
+    return ChooseAgain(draft, deadline);
   }
   for (const DriverChoice& asked : DriversAskedFor(draft.demand.pod.annotations)) {
     QRM_RETURN_IF_ERROR(CheckMayAsk(draft.demand, asked, options_));
@@ -96,6 +96,29 @@ Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
         DriverPart{.resource = draft.failed_resource, .choice = *std::move(choice), .cpus = cpus});
     QRM_RETURN_IF_ERROR(MakeOfferTo(draft, part, deadline));
   }
+  draft.failed_resource.clear();
+  return OkStatus();
+}
+
+// Without a fallback: the container keeps what it has until its driver is back.
+Status DriverStep::ChooseAgain(Draft& draft, Deadline deadline) const {
+  if (!draft.is_reviewed &&
+      !Compare(*draft.known, draft.demand, options_, plugins_).asks_driver) {
+    return OkStatus();
+  }
+  draft.failed_resource = DriverOf(draft.known->allocations);
+  const std::optional<PluginInfo> driver = plugins_.Find(draft.failed_resource);
+  QRM_ASSIGN_OR_RETURN(DriverChoice choice,
+                       RecordedChoice(draft.demand, draft.failed_resource, options_.drivers));
+  if (!driver.has_value() || !driver->live) {
+    return DriverAway(choice, driver);
+  }
+  draft.explanation.driver = {.name = choice.name, .by = choice.by, .spec = choice.spec};
+  DriverPart& part =
+      draft.driver.emplace(DriverPart{.resource = draft.failed_resource,
+                                      .choice = std::move(choice),
+                                      .cpus = RequestedCpus(draft, options_)});
+  QRM_RETURN_IF_ERROR(MakeOfferTo(draft, part, deadline));
   draft.failed_resource.clear();
   return OkStatus();
 }
@@ -128,6 +151,10 @@ Status DriverStep::MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline
   }
   part.offer = MakeOffer(draft.key, draft.demand.type, machine_, *draft.state,
                          account.has_value() ? &*account : nullptr);
+  if (draft.is_reviewed) {  // it need not give all that is requested, nor other nodes
+    part.hints = HintList({{.nodes = machine_.NodesOf(part.offer.current), .preferred = true}});
+    return OkStatus();
+  }
   QRM_ASSIGN_OR_RETURN(part.hints, HintsOf(part.offer, part.cpus, machine_));
   return OkStatus();
 }
@@ -161,7 +188,14 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
     part.offer.available &= machine_.CpusOf(part.hint.nodes);
   }
   draft.explanation.driver.available = ToString(part.offer.available);
-  draft.allocated.push_back(part.resource);
+  CpuSet current;
+  if (draft.known == nullptr) {
+    draft.allocated.push_back(part.resource);
+  } else {  // its answer counts once it is told that the container has the CPUs
+    draft.explanation.allocations = draft.known->allocations;
+    draft.origins = draft.known->origins;
+    current = CpuSet::Parse(draft.known->allocations.at(part.resource)->value).value_or(CpuSet());
+  }
   auto answers = plugins_.AskForEach<calls::ComputeAdmit>(
       {{.resource = part.resource,
         .key = draft.key,
@@ -172,6 +206,7 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
         .available = part.offer.available,
         .shared = part.offer.shared,
         .reserved = part.offer.reserved,
+        .current = std::move(current),
         .hint = part.hint,
         .milli_cpus = std::llround(part.cpus * kMilli),
         .annotations = demand.pod.annotations,
@@ -192,6 +227,8 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   draft.bad_answer = good.code() == StatusCode::kInvalidArgument;
   QRM_RETURN_IF_ERROR(good);
   const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
+  std::erase_if(draft.explanation.allocations,
+                [&](const auto& entry) { return entry.first->starts_with(part.resource); });
   for (auto& [resource, record] : RecordsOf(part.resource, part.grant, machine_)) {
     draft.explanation.allocations[resource] = record;
     draft.origins[resource] = {.plugin = part.resource,

@@ -53,8 +53,8 @@ std::optional<DriverChoice> ByDefault(const placement::ContainerDemand& demand,
   return std::nullopt;
 }
 
-std::string SpecOf(const placement::ContainerDemand& demand, const std::string& driver,
-                   const placement::DriverOptions& options) {
+std::string FindSpec(const placement::ContainerDemand& demand, const std::string& driver,
+                     const placement::DriverOptions& options) {
   for (const std::string& key :
        {std::string(kDriverSpecOfContainer) + demand.container, std::string(kDriverSpec)}) {
     if (const auto found = demand.pod.annotations.find(key);
@@ -64,6 +64,17 @@ std::string SpecOf(const placement::ContainerDemand& demand, const std::string& 
   }
   const auto rules = options.find(driver);
   return rules == options.end() ? std::string() : rules->second.spec;
+}
+
+StatusOr<DriverChoice> WithSpec(DriverChoice choice, const placement::ContainerDemand& demand,
+                                const placement::DriverOptions& options) {
+  choice.spec = FindSpec(demand, choice.name, options);
+  if (choice.spec.size() > kMostSpecBytes || IsCut(choice.spec)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "its spec for compute driver {}, '{}', is too long; write at most {} bytes",
+                  choice.name, Quoted(choice.spec), kMostSpecBytes);
+  }
+  return choice;
 }
 
 }  // namespace
@@ -92,13 +103,14 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
     return std::nullopt;
   }
   QRM_RETURN_IF_ERROR(Annotate(sdk::CheckDriverName(choice->name), choice->by));
-  choice->spec = SpecOf(demand, choice->name, options);
-  if (choice->spec.size() > kMostSpecBytes || IsCut(choice->spec)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "its spec for compute driver {}, '{}', is too long; write at most {} bytes",
-                  choice->name, Quoted(choice->spec), kMostSpecBytes);
-  }
-  return choice;
+  return WithSpec(*std::move(choice), demand, options);
+}
+
+StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
+                                      const std::string& resource,
+                                      const placement::DriverOptions& options) {
+  return WithSpec({.name = std::string(sdk::DriverNameOf(resource)), .by = "it has placed it"},
+                  demand, options);
 }
 
 bool IsApp(const placement::ContainerDemand& demand) {

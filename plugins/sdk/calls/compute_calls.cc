@@ -69,6 +69,7 @@ struct Codec<ComputeAdmit> {
     message.set_pod_namespace(request.pod_namespace);
     message.set_shared_cpus(ToString(request.shared));
     message.set_reserved_cpus(ToString(request.reserved));
+    message.set_current_cpus(ToString(request.current));
     for (const int node : request.hint.nodes) {
       message.mutable_hint()->add_nodes(static_cast<uint64_t>(node));
     }
@@ -108,6 +109,7 @@ struct Codec<ComputeAdmit> {
     QRM_ASSIGN_OR_RETURN(request.available, CpuSet::Parse(message.availablecpus()));
     QRM_ASSIGN_OR_RETURN(request.shared, CpuSet::Parse(message.shared_cpus()));
     QRM_ASSIGN_OR_RETURN(request.reserved, CpuSet::Parse(message.reserved_cpus()));
+    QRM_ASSIGN_OR_RETURN(request.current, CpuSet::Parse(message.current_cpus()));
     request.hint.preferred = message.hint().preferred();
     for (const uint64_t node : message.hint().nodes()) {
       if (node >= NumaMask::kMaxIds) {
@@ -193,10 +195,12 @@ struct Codec<ComputeOptions> {
   static Response AnswerToWire(const PluginOptions& options) {
     Response response;
     response.set_needs_add(options.pre_start_required);
+    response.set_resizes(options.resizes);
     return response;
   }
   static StatusOr<PluginOptions> AnswerFromWire(const Response& response) {
-    return PluginOptions{.pre_start_required = response.needs_add()};
+    return PluginOptions{.pre_start_required = response.needs_add() || response.resizes(),
+                         .resizes = response.resizes()};
   }
 };
 template class CallTo<ComputeOptions>;

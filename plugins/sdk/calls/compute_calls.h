@@ -29,7 +29,7 @@ struct ComputeRemove {
   using Answer = Nothing;
 };
 
-/// The driver's options; only whether it wants cciAddContainerResource is used.
+/// The driver's options; only `pre_start_required`, for cciAddContainerResource, and `resizes`.
 struct ComputeOptions {
   static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciGetOptions", "get the options of"};
   using Request = Nothing;

@@ -198,6 +198,125 @@ TEST_F(DriverStepTest, ADriverSeesAllRequestsAndTheKindOfThePod) {
   EXPECT_EQ(seen.device_nodes, (std::map<std::string, NumaMask>{{"nvidia.com/gpu", {1}}}));
 }
 
+// --- changes of running containers
+
+// The container has CPUs 2-3, and its driver changes CPUs of running containers.
+class DriverResizeTest : public DriverStepTest {
+ protected:
+  void SetUp() override {
+    Answer({2, 3});
+    ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+    plugins_.ForgetCalls();
+  }
+  void Answer(StatusOr<sdk::ComputeGrant> answer) {
+    Change([&](PluginScript& driver) {
+      driver.options = {.pre_start_required = true, .resizes = true};
+      driver.computes = std::move(answer);
+    });
+  }
+  void Answer(CpuSet cpus) { Answer(sdk::ComputeGrant{.parts = {{.cpus = std::move(cpus)}}}); }
+  static placement::ContainerDemand With(double cpus) {
+    placement::ContainerDemand demand = Asking();
+    demand.requests.Edit()["cpu"] = cpus;
+    demand.runtime_id = "4f3c2b1a";
+    return demand;
+  }
+  Status Resize(const placement::ContainerDemand& demand) {
+    return Admit(demand, options_, Admitter::Moment::kForResize).status();
+  }
+  Status Review() { return Admit(With(2), options_, Admitter::Moment::kForReview).status(); }
+  std::string Cpus(const std::string& resource) {
+    return Record(Asking())->allocations.at(resource)->value;
+  }
+};
+
+TEST_F(DriverResizeTest, ADriverIsAskedToGrowItsContainer) {
+  Answer({2, 3, 4});
+  ASSERT_TRUE(IsOk(Resize(With(3))));
+  EXPECT_EQ(plugins_.computed().current, (CpuSet{2, 3}));
+  EXPECT_EQ(plugins_.computed().available, CpuSet::Range(1, 7));
+  EXPECT_EQ(plugins_.computed().milli_cpus, 3000);
+  EXPECT_THAT(plugins_.calls(), Contains("restore cpu uid-web/main=2-4"));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "2-4 2-4");
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 3);
+}
+
+TEST_F(DriverResizeTest, ADriverIsAskedToShrinkItsContainer) {
+  Answer({3});
+  ASSERT_TRUE(IsOk(Resize(With(1))));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "3 3");
+}
+
+TEST_F(DriverResizeTest, AContainerWhoseDriverRefusesKeepsItsCpus) {
+  Answer(Status(StatusCode::kFailedPrecondition, "the core is taken"));
+  EXPECT_THAT(MessageOf(Resize(With(3))),
+              AllOf(HasSubstr("cannot resize"), HasSubstr("the core is taken")));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("end "))));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "2-3 2-3");
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 2);
+}
+
+TEST_F(DriverResizeTest, AnAnswerBeyondTheRequestIsRejected) {
+  Answer({2, 3, 4, 5});
+  EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("it gave 4 CPUs (2-5)"));
+  EXPECT_THAT(plugins_.calls(), Contains("suspect cci.qrm.io/fast"));
+  EXPECT_EQ(Cpus(kFast), "2-3");
+}
+
+TEST_F(DriverResizeTest, TheCpuPluginIsTaughtTheFormerCpusWhereAnotherPluginRejects) {
+  PluginScript memory;
+  memory.gives = Status(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", memory);
+  Answer({2, 3, 4});
+  placement::ContainerDemand larger = With(3);
+  larger.requests.Edit()["memory"] = 2 << 20;
+  EXPECT_THAT(MessageOf(Resize(larger)), HasSubstr("no memory"));
+  EXPECT_EQ(plugins_.calls().back(), "restore cpu uid-web/main=2-3");
+  EXPECT_EQ(Cpus("cpu"), "2-3");
+}
+
+TEST_F(DriverResizeTest, ADriverWithoutTheOptionIsNotAsked) {
+  Change([](PluginScript&) {});
+  ASSERT_TRUE(IsOk(Resize(With(3))));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("admit"))));
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 2);
+}
+
+TEST_F(DriverResizeTest, AMissingDriverLeavesAResizePendingAlsoWithAFallback) {
+  options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
+  Change([](PluginScript& driver) {
+    driver.options.resizes = true;
+    driver.live = false;
+  });
+  EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("compute driver fast"));
+  EXPECT_EQ(Cpus(kFast), "2-3");
+}
+
+TEST_F(DriverResizeTest, ADriverTakesCpusBackByItselfAlsoOnAFullNode) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  cpu.pools = std::vector<sdk::Pool>{{.name = "default", .cpus = {1}}};
+  plugins_.Set("cpu", cpu);
+  Answer({2});
+  ASSERT_TRUE(IsOk(Review()));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "2 2");
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 2) << "it may get them again";
+}
+
+TEST_F(DriverResizeTest, AReviewWithTheSameAnswerIsNoDecision) {
+  const auto before = decisions_.log.Read().size();
+  ASSERT_TRUE(IsOk(Review()));
+  EXPECT_EQ(decisions_.log.Read().size(), before);
+  EXPECT_THAT(plugins_.calls(), Contains("admit cci.qrm.io/fast uid-web/main"));
+}
+
+TEST_F(DriverResizeTest, AReviewKeepsWhatTheRuntimeHasTaken) {
+  const auto applied = Record(Asking())->applied;
+  ASSERT_FALSE(applied.empty());
+  Answer({2});
+  ASSERT_TRUE(IsOk(Review()));
+  EXPECT_EQ(Record(Asking())->applied, applied) << "a container that shrinks does so first";
+}
+
 // --- the end
 
 TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {
