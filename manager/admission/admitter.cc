@@ -15,7 +15,6 @@
 #include "checkpoint/decision_trace.h"
 #include "checkpoint/shared_parts.h"
 #include "manager/admission/draft.h"
-#include "manager/admission/explanation.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
@@ -412,6 +411,7 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
     event.reason = call.disk_failed ? "disk" : RefusalReason(cause, failed);
     event.rejected = MessageTo(call.asked.pod, MessageOf(rejected), "PlacementRefused");
+    event.ends_pod_of = PodToEnd(call.asked, failed, event.reason, options_);
     parts_.listener(event);
   }
   return rejected;

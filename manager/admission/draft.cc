@@ -133,6 +133,20 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed) {
   }
 }
 
+std::optional<ContainerKey> PodToEnd(const placement::ContainerDemand& asked, const Draft& failed,
+                                     std::string_view reason,
+                                     const placement::AdmissionOptions& options) {
+  const auto rules = options.drivers.find(failed.explanation.driver.name);
+  const placement::RejectAs as = rules == options.drivers.end()
+                                     ? options.reject_as
+                                     : rules->second.reject_as.value_or(options.reject_as);
+  const bool is_new = failed.known == nullptr && !failed.explanation.after_the_fact;
+  const bool stays = reason == "no_room" || reason == "request" || reason == "other";
+  return as == placement::RejectAs::kFail && is_new && stays && !IsStaticPod(asked.pod)
+             ? std::optional(asked.key())
+             : std::nullopt;
+}
+
 Status Rejection(const Status& cause, const placement::ContainerDemand& asked, const Draft& failed,
                  const Whole& whole) {
   std::string context = failed.known != nullptr ? "cannot resize " : "cannot admit ";

@@ -18,6 +18,7 @@
 #include "manager/demand/demand_source.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_grant.h"
+#include "plugins/placement/admission_options.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::checkpoint {
@@ -112,6 +113,13 @@ checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock:
 /// wrongly), "plugin_away", "too_slow", "no_room", "request" (the pod must ask for something else)
 /// or "other".
 std::string_view RefusalReason(const Status& cause, const Draft& failed);
+
+/// The container of `asked` if its pod is to end because of `failed`, instead of being retried: by
+/// the rules of the draft's driver or else of `options`, if `reason`, as RefusalReason, will not
+/// pass by itself.
+std::optional<ContainerKey> PodToEnd(const placement::ContainerDemand& asked, const Draft& failed,
+                                     std::string_view reason,
+                                     const placement::AdmissionOptions& options);
 
 /// `cause` as the error of the creation of `asked`. `failed` is the draft that failed: of `asked`
 /// itself, of a container placed with it, or of all of them together.

@@ -110,14 +110,16 @@ Status DriverStep::ChooseAgain(Draft& draft, Deadline deadline) const {
   const std::optional<PluginInfo> driver = plugins_.Find(draft.failed_resource);
   QRM_ASSIGN_OR_RETURN(DriverChoice choice,
                        RecordedChoice(draft.demand, draft.failed_resource, options_.drivers));
+  const double cpus = RequestedCpus(draft, options_);
+  if (cpus > draft.known->allocations.at(draft.failed_resource)->quantity) {
+    QRM_RETURN_IF_ERROR(CheckMayAsk(draft.demand, choice, options_));
+  }
   if (!driver.has_value() || !driver->live) {
     return DriverAway(choice, driver);
   }
   draft.explanation.driver = {.name = choice.name, .by = choice.by, .spec = choice.spec};
-  DriverPart& part =
-      draft.driver.emplace(DriverPart{.resource = draft.failed_resource,
-                                      .choice = std::move(choice),
-                                      .cpus = RequestedCpus(draft, options_)});
+  DriverPart& part = draft.driver.emplace(
+      DriverPart{.resource = draft.failed_resource, .choice = std::move(choice), .cpus = cpus});
   QRM_RETURN_IF_ERROR(MakeOfferTo(draft, part, deadline));
   draft.failed_resource.clear();
   return OkStatus();

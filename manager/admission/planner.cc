@@ -156,6 +156,7 @@ Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
                                               .state = drafts.front().state});
   whole.draft->is_whole_pod = true;
   whole.draft->explanation.for_pod = true;
+  whole.draft->explanation.after_the_fact = drafts.front().explanation.after_the_fact;
   QRM_RETURN_IF_ERROR(Align(*whole.draft));
   for (Draft& draft : drafts) {
     draft.pod = &whole.draft->explanation;

@@ -109,7 +109,13 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
 StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
                                       const std::string& resource,
                                       const placement::DriverOptions& options) {
-  return WithSpec({.name = std::string(sdk::DriverNameOf(resource)), .by = "it has placed it"},
+  const std::string name(sdk::DriverNameOf(resource));
+  const auto rules = options.find(name);
+  return WithSpec({.name = name,
+                   .by = "the container's record",
+                   .by_operator = rules != options.end() &&
+                                  MatchesAnyGlob(rules->second.default_namespaces,
+                                                 demand.pod.pod_namespace)},
                   demand, options);
 }
 

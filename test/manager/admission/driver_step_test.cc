@@ -149,6 +149,42 @@ TEST_F(DriverStepTest, ARunningContainerThatWasMadeWithItsDriversVariablesHasThe
   EXPECT_FALSE(LastTrace().contains("too_late_for"));
 }
 
+TEST_F(DriverStepTest, ARejectionEndsThePodWhereTheDriversRuleSaysSo) {
+  Change([](PluginScript& driver) {
+    driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
+  });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt) << "it is retried by default";
+  options_.drivers["fast"].reject_as = placement::RejectAs::kFail;
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, Asking().key());
+  options_.drivers["fast"].reject_as = placement::RejectAs::kRetry;
+  options_.reject_as = placement::RejectAs::kFail;
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt) << "the driver's rule comes first";
+}
+
+TEST_F(DriverStepTest, APodIsRetriedWhileItsDriverDoesNotRunOrAnswersWrongly) {
+  options_.drivers["fast"].reject_as = placement::RejectAs::kFail;
+  Change([](PluginScript& driver) { driver.live = false; });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+  Change([](PluginScript& driver) {
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 9}}}};
+  });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+}
+
+TEST_F(DriverStepTest, ARunningContainerNeverEndsItsPod) {
+  options_.drivers["fast"].reject_as = placement::RejectAs::kFail;
+  Change([](PluginScript& driver) {
+    driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
+  });
+  EXPECT_FALSE(Admit(Asking(), options_, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+}
+
 TEST_F(DriverStepTest, UnmetWishesAreExplained) {
   Change([](PluginScript& driver) {
     driver.computes =
@@ -290,6 +326,15 @@ TEST_F(DriverResizeTest, AMissingDriverLeavesAResizePendingAlsoWithAFallback) {
   });
   EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("compute driver fast"));
   EXPECT_EQ(Cpus(kFast), "2-3");
+}
+
+TEST_F(DriverResizeTest, ANamespaceThatMayNotAskAnyMoreGetsLessAndNotMore) {
+  options_.drivers.clear();
+  Answer({2, 3, 4});
+  EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("does not allow compute driver fast"));
+  Answer({2});
+  ASSERT_TRUE(IsOk(Resize(With(1))));
+  EXPECT_EQ(Cpus(kFast), "2");
 }
 
 TEST_F(DriverResizeTest, ADriverTakesCpusBackByItselfAlsoOnAFullNode) {

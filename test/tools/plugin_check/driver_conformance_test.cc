@@ -71,7 +71,8 @@ TEST_F(DriverConformanceTest, TheDriverOfAttributesKeepsEveryRuleAlsoThroughKill
 }
 
 TEST_F(DriverConformanceTest, AnAnswerAboutARunningContainerDoesNotCountByItself) {
-  DriverScript script{.resizes = true};
+  DriverScript script;
+  script.resizes = true;
   script.admit = [given = std::string()](const auto& request, auto& response) mutable {
     const CpuSet available = CpuSet::Parse(request.availablecpus()).value_or(CpuSet());
     if (available.Empty()) {
