@@ -93,6 +93,11 @@ inline std::vector<config::ConfigKey> PlacementKeys(AdmissionOptions& options) {
       config::WordsKey("numeric-align-resources", options.merge.align_resources,
                        "list of resource names",
                        "Policy numeric: the resources to align with each other."),
+  };
+}
+
+inline std::vector<config::ConfigKey> RejectionKeys(AdmissionOptions& options) {
+  return {
       config::ChoiceKey<RejectAs>(
           "reject-as", options.reject_as, {"word", {"retry", "fail"}, ParseRejectAs},
           "What becomes of a new pod that this node rejects for lack of room, or for what it asks. "

@@ -114,8 +114,10 @@ ResourceAllocation ToAllocation(const ComputeGrant& grant) {
 StatusOr<ComputeGrant> GrantOf(const ResourceAllocation& allocation) {
   const auto answer = allocation.annotations.find(kAnswer);
   ::cci::v1alpha1::AdmitResponse message;
+  google::protobuf::util::JsonParseOptions reading;
+  reading.ignore_unknown_fields = true;  // a later version may have written it
   if (answer == allocation.annotations.end() ||
-      !google::protobuf::util::JsonStringToMessage(answer->second, &message).ok()) {
+      !google::protobuf::util::JsonStringToMessage(answer->second, &message, reading).ok()) {
     return Errorf(StatusCode::kDataLoss,
                   "cannot read the driver's recorded grant; move its state aside and restart it");
   }

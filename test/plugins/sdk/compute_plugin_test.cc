@@ -129,6 +129,15 @@ TEST_F(ComputePluginTest, GrantsComeBackWholeAfterARestart) {
   EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
 }
 
+TEST_F(ComputePluginTest, GrantsOfEarlierAndLaterVersionsAreRead) {
+  ResourceAllocation recorded;
+  recorded.annotations["cci.qrm.io/answer"] = R"({"rset":{"cpuset":"2-3","exclusive":true}})";
+  EXPECT_EQ(GrantOf(recorded)->Cpus(), CpuSet::Range(2, 3)) << "before there were parts";
+  recorded.annotations["cci.qrm.io/answer"] =
+      R"({"rset":{"cpuset":"2-3","exclusive":true,"color":"red"},"weather":{"rain":[1]}})";
+  EXPECT_EQ(GrantOf(recorded)->Cpus(), CpuSet::Range(2, 3)) << "after a downgrade";
+}
+
 TEST_F(ComputePluginTest, SharedPartsComeBackAsTheyWereGiven) {
   driver_.more = {{.name = "pool", .shared = true}, {.cpus = {6}, .shared = true}};
   const auto given = ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(0, 7)));
