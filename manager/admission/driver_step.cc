@@ -63,6 +63,33 @@ rules::NodesByResource DeviceNodesOf(const placement::ContainerDemand& demand) {
   return std::move(nodes[demand.container]);
 }
 
+sdk::ComputeRequest RequestTo(const DriverPart& part, const Draft& draft) {
+  const placement::ContainerDemand& demand = draft.demand;
+  sdk::ComputeRequest request{.resource = part.resource,
+                              .key = draft.key,
+                              .pod_namespace = demand.pod.pod_namespace,
+                              .pod_name = demand.pod.name,
+                              .type = IsApp(demand) ? ContainerType::kMain : demand.type,
+                              .spec = part.choice.spec,
+                              .available = part.offer.available,
+                              .shared = part.offer.shared,
+                              .reserved = part.offer.reserved,
+                              .hint = part.hint,
+                              .milli_cpus = std::llround(part.cpus * kMilli),
+                              .annotations = demand.pod.annotations,
+                              .labels = demand.pod.labels,
+                              .requests = *demand.requests,
+                              .limits = *demand.limits,
+                              .qos_class = demand.pod.qos_class,
+                              .runtime_class = demand.runtime_class,
+                              .device_nodes = DeviceNodesOf(demand)};
+  if (draft.known != nullptr) {
+    const ResourceAllocation& given = draft.known->allocations.at(part.resource);
+    request.current = CpuSet::Parse(given.value).value_or(CpuSet());
+  }
+  return request;
+}
+
 /// These policies reject what does not fit the hint, so a driver cannot choose other nodes either.
 bool IsStrict(TopologyPolicy policy) {
   return policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;
@@ -158,6 +185,12 @@ Status DriverStep::MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline
     return OkStatus();
   }
   QRM_ASSIGN_OR_RETURN(part.hints, HintsOf(part.offer, part.cpus, machine_));
+  const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
+  if (driver.has_value() && driver->options.with_topology_alignment) {
+    auto answers = plugins_.AskForEach<calls::ComputeHints>({RequestTo(part, draft)}, deadline);
+    QRM_RETURN_IF_ERROR(answers.front().status());
+    part.hints = *std::move(answers.front());
+  }
   return OkStatus();
 }
 
@@ -184,41 +217,18 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
     return OkStatus();
   }
   DriverPart& part = *draft.driver;
-  const placement::ContainerDemand& demand = draft.demand;
   draft.failed_resource = part.resource;
   if (IsStrict(options_.merge.policy) && !part.hint.nodes.Empty()) {
     part.offer.available &= machine_.CpusOf(part.hint.nodes);
   }
   draft.explanation.driver.available = ToString(part.offer.available);
-  CpuSet current;
   if (draft.known == nullptr) {
     draft.allocated.push_back(part.resource);
   } else {  // its answer counts once it is told that the container has the CPUs
     draft.explanation.allocations = draft.known->allocations;
     draft.origins = draft.known->origins;
-    current = CpuSet::Parse(draft.known->allocations.at(part.resource)->value).value_or(CpuSet());
   }
-  auto answers = plugins_.AskForEach<calls::ComputeAdmit>(
-      {{.resource = part.resource,
-        .key = draft.key,
-        .pod_namespace = demand.pod.pod_namespace,
-        .pod_name = demand.pod.name,
-        .type = IsApp(demand) ? ContainerType::kMain : demand.type,
-        .spec = part.choice.spec,
-        .available = part.offer.available,
-        .shared = part.offer.shared,
-        .reserved = part.offer.reserved,
-        .current = std::move(current),
-        .hint = part.hint,
-        .milli_cpus = std::llround(part.cpus * kMilli),
-        .annotations = demand.pod.annotations,
-        .labels = demand.pod.labels,
-        .requests = *demand.requests,
-        .limits = *demand.limits,
-        .qos_class = demand.pod.qos_class,
-        .runtime_class = demand.runtime_class,
-        .device_nodes = DeviceNodesOf(demand)}},
-      deadline);
+  auto answers = plugins_.AskForEach<calls::ComputeAdmit>({RequestTo(part, draft)}, deadline);
   QRM_RETURN_IF_ERROR(answers.front().status());
   part.grant = *std::move(answers.front());
   const Status good =

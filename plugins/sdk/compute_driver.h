@@ -134,6 +134,15 @@ class ComputeDriver {
   /// does not start.
   virtual Status Restore(const ComputeGrants& /*grants*/) { return OkStatus(); }
 
+  /// Whether Hints is called; read once. Else the manager derives hints from the available CPUs.
+  virtual bool GivesHints() const { return false; }
+
+  /// The NUMA nodes that could serve `request`, whose `hint` is not decided yet; nothing is
+  /// allocated. Errors: the container is rejected with the message.
+  virtual StatusOr<HintList> Hints(const ComputeRequest& /*request*/) {
+    return HintList::NoPreference();
+  }
+
   /// Chooses CPUs from `request.available` for one container. Errors: the container is rejected
   /// with the message.
   virtual StatusOr<ComputeGrant> Admit(const ComputeRequest& request) = 0;

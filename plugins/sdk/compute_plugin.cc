@@ -142,6 +142,11 @@ StatusOr<ComputeGrant> ComputePlugin::Admit(PluginDriver& host, const ComputeReq
                 [&](ComputeDriver& driver) { return driver.Admit(request); });
 }
 
+StatusOr<HintList> ComputePlugin::GetHints(PluginDriver& host, const ComputeRequest& request) {
+  return AskDriver(host, "Hints",
+                   [&](ComputePlugin& plugin) { return plugin.driver_.Hints(request); });
+}
+
 StatusOr<ComputeGrant> ComputePlugin::Record(PluginDriver& host, const ContainerRequest& request,
                                              Recorded recorded, const Decide& decide) {
   const auto set_decide = [&](const Decide* next) {

@@ -36,11 +36,15 @@ class ComputePlugin final : public ResourcePlugin {
   /// the driver's; kUnavailable when the grant could not be written; kUnimplemented when `host` has
   /// no driver.
   static StatusOr<ComputeGrant> Admit(PluginDriver& host, const ComputeRequest& request);
+  /// As ComputeDriver::Hints.
+  static StatusOr<HintList> GetHints(PluginDriver& host, const ComputeRequest& request);
   static Status Add(PluginDriver& host, const ComputeInstance& instance);
   static Status Remove(PluginDriver& host, const ComputeRemoval& removal);
 
   PluginOptions Options() const override {
-    return {.pre_start_required = driver_.NeedsAdd(), .resizes = driver_.Resizes()};
+    return {.pre_start_required = driver_.NeedsAdd(),
+            .with_topology_alignment = driver_.GivesHints(),
+            .resizes = driver_.Resizes()};
   }
   Status Restore(const Grants& grants) override;
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,

@@ -143,6 +143,13 @@ class AnsweringPlugins final : public manager::Plugins {
                   AllocatableByResource{{resource, ScriptOf(resource).offers}});
             }) ||
         AnswerIf<calls::ComputeAdmit>(call, [&](const auto& r) { return Computed(r); }) ||
+        AnswerIf<calls::ComputeHints>(
+            call,
+            [&](const auto& r) {
+              return Note(fmt::format("hints {} {}/{}", resource, r.key.pod_uid, r.key.container),
+                          resource)
+                  .hints;
+            }) ||
         AnswerIf<calls::ComputeAdd>(
             call,
             [&](const auto& r) {

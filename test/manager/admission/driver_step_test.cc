@@ -234,6 +234,28 @@ TEST_F(DriverStepTest, ADriverSeesAllRequestsAndTheKindOfThePod) {
   EXPECT_EQ(seen.device_nodes, (std::map<std::string, NumaMask>{{"nvidia.com/gpu", {1}}}));
 }
 
+TEST_F(DriverStepTest, ADriversOwnHintsAreMerged) {
+  options_.merge.policy = TopologyPolicy::kSingleNumaNode;
+  Change([](PluginScript& driver) {
+    driver.options = {.with_topology_alignment = true};
+    driver.hints = HintList({{.nodes = {1}, .preferred = true}});
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {5}}}};
+  });
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  EXPECT_THAT(plugins_.calls(), Contains("hints cci.qrm.io/fast uid-web/main"));
+  EXPECT_EQ(plugins_.computed().hint.nodes, NumaMask{1});
+  EXPECT_EQ(plugins_.computed().available, CpuSet::Range(4, 7));
+}
+
+TEST_F(DriverStepTest, ADriverThatHintsAtNoNodeRejects) {
+  Change([](PluginScript& driver) {
+    driver.options = {.with_topology_alignment = true};
+    driver.hints = Status(StatusCode::kFailedPrecondition, "no clock runs");
+  });
+  EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("no clock runs"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("admit"))));
+}
+
 // --- changes of running containers
 
 // The container has CPUs 2-3, and its driver changes CPUs of running containers.
