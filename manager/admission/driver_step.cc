@@ -129,8 +129,7 @@ Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
 
 // Without a fallback: the container keeps what it has until its driver is back.
 Status DriverStep::ChooseAgain(Draft& draft, Deadline deadline) const {
-  if (!draft.is_reviewed &&
-      !Compare(*draft.known, draft.demand, options_, plugins_).asks_driver) {
+  if (!draft.is_reviewed && !Compare(*draft.known, draft.demand, options_, plugins_).asks_driver) {
     return OkStatus();
   }
   draft.failed_resource = DriverOf(draft.known->allocations);

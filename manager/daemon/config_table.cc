@@ -104,8 +104,7 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
       {"Running containers", Join(ReconcileKeys(config.reconcile), PodsKeys(config.pods))},
       {"Kubelet", KubeletKeys(config.kubelet)},
       {"Pod-resources socket", PodResourcesKeys(config.pod_resources)},
-      {"API server",
-       Join(PublishKeys(config.publish), placement::RejectionKeys(config.admission))},
+      {"API server", Join(PublishKeys(config.publish), placement::RejectionKeys(config.admission))},
       {"Control socket", ControlKeys(config.control)},
   };
 }

@@ -111,12 +111,12 @@ StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
                                       const placement::DriverOptions& options) {
   const std::string name(sdk::DriverNameOf(resource));
   const auto rules = options.find(name);
-  return WithSpec({.name = name,
-                   .by = "the container's record",
-                   .by_operator = rules != options.end() &&
-                                  MatchesAnyGlob(rules->second.default_namespaces,
-                                                 demand.pod.pod_namespace)},
-                  demand, options);
+  return WithSpec(
+      {.name = name,
+       .by = "the container's record",
+       .by_operator = rules != options.end() &&
+                      MatchesAnyGlob(rules->second.default_namespaces, demand.pod.pod_namespace)},
+      demand, options);
 }
 
 bool IsApp(const placement::ContainerDemand& demand) {

@@ -113,7 +113,7 @@ class Resizes {
   std::set<ContainerKey> due_;
   std::map<ContainerKey, std::string> reviewed_;  // those of due_ that a driver wants to change
   std::map<std::string, Reviews> reviews_;        // by driver
-  bool looking_ = false;  // a job works on due_
+  bool looking_ = false;                          // a job works on due_
   std::optional<ContainerKey> last_retried_;
   RepeatedLines refused_lines_;
 

@@ -13,9 +13,9 @@ namespace {
 
 const std::vector<std::string>& Words() {
   static const std::vector<std::string> words = {
-      kPublishTopology,   kPublishResources,   kPublishClasses,
+      kPublishTopology,       kPublishResources,  kPublishClasses,
       kPublishClassResources, kPublishPodClasses, kPublishPodFailures,
-      kPublishNodeConfig, kPublishDrivers, kPublishEvents};
+      kPublishNodeConfig,     kPublishDrivers,    kPublishEvents};
   return words;
 }
 

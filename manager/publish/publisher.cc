@@ -117,9 +117,9 @@ struct Publisher::Impl {
   Status event_problem;
   std::deque<cluster::ApiRequest> untold;  // events, oldest first; the first one may be under way
   bool telling = false;
-  std::map<std::string, std::string> told_classes;  // pod UID -> annotation
+  std::map<std::string, std::string> told_classes;        // pod UID -> annotation
   std::map<std::string, steady_clock::time_point> ended;  // pod UID -> when it was
-  bool telling_classes = false;                     // `untold` begins with those of a pod
+  bool telling_classes = false;                           // `untold` begins with those of a pod
   uint64_t pod_writes = 0;
   milliseconds event_backoff{0};
   steady_clock::time_point next_event;

@@ -22,8 +22,8 @@ constexpr char kRetry[] = "retry";
 constexpr char kFail[] = "fail";
 
 StatusOr<DriverRules> ReadRules(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"namespaces", "default-namespaces", "runtime-classes", "spec", "when-missing", "reject-as"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"namespaces", "default-namespaces", "runtime-classes",
+                                         "spec", "when-missing", "reject-as"}));
   DriverRules rules;
   QRM_ASSIGN_OR_RETURN(rules.namespaces, section.Words("namespaces"));
   QRM_ASSIGN_OR_RETURN(rules.default_namespaces, section.Words("default-namespaces"));
@@ -52,7 +52,7 @@ std::string Show(const DriverRules& rules) {
       config::WordsText(rules.namespaces), config::WordsText(rules.default_namespaces),
       config::WordsText(rules.runtime_classes), rules.spec,
       rules.when_missing == WhenMissing::kRefuse ? kRefuse : kFallBack,
-      !rules.reject_as.has_value()            ? ""
+      !rules.reject_as.has_value()           ? ""
       : *rules.reject_as == RejectAs::kRetry ? ", reject-as: retry"
                                              : ", reject-as: fail");
 }

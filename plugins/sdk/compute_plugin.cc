@@ -138,8 +138,7 @@ StatusOr<ComputeGrant> ComputePlugin::Admit(PluginDriver& host, const ComputeReq
                  .type = request.type,
                  .resource = host.resource(),
                  .requests = RequestOf(request.milli_cpus)},
-                Recorded::kAnswers,
-                [&](ComputeDriver& driver) { return driver.Admit(request); });
+                Recorded::kAnswers, [&](ComputeDriver& driver) { return driver.Admit(request); });
 }
 
 StatusOr<HintList> ComputePlugin::GetHints(PluginDriver& host, const ComputeRequest& request) {
@@ -176,7 +175,8 @@ StatusOr<ComputeGrant> ComputePlugin::Propose(PluginDriver& host, const ComputeR
   });
 }
 
-// The manager's records decide: it may have put a proposal in force that this process does not know.
+// The manager's records decide: it may have put a proposal in force that this process does not
+// know.
 Status ComputePlugin::TakeUp(PluginDriver& host, const ContainerKey& key, const CpuSet& cpus) {
   const auto held = host.grants().find(key);
   if (held == host.grants().end() || cpus.Empty() || !host.options().resizes) {

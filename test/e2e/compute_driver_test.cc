@@ -169,8 +169,7 @@ class ResizingDriverTest : public ComputeDriverTest {
     };
     StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
       AdmitRequest asked = request;
-      asked.set_requested_milli_cpus(
-          std::min(asked.requested_milli_cpus(), int64_t{1000} * most_));
+      asked.set_requested_milli_cpus(std::min(asked.requested_milli_cpus(), int64_t{1000} * most_));
       return GiveLast(asked, response);
     });
     ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
@@ -199,8 +198,7 @@ TEST_F(ResizingDriverTest, AResizedContainerGrowsAndShrinksAsItsDriverSays) {
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
   ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 3).container)));
   EXPECT_TRUE(Gets("1-3"));
-  EXPECT_TRUE(
-      Await([&] { return runtime.Updated("plain", "container0").cpuset_cpus() == "4-7"; }));
+  EXPECT_TRUE(Await([&] { return runtime.Updated("plain", "container0").cpuset_cpus() == "4-7"; }));
   ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 1).container)));
   EXPECT_TRUE(Gets("3"));
   EXPECT_TRUE(

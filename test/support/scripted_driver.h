@@ -37,7 +37,8 @@ class ScriptedDriver {
   ScriptedDriver(const ScriptedDriver&) = delete;
   ScriptedDriver& operator=(const ScriptedDriver&) = delete;
 
-  /// "admit CONTAINER", "resize CONTAINER", "add CONTAINER ID", "remove CONTAINER ID" for each call so far, in order.
+  /// "admit CONTAINER", "resize CONTAINER", "add CONTAINER ID", "remove CONTAINER ID" for each call
+  /// so far, in order.
   std::vector<std::string> calls() const;
 
  private:

@@ -225,8 +225,7 @@ class DriverModel {
 
   /// As the manager does once the change is on record.
   Status TellDriver(const Pod& pod) {
-    const std::string driver =
-        sdk::DriverResource(pod.kind == Kind::kFirstDriver ? "one" : "two");
+    const std::string driver = sdk::DriverResource(pod.kind == Kind::kFirstDriver ? "one" : "two");
     return plugins_.Local(driver)
         ->Answer<calls::ComputeAdd>(
             {.resource = driver, .key = pod.demand.key(), .cpus = pod.given.own.cpus})

@@ -118,8 +118,7 @@ TEST(ConfigTableTest, PodsThatEndNeedTheApiServer) {
     EXPECT_THAT(MessageOf(ReadConfigText(text, "test", {}).status()),
                 testing::HasSubstr("add pod-failures to publish"))
         << text;
-    EXPECT_TRUE(
-        ReadConfigText(std::string(text) + "\npublish: [pod-failures]", "test", {}).ok());
+    EXPECT_TRUE(ReadConfigText(std::string(text) + "\npublish: [pod-failures]", "test", {}).ok());
   }
   EXPECT_TRUE(ReadConfigText("compute-drivers: {fast: {reject-as: retry}}", "test", {}).ok());
   EXPECT_THAT(

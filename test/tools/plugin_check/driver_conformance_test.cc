@@ -80,9 +80,9 @@ TEST_F(DriverConformanceTest, AnAnswerAboutARunningContainerDoesNotCountByItself
       return OkStatus();
     }
     if (given.empty() || !request.current_cpus().empty()) {
-      given = request.current_cpus().empty() ? ToString(available - CpuSet{available.First()} -
-                                                        CpuSet::Range(3, 7))
-                                             : "5";
+      given = request.current_cpus().empty()
+                  ? ToString(available - CpuSet{available.First()} - CpuSet::Range(3, 7))
+                  : "5";
     }
     response.mutable_rset()->set_cpuset(given);
     response.mutable_rset()->set_exclusive(true);
