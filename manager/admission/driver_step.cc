@@ -223,7 +223,7 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   draft.explanation.driver.available = ToString(part.offer.available);
   if (draft.known == nullptr) {
     draft.allocated.push_back(part.resource);
-  } else {  // its answer counts once it is told that the container has the CPUs
+  } else {  // its answer counts once the driver is sent the CPUs as the container's
     draft.explanation.allocations = draft.known->allocations;
     draft.origins = draft.known->origins;
   }

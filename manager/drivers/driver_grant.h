@@ -36,8 +36,8 @@ struct CpuAccount {
 };
 
 /// What a driver may give the container `key`: the free CPUs of the cpu plugin's default pool, and
-/// its own CPUs and those of the pod's init containers by the records of `state`. Without a cpu
-/// plugin (null), all CPUs that are not exclusive to others.
+/// the CPUs of the container and of the pod's init containers by the records of `state`. Without a
+/// cpu plugin (null), all CPUs that are not exclusive to others.
 DriverOffer MakeOffer(const ContainerKey& key, ContainerType type, const Machine& machine,
                       const checkpoint::NodeState& state, const CpuAccount* account);
 

@@ -232,7 +232,7 @@ class DriverModel {
         .status();
   }
 
-  /// A dry run of a new container knows what drivers hold, whoever would place it.
+  /// A dry run of a new container knows what drivers hold, also if the cpu plugin would place it.
   Status CheckDryRuns() {
     const manager::DryRun dry_run(
         {.plugins = plugins_, .machine = machine_, .clock = clock_, .state = &state_}, options_);

@@ -322,7 +322,7 @@ TEST_F(DriverResizesTest, ADriverIsAskedAndToldWhatTheContainerHasNow) {
   EXPECT_EQ(Pending().containers, 0U);
 }
 
-TEST_F(DriverResizesTest, WhatADriverRefusesIsPendingAndTriedAgain) {
+TEST_F(DriverResizesTest, WhatADriverRejectsIsPendingAndTriedAgain) {
   Answer(Errorf(StatusCode::kFailedPrecondition, "the core is taken"));
   Resize({.cpu_shares = 3072});
   EXPECT_THAT(Pending().why, HasSubstr("the core is taken"));
