@@ -402,9 +402,6 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   const std::string reason = fmt::format("{} {} {}", call.asked.pod.uid, call.asked.container,
                                          WithoutNumbers(MessageOf(rejected)));
   const auto equal_ones = rejections_.Take(reason, parts_.clock.Steady());
-  if (equal_ones.has_value()) {
-    KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
-  }
   // A resize is retried while its container runs on: count one rejection of each reason.
   const bool counts = call.asked_draft().known == nullptr || equal_ones.has_value();
   if (parts_.listener && counts) {
@@ -413,6 +410,9 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
     event.rejected = MessageTo(call.asked.pod, MessageOf(rejected), "PlacementRefused");
     event.ends_pod_of = PodToEnd(call.asked, failed, event.reason, options_);
     parts_.listener(event);
+  }
+  if (equal_ones.has_value()) {
+    KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
   }
   return rejected;
 }

@@ -259,7 +259,8 @@ Status DriverStep::Withhold(Draft& draft, const DriverPart& part, Deadline deadl
   }
   draft.failed_resource = kCpuResource;
   draft.allocated.emplace_back(kCpuResource);
-  const ResourceAllocation withheld = WithheldBy(part.grant, machine_, part.offer.shared);
+  const ResourceAllocation withheld =
+      WithheldBy(part.grant, machine_, part.offer.PoolWithCurrent());
   const checkpoint::ContainerRecord record{.type = draft.demand.type,
                                            .index = draft.demand.index,
                                            .requests = draft.explanation.requests,

@@ -10,13 +10,11 @@
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "api/pod_texts.h"
+#include "plugins/placement/requests.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
-
-constexpr char kPodDriver[] = "cci.qrm.io/driver";
-constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
 
 std::optional<DriverChoice> ByAnnotation(const StringMap& annotations, const std::string& key) {
   const auto found = annotations.find(key);
@@ -117,11 +115,6 @@ StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
        .by_operator = rules != options.end() &&
                       MatchesAnyGlob(rules->second.default_namespaces, demand.pod.pod_namespace)},
       demand, options);
-}
-
-bool IsApp(const placement::ContainerDemand& demand) {
-  return demand.type == ContainerType::kMain ||
-         (demand.type == ContainerType::kSidecar && !demand.restartable_init);
 }
 
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations) {

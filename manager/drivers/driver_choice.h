@@ -39,10 +39,6 @@ StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
                                       const std::string& resource,
                                       const placement::DriverOptions& options);
 
-/// Whether it is one of the pod's app containers, all but the first of which have the type of
-/// sidecars. Without the pod's spec, native sidecars are app containers, too.
-bool IsApp(const placement::ContainerDemand& demand);
-
 /// The drivers that `annotations` ask for, for whichever container, without specs.
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations);
 

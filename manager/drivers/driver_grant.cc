@@ -84,7 +84,7 @@ Status CheckTexts(const StringMap& envs, const StringMap& annotations) {
 
 /// Shared CPUs must be in the pool now; later they change with the pool.
 Status CheckShared(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
-  const CpuSet& pool = limits.offer.shared;
+  const CpuSet pool = limits.offer.PoolWithCurrent();
   for (const sdk::ComputePart& part : grant.parts) {
     if (part.shared && !part.cpus.IsSubsetOf(pool)) {
       return Errorf(StatusCode::kInvalidArgument,
@@ -162,8 +162,8 @@ Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
         "driver gives",
         all.Count(), ToString(all), limits.cpus);
   }
-  const CpuSet pool = offer.shared | offer.current;  // what it gives up returns to the pool
-  if ((pool - all - limits.machine.OfflineNow()).Empty() && !offer.shared.Empty()) {
+  if ((offer.PoolWithCurrent() - all - limits.machine.OfflineNow()).Empty() &&
+      !offer.shared.Empty()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "exclusive CPUs {} would empty the shared pool, which is {}; request fewer CPUs "
                   "or delete a pod",

@@ -26,6 +26,8 @@ struct DriverOffer {
   CpuSet reserved;
   CpuSet current;  ///< available: exclusive CPUs that the container has already
 
+  /// The default pool with the CPUs that a running container could give up.
+  CpuSet PoolWithCurrent() const { return shared | current; }
   bool operator==(const DriverOffer&) const = default;
 };
 

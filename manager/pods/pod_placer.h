@@ -73,6 +73,7 @@ class PodPlacer {
   /// loop.
   void OnDiskReturned();
   const Unplaced& unplaced() const { return unplaced_; }
+  const Resizes& resizes() const { return resizes_; }
   Resizes& resizes() { return resizes_; }
 
  private:

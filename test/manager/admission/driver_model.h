@@ -225,7 +225,7 @@ class Ledger {
   }
   bool MayGive(const Given& given, const CpuSet& offer, int cpus, const CpuSet& own = {}) const {
     const CpuSet all = given.All();
-    const bool may_share = !given.shared.has_value() || given.shared->cpus.IsSubsetOf(Free());
+    const bool may_share = !given.shared.has_value() || given.shared->cpus.IsSubsetOf(Free() | own);
     return !given.own.cpus.Empty() && all.Count() <= cpus && all.IsSubsetOf(offer) && may_share &&
            !((Free() | own) - all).Empty();
   }

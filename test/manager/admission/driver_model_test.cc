@@ -215,7 +215,7 @@ class DriverModel {
     }
     if (good) {
       pod.given = asked->gave;
-      pod.runs_on = pod.given.own.cpus | pod.given.SharedOf(ledger_.Free());
+      pod.runs_on = pod.given.own.cpus | pod.given.SharedOf(ledger_.Free() | own);
       ledger_.Hold(name, pod.given.All());
       QRM_RETURN_IF_ERROR(TellDriver(pod));
       known->second = pod;

@@ -238,7 +238,7 @@ TEST_F(DriverStepTest, ADriversOwnHintsAreMerged) {
   options_.merge.policy = TopologyPolicy::kSingleNumaNode;
   Change([](PluginScript& driver) {
     driver.options = {.with_topology_alignment = true};
-    driver.hints = HintList({{.nodes = {1}, .preferred = true}});
+    driver.hints = HintList(std::vector<TopologyHint>{{.nodes = {1}, .preferred = true}});
     driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {5}}}};
   });
   ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));

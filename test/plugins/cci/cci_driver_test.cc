@@ -146,7 +146,7 @@ TEST_F(CciDriverTest, AResizedContainerKeepsItsCpusAndLosesOrGetsSome) {
   };
   EXPECT_EQ(resized(4000)->Cpus(), CpuSet::Range(0, 3));
   EXPECT_EQ(resized(1000)->Cpus().Count(), 1);
-  EXPECT_TRUE(resized(1000)->Cpus().IsSubsetOf({2, 3}));
+  EXPECT_TRUE(resized(1000)->Cpus().IsSubsetOf(first->Cpus()));
   EXPECT_EQ(resized(2000)->Cpus(), first->Cpus());
   EXPECT_THAT(MessageOf(resized(3000, "{cores: '*2'}").status()),
               HasSubstr("the spec takes 2 CPUs, including idle thread siblings, but the container "

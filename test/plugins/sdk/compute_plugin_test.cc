@@ -7,7 +7,6 @@
 
 #include <gmock/gmock.h>
 
-#include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_state.h"
 #include "test/support/is_ok.h"
@@ -55,7 +54,8 @@ class FirstCpus final : public ComputeDriver {
   }
   bool GivesHints() const override { return true; }
   StatusOr<HintList> Hints(const ComputeRequest& request) override {
-    return request.milli_cpus > 8000 ? HintList::Impossible() : HintList({{.nodes = {1}}});
+    return request.milli_cpus > 8000 ? HintList::Impossible()
+                                     : HintList(std::vector<TopologyHint>{{.nodes = {1}}});
   }
   bool Resizes() const override { return true; }
   /// Keeps what it can of the former CPUs.
@@ -225,23 +225,12 @@ TEST_F(ComputePluginTest, ADriverRequestsChangesThroughTheHostsSignal) {
   plugin_.changes().Connect({});
 }
 
-TEST_F(ComputePluginTest, HintsGoThroughTheWire) {
-  const auto ask = [&](int64_t milli_cpus) -> StatusOr<HintList> {
-    calls::CallTo<calls::ComputeHints>::Result got{Status(StatusCode::kUnknown, "none"), {}};
-    calls::CallTo<calls::ComputeHints> call(
-        {.key = {"a", "main"}, .milli_cpus = milli_cpus},
-        [&](calls::CallTo<calls::ComputeHints>::Result result) { got = std::move(result); });
-    for (const calls::ServedCall& served : calls::ComputeCalls()) {
-      if (served.method.path == call.method().path) {
-        const StatusOr<std::string> bytes = served.answer(*host_, call.Request());
-        call.Take({bytes.value_or("")}, NumaMask{0, 1});
-      }
-    }
-    return std::move(got.value);
-  };
+TEST_F(ComputePluginTest, HintsAreTheDriversAndReserveNothing) {
   EXPECT_TRUE(host_->options().with_topology_alignment);
-  EXPECT_EQ(*ask(2000), HintList({{.nodes = {1}}}));
-  EXPECT_THAT(MessageOf(ask(9000).status()), HasSubstr("no NUMA node can serve the request"));
+  const auto hints = ComputePlugin::GetHints(*host_, Request("a", CpuSet::Range(0, 7)));
+  ASSERT_TRUE(IsOk(hints.status()));
+  EXPECT_EQ(*hints, HintList(std::vector<TopologyHint>{{.nodes = {1}}}));
+  EXPECT_TRUE(host_->grants().empty());
 }
 
 TEST_F(ComputePluginTest, RemovingUnknownContainersSucceeds) {
