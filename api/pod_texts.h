@@ -19,6 +19,9 @@ inline constexpr std::size_t kMostValueBytes = 4096;
 inline constexpr std::size_t kMostTextBytes = 16 << 10;
 /// How many are kept: a short one takes several times its bytes, in each copy of the pod.
 inline constexpr std::size_t kMostTexts = 256;
+/// The name of a compute driver, for a pod and, with the prefix, for one container.
+inline constexpr char kPodDriver[] = "cci.qrm.io/driver";
+inline constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
 /// A pod's text for a compute driver, for all its containers and, with the prefix, for one. The
 /// bounds of each text and of all of them, which are counted apart from other annotations.
 inline constexpr std::string_view kDriverSpec = "cci.qrm.io/spec";

@@ -207,6 +207,7 @@ struct PluginOptions {
   /// The plugin says which CPUs are exclusive: its SDK does. Our own extension: for other plugins,
   /// the manager infers it.
   bool says_exclusive = false;
+  bool resizes = false;  ///< of a compute driver: it is asked to change CPUs of running containers
 
   bool operator==(const PluginOptions&) const = default;
 };

@@ -15,7 +15,6 @@
 #include "checkpoint/decision_trace.h"
 #include "checkpoint/shared_parts.h"
 #include "manager/admission/draft.h"
-#include "manager/admission/explanation.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
 #include "manager/registry/plugins.h"
@@ -235,10 +234,11 @@ void Admitter::AddDrafts(Call& call) {
                            .key = key,
                            .known = call.before->Find(key),
                            .deadline = call.deadline,
-                           .state = call.before});
+                           .state = call.before,
+                           .is_reviewed = call.moment == Moment::kForReview});
     call.drafts.back().is_skipped = !call.reason.empty();
     call.drafts.back().explanation.after_the_fact = call.moment != Moment::kAtCreation;
-    call.drafts.back().explanation.resized = call.moment == Moment::kForResize;
+    call.drafts.back().explanation.resized = call.moment >= Moment::kForResize;
   };
   const bool alone = call.before->Find(call.asked.key()) != nullptr;
   const std::size_t others = alone ? 0 : call.asked.others.size();
@@ -272,9 +272,8 @@ Status Admitter::AlignPod(Call& call) const {
 void Admitter::Note(Call& call, Draft& draft) {
   Explanation& explanation = draft.explanation;
   explanation.result = "admitted";
-  if (call.moment != Moment::kAtCreation && !draft.unanswered.empty() && draft.known != nullptr &&
-      explanation.allocations == draft.known->allocations) {
-    return;  // nothing is new
+  if (call.moment != Moment::kAtCreation && IsNothingNew(draft)) {
+    return;
   }
   ContainerRecord record = RecordOf(draft, call.reason);
   if (call.moment == Moment::kAtCreation) {
@@ -403,16 +402,17 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   const std::string reason = fmt::format("{} {} {}", call.asked.pod.uid, call.asked.container,
                                          WithoutNumbers(MessageOf(rejected)));
   const auto equal_ones = rejections_.Take(reason, parts_.clock.Steady());
-  if (equal_ones.has_value()) {
-    KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
-  }
   // A resize is retried while its container runs on: count one rejection of each reason.
   const bool counts = call.asked_draft().known == nullptr || equal_ones.has_value();
   if (parts_.listener && counts) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
     event.reason = call.disk_failed ? "disk" : RefusalReason(cause, failed);
     event.rejected = MessageTo(call.asked.pod, MessageOf(rejected), "PlacementRefused");
+    event.ends_pod_of = PodToEnd(call.asked, failed, event.reason, options_);
     parts_.listener(event);
+  }
+  if (equal_ones.has_value()) {
+    KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
   }
   return rejected;
 }

@@ -43,6 +43,7 @@ enum class AdmissionMoment {
   kAtCreation,    ///< with the answer, before its first instruction
   kAfterTheFact,  ///< it runs already: the reconciler applies them
   kForResize,     ///< the same, because its requests have changed
+  kForReview,     ///< the same, because its compute driver wants to change its CPUs
 };
 
 /// Admits single containers or whole pods. Two admissions never interleave, because each runs to

@@ -1,6 +1,8 @@
 // Relates the drafts of one pod to each other, and turns drafts into traces and rejections.
 #include "manager/admission/draft.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,6 +36,24 @@ const std::string& Draft::Blamed() const {
   return origin == origins.end() ? failed_resource : origin->second.plugin;
 }
 
+bool IsNothingNew(const Draft& draft) {
+  const AllocationByResource& planned = draft.explanation.allocations;
+  if (draft.known == nullptr) {
+    return false;
+  }
+  if (!draft.is_reviewed) {
+    return !draft.unanswered.empty() && planned == draft.known->allocations;
+  }
+  // The cpu plugin may have added to its part since.
+  return std::all_of(planned.begin(), planned.end(), [&](const auto& entry) {
+    const auto before = draft.known->allocations.find(entry.first);
+    return before != draft.known->allocations.end() &&
+           before->second->value == entry.second->value &&
+           before->second->may_share == entry.second->may_share &&
+           before->second->envs == entry.second->envs;
+  });
+}
+
 NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container) {
   NumaMask nodes;
   for (const auto& [name, record] : pod.containers) {
@@ -59,6 +79,9 @@ void NameTogether(std::vector<Draft>& drafts) {
 }
 
 checkpoint::ContainerRecord RecordOf(const Draft& draft, const std::string& skipped) {
+  // Kubelet's update of a resize may have overwritten applied values.
+  const checkpoint::ContainerRecord before =
+      draft.is_reviewed ? *draft.known : checkpoint::ContainerRecord();
   return {.type = draft.demand.type,
           .index = draft.demand.index,
           .restartable_init = draft.demand.restartable_init,
@@ -70,7 +93,9 @@ checkpoint::ContainerRecord RecordOf(const Draft& draft, const std::string& skip
           .allocations = draft.explanation.allocations,
           .origins = draft.origins,
           .classes = draft.known == nullptr ? Shared(ToRecord(draft.explanation.classes))
-                                            : draft.known->classes};
+                                            : draft.known->classes,
+          .applied = before.applied,
+          .applied_to = before.applied_to};
 }
 
 std::string ReasonUnserved(const Draft& draft) {
@@ -108,6 +133,20 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed) {
   }
 }
 
+std::optional<ContainerKey> PodToEnd(const placement::ContainerDemand& asked, const Draft& failed,
+                                     std::string_view reason,
+                                     const placement::AdmissionOptions& options) {
+  const auto rules = options.drivers.find(failed.explanation.driver.name);
+  const placement::RejectAs as = rules == options.drivers.end()
+                                     ? options.reject_as
+                                     : rules->second.reject_as.value_or(options.reject_as);
+  const bool is_new = failed.known == nullptr && !failed.explanation.after_the_fact;
+  const bool stays = reason == "no_room" || reason == "request" || reason == "other";
+  return as == placement::RejectAs::kFail && is_new && stays && !IsStaticPod(asked.pod)
+             ? std::optional(asked.key())
+             : std::nullopt;
+}
+
 Status Rejection(const Status& cause, const placement::ContainerDemand& asked, const Draft& failed,
                  const Whole& whole) {
   std::string context = failed.known != nullptr ? "cannot resize " : "cannot admit ";
@@ -133,7 +172,13 @@ void TellOfDriversVariables(Draft& draft) {
   }
   const std::string& driver = draft.driver->resource;
   const auto given = draft.explanation.allocations.find(driver);
+  const auto has = [&](const AllocationByResource& allocations) {
+    const auto before = allocations.find(driver);
+    return before != allocations.end() && before->second->envs == given->second->envs &&
+           before->second->annotations == given->second->annotations;
+  };
   if (given != draft.explanation.allocations.end() &&
+      (draft.known == nullptr || !has(draft.known->allocations)) &&
       !WasMadeWith(draft.demand.made_with, given->second)) {
     draft.explanation.too_late.push_back("variables of " + driver);
     log::Warning("running container lacks the variables of its compute driver",

@@ -18,6 +18,7 @@
 #include "manager/demand/demand_source.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_grant.h"
+#include "plugins/placement/admission_options.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::checkpoint {
@@ -46,6 +47,8 @@ struct Draft {
   /// The node's state, with the planned allocations of the pod's earlier containers.
   std::shared_ptr<const checkpoint::NodeState> state;
 
+  /// Its compute driver has asked to change the CPUs that it has.
+  bool is_reviewed = false;
   /// Plugins only keep it off exclusive resources; it still gets classes.
   bool is_skipped = false;
   /// Scope pod: it represents all containers of the pod together.
@@ -87,6 +90,10 @@ struct Whole {
   std::unique_ptr<Draft> draft;
 };
 
+/// Whether the plan repeats the record of a running container: the plugins that were asked answered
+/// without an allocation, or its driver wants no other CPUs.
+bool IsNothingNew(const Draft& draft);
+
 /// The NUMA nodes of the containers of `pod` except `container`.
 NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container);
 
@@ -106,6 +113,13 @@ checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock:
 /// wrongly), "plugin_away", "too_slow", "no_room", "request" (the pod must ask for something else)
 /// or "other".
 std::string_view RefusalReason(const Status& cause, const Draft& failed);
+
+/// The container of `asked` if its pod is to end because of `failed`, instead of being retried: by
+/// the rules of the draft's driver or else of `options`, if `reason`, as RefusalReason, will not
+/// pass by itself.
+std::optional<ContainerKey> PodToEnd(const placement::ContainerDemand& asked, const Draft& failed,
+                                     std::string_view reason,
+                                     const placement::AdmissionOptions& options);
 
 /// `cause` as the error of the creation of `asked`. `failed` is the draft that failed: of `asked`
 /// itself, of a container placed with it, or of all of them together.

@@ -63,6 +63,33 @@ rules::NodesByResource DeviceNodesOf(const placement::ContainerDemand& demand) {
   return std::move(nodes[demand.container]);
 }
 
+sdk::ComputeRequest RequestTo(const DriverPart& part, const Draft& draft) {
+  const placement::ContainerDemand& demand = draft.demand;
+  sdk::ComputeRequest request{.resource = part.resource,
+                              .key = draft.key,
+                              .pod_namespace = demand.pod.pod_namespace,
+                              .pod_name = demand.pod.name,
+                              .type = IsApp(demand) ? ContainerType::kMain : demand.type,
+                              .spec = part.choice.spec,
+                              .available = part.offer.available,
+                              .shared = part.offer.shared,
+                              .reserved = part.offer.reserved,
+                              .hint = part.hint,
+                              .milli_cpus = std::llround(part.cpus * kMilli),
+                              .annotations = demand.pod.annotations,
+                              .labels = demand.pod.labels,
+                              .requests = *demand.requests,
+                              .limits = *demand.limits,
+                              .qos_class = demand.pod.qos_class,
+                              .runtime_class = demand.runtime_class,
+                              .device_nodes = DeviceNodesOf(demand)};
+  if (draft.known != nullptr) {
+    const ResourceAllocation& given = draft.known->allocations.at(part.resource);
+    request.current = CpuSet::Parse(given.value).value_or(CpuSet());
+  }
+  return request;
+}
+
 /// These policies reject what does not fit the hint, so a driver cannot choose other nodes either.
 bool IsStrict(TopologyPolicy policy) {
   return policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;
@@ -76,7 +103,7 @@ bool IsDriversRecord(const checkpoint::ContainerRecord& record) {
 
 Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
   if (draft.known != nullptr) {
-    return OkStatus();
+    return ChooseAgain(draft, deadline);
   }
   for (const DriverChoice& asked : DriversAskedFor(draft.demand.pod.annotations)) {
     QRM_RETURN_IF_ERROR(CheckMayAsk(draft.demand, asked, options_));
@@ -96,6 +123,30 @@ Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
         DriverPart{.resource = draft.failed_resource, .choice = *std::move(choice), .cpus = cpus});
     QRM_RETURN_IF_ERROR(MakeOfferTo(draft, part, deadline));
   }
+  draft.failed_resource.clear();
+  return OkStatus();
+}
+
+// Without a fallback: the container keeps what it has until its driver is back.
+Status DriverStep::ChooseAgain(Draft& draft, Deadline deadline) const {
+  if (!draft.is_reviewed && !Compare(*draft.known, draft.demand, options_, plugins_).asks_driver) {
+    return OkStatus();
+  }
+  draft.failed_resource = DriverOf(draft.known->allocations);
+  const std::optional<PluginInfo> driver = plugins_.Find(draft.failed_resource);
+  QRM_ASSIGN_OR_RETURN(DriverChoice choice,
+                       RecordedChoice(draft.demand, draft.failed_resource, options_.drivers));
+  const double cpus = RequestedCpus(draft, options_);
+  if (cpus > draft.known->allocations.at(draft.failed_resource)->quantity) {
+    QRM_RETURN_IF_ERROR(CheckMayAsk(draft.demand, choice, options_));
+  }
+  if (!driver.has_value() || !driver->live) {
+    return DriverAway(choice, driver);
+  }
+  draft.explanation.driver = {.name = choice.name, .by = choice.by, .spec = choice.spec};
+  DriverPart& part = draft.driver.emplace(
+      DriverPart{.resource = draft.failed_resource, .choice = std::move(choice), .cpus = cpus});
+  QRM_RETURN_IF_ERROR(MakeOfferTo(draft, part, deadline));
   draft.failed_resource.clear();
   return OkStatus();
 }
@@ -128,7 +179,17 @@ Status DriverStep::MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline
   }
   part.offer = MakeOffer(draft.key, draft.demand.type, machine_, *draft.state,
                          account.has_value() ? &*account : nullptr);
+  if (draft.is_reviewed) {  // it need not give all that is requested, nor other nodes
+    part.hints = HintList({{.nodes = machine_.NodesOf(part.offer.current), .preferred = true}});
+    return OkStatus();
+  }
   QRM_ASSIGN_OR_RETURN(part.hints, HintsOf(part.offer, part.cpus, machine_));
+  const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
+  if (driver.has_value() && driver->options.with_topology_alignment) {
+    auto answers = plugins_.AskForEach<calls::ComputeHints>({RequestTo(part, draft)}, deadline);
+    QRM_RETURN_IF_ERROR(answers.front().status());
+    part.hints = *std::move(answers.front());
+  }
   return OkStatus();
 }
 
@@ -155,33 +216,18 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
     return OkStatus();
   }
   DriverPart& part = *draft.driver;
-  const placement::ContainerDemand& demand = draft.demand;
   draft.failed_resource = part.resource;
   if (IsStrict(options_.merge.policy) && !part.hint.nodes.Empty()) {
     part.offer.available &= machine_.CpusOf(part.hint.nodes);
   }
   draft.explanation.driver.available = ToString(part.offer.available);
-  draft.allocated.push_back(part.resource);
-  auto answers = plugins_.AskForEach<calls::ComputeAdmit>(
-      {{.resource = part.resource,
-        .key = draft.key,
-        .pod_namespace = demand.pod.pod_namespace,
-        .pod_name = demand.pod.name,
-        .type = IsApp(demand) ? ContainerType::kMain : demand.type,
-        .spec = part.choice.spec,
-        .available = part.offer.available,
-        .shared = part.offer.shared,
-        .reserved = part.offer.reserved,
-        .hint = part.hint,
-        .milli_cpus = std::llround(part.cpus * kMilli),
-        .annotations = demand.pod.annotations,
-        .labels = demand.pod.labels,
-        .requests = *demand.requests,
-        .limits = *demand.limits,
-        .qos_class = demand.pod.qos_class,
-        .runtime_class = demand.runtime_class,
-        .device_nodes = DeviceNodesOf(demand)}},
-      deadline);
+  if (draft.known == nullptr) {
+    draft.allocated.push_back(part.resource);
+  } else {  // its answer counts once the driver is sent the CPUs as the container's
+    draft.explanation.allocations = draft.known->allocations;
+    draft.origins = draft.known->origins;
+  }
+  auto answers = plugins_.AskForEach<calls::ComputeAdmit>({RequestTo(part, draft)}, deadline);
   QRM_RETURN_IF_ERROR(answers.front().status());
   part.grant = *std::move(answers.front());
   const Status good =
@@ -192,6 +238,8 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   draft.bad_answer = good.code() == StatusCode::kInvalidArgument;
   QRM_RETURN_IF_ERROR(good);
   const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
+  std::erase_if(draft.explanation.allocations,
+                [&](const auto& entry) { return entry.first->starts_with(part.resource); });
   for (auto& [resource, record] : RecordsOf(part.resource, part.grant, machine_)) {
     draft.explanation.allocations[resource] = record;
     draft.origins[resource] = {.plugin = part.resource,
@@ -211,7 +259,8 @@ Status DriverStep::Withhold(Draft& draft, const DriverPart& part, Deadline deadl
   }
   draft.failed_resource = kCpuResource;
   draft.allocated.emplace_back(kCpuResource);
-  const ResourceAllocation withheld = WithheldBy(part.grant, machine_, part.offer.shared);
+  const ResourceAllocation withheld =
+      WithheldBy(part.grant, machine_, part.offer.PoolWithCurrent());
   const checkpoint::ContainerRecord record{.type = draft.demand.type,
                                            .index = draft.demand.index,
                                            .requests = draft.explanation.requests,

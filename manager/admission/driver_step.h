@@ -23,10 +23,9 @@ class DriverStep {
   DriverStep(Plugins& plugins, const Machine& machine, const placement::AdmissionOptions& options)
       : plugins_(plugins), machine_(machine), options_(options) {}
 
-  /// Sets `draft.driver`, with the offer to it, if a driver is to place the container. A container
-  /// with allocations keeps them. Errors: kPermissionDenied for a namespace that may not ask;
-  /// kUnavailable for a driver or cpu plugin that is not running; kResourceExhausted for too few
-  /// CPUs.
+  /// Sets `draft.driver`, with the offer to it, if a driver is to place the container, or to change
+  /// the CPUs that it has. Errors: kPermissionDenied for a namespace that may not ask; kUnavailable
+  /// for a driver or cpu plugin that is not running; kResourceExhausted for too few CPUs.
   Status Choose(Draft& draft, Deadline deadline) const;
 
   /// Asks the driver within the merged hint, checks its answer, and has the cpu plugin withhold the
@@ -38,6 +37,7 @@ class DriverStep {
   static Status CheckMemory(Draft& draft);
 
  private:
+  Status ChooseAgain(Draft& draft, Deadline deadline) const;
   StatusOr<bool> IsThere(Draft& draft, const DriverChoice& choice) const;
   Status MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline) const;
   StatusOr<CpuAccount> AskCpuPlugin(Deadline deadline) const;

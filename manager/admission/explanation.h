@@ -89,7 +89,10 @@ struct AdmissionEvent {
     std::string message;
     std::string reason;  ///< of the event
   };
-  std::optional<PodMessage> rejected;          ///< why; set when that is the result
+  std::optional<PodMessage> rejected;  ///< why; set when that is the result
+  /// Of a rejection: the pod is to end if its container still has no record after this job, which
+  /// may make room and try again.
+  std::optional<ContainerKey> ends_pod_of;
   std::vector<PodMessage> warnings;            ///< about an admitted container
   std::vector<std::string_view> ignored_keys;  ///< of its annotations; labels of a counter
 };

@@ -156,6 +156,7 @@ Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
                                               .state = drafts.front().state});
   whole.draft->is_whole_pod = true;
   whole.draft->explanation.for_pod = true;
+  whole.draft->explanation.after_the_fact = drafts.front().explanation.after_the_fact;
   QRM_RETURN_IF_ERROR(Align(*whole.draft));
   for (Draft& draft : drafts) {
     draft.pod = &whole.draft->explanation;
@@ -392,7 +393,7 @@ Status Planner::Allocate(Draft& draft) const {
       return answers[i].status();
     }
   }
-  if (draft.known != nullptr) {
+  if (draft.known != nullptr && !draft.driver.has_value()) {
     draft.explanation.allocations = draft.known->allocations;
     draft.origins = draft.known->origins;
   }
@@ -484,7 +485,7 @@ Status Planner::Validate(Draft& draft) const {
   return OkStatus();
 }
 
-// A driver's values override the plugins'. Drivers place only new containers.
+// A driver's values override the plugins'.
 Status Planner::ApplyDrivers(Draft& draft, const CpuSet& offline) const {
   Explanation& explanation = draft.explanation;
   if (!draft.driver.has_value() || explanation.dry_run) {
@@ -494,7 +495,7 @@ Status Planner::ApplyDrivers(Draft& draft, const CpuSet& offline) const {
   }
   const DriverPart& driver = *draft.driver;
   QRM_RETURN_IF_ERROR(DriverStep::CheckMemory(draft));
-  AllocationByResource given = explanation.allocations;
+  AllocationByResource given = NewlyGiven(draft);
   given.erase(kCpuResource);  // withheld for the driver
   given.erase(driver.resource);
   QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, given, options_));

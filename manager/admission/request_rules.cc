@@ -12,6 +12,7 @@
 #include "api/base/errorf.h"
 #include "manager/admission/driver_step.h"
 #include "manager/admission/explanation.h"
+#include "manager/drivers/driver_choice.h"
 #include "manager/registry/plugins.h"
 #include "plugins/placement/requests.h"
 #include "plugins/rules/qos_annotations.h"
@@ -103,10 +104,16 @@ bool IsFixed(const checkpoint::ContainerRecord& record, const std::string& resou
          !allocation.devices.empty();
 }
 
-/// Whether `resource` is the CPUs and a compute driver chose those of `record`: they do not change
-/// while the container exists, and no plugin is asked for more.
+/// Whether `resource` is the CPUs and a compute driver chose those of `record`: no plugin is asked
+/// for more, and the driver only if it changes the CPUs of running containers.
 bool IsDrivers(const checkpoint::ContainerRecord& record, const std::string& resource) {
   return resource == kCpuResource && IsDriversRecord(record);
+}
+
+/// Whether the compute driver that placed the container of `record` is asked to change its CPUs.
+bool MayResize(const checkpoint::ContainerRecord& record, const Plugins& plugins) {
+  const std::optional<PluginInfo> driver = plugins.Find(DriverOf(record.allocations));
+  return driver.has_value() && driver->options.resizes;
 }
 
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
@@ -291,8 +298,10 @@ Difference Compare(const checkpoint::ContainerRecord& record,
         Satisfies(record, ask)) {
       continue;
     }
-    if (!IsDrivers(record, ask.resource) && !IsFixed(record, ask.resource)) {
+    const bool is_drivers = IsDrivers(record, ask.resource);
+    if (is_drivers ? MayResize(record, plugins) : !IsFixed(record, ask.resource)) {
       difference.asks = true;
+      difference.asks_driver = difference.asks_driver || is_drivers;
     } else if (const auto before = record.requests.find(name);
                before == record.requests.end() || before->second < amount) {
       difference.when_remade.push_back(name);

@@ -48,6 +48,7 @@ Status CheckRequired(Draft& draft, const placement::AdmissionOptions& options,
 /// How a container's requests differ from those that it was placed for.
 struct Difference {
   bool asks = false;                     ///< plugins have to be asked again
+  bool asks_driver = false;              ///< the compute driver that placed it, too
   std::vector<std::string> when_remade;  ///< requests that only a recreated container can get
 };
 

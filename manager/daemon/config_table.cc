@@ -1,12 +1,14 @@
 // Every key of qrmd, the page about them, and how they are read.
 #include "manager/daemon/config_table.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "api/base/config_file.h"
+#include "api/base/errorf.h"
 #include "manager/daemon/class_providers.h"
 #include "plugins/kernel/knob.h"
 
@@ -57,11 +59,27 @@ Status OfferIdleWeight(Config& config) {
   return OkStatus();
 }
 
+/// Only the publisher can end pods.
+Status CheckRejectAs(const Config& config) {
+  const auto fails = [](placement::RejectAs as) { return as == placement::RejectAs::kFail; };
+  const placement::DriverOptions& drivers = config.admission.drivers;
+  const bool any = fails(config.admission.reject_as) ||
+                   std::any_of(drivers.begin(), drivers.end(), [&](const auto& driver) {
+                     return fails(driver.second.reject_as.value_or(placement::RejectAs::kRetry));
+                   });
+  return !any || config.publish.Has(kPublishPodFailures)
+             ? OkStatus()
+             : Errorf(StatusCode::kInvalidArgument,
+                      "reject-as: fail needs the API server; add {} to publish, or write retry",
+                      kPublishPodFailures);
+}
+
 StatusOr<Config> Read(const config::ConfigSources& sources) {
   Config config;
   QRM_RETURN_IF_ERROR(config::ReadKeys(sources, ConfigKeys(config), "qrmd"));
   QRM_RETURN_IF_ERROR(CheckHttp(config.http));
   QRM_RETURN_IF_ERROR(CheckPublish(config.publish));
+  QRM_RETURN_IF_ERROR(CheckRejectAs(config));
   QRM_RETURN_IF_ERROR(OfferIdleWeight(config));
   return config;
 }
@@ -86,7 +104,7 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
       {"Running containers", Join(ReconcileKeys(config.reconcile), PodsKeys(config.pods))},
       {"Kubelet", KubeletKeys(config.kubelet)},
       {"Pod-resources socket", PodResourcesKeys(config.pod_resources)},
-      {"API server", PublishKeys(config.publish)},
+      {"API server", Join(PublishKeys(config.publish), placement::RejectionKeys(config.admission))},
       {"Control socket", ControlKeys(config.control)},
   };
 }

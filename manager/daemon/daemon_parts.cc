@@ -55,6 +55,14 @@ ClaimDevicesOptions ClaimsOf(const Config& config, const Machine& machine) {
   return options;
 }
 
+PodWarning WarningOf(const AdmissionEvent::PodMessage& message) {
+  return {.pod_namespace = message.pod_namespace,
+          .pod_name = message.pod_name,
+          .pod_uid = message.pod_uid,
+          .message = message.message,
+          .reason = message.reason};
+}
+
 // The cgroups and the kubelet of this machine say nothing about another one.
 NodeChecks::Paths CheckedPaths(const Config& config) {
   if (config.machine.source != config::MachineConfig().source) {
@@ -318,11 +326,14 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
     told.push_back(*event.rejected);
   }
   for (const AdmissionEvent::PodMessage& one : told) {
-    publisher->Warn({.pod_namespace = one.pod_namespace,
-                     .pod_name = one.pod_name,
-                     .pod_uid = one.pod_uid,
-                     .message = one.message,
-                     .reason = one.reason});
+    publisher->Warn(WarningOf(one));
+  }
+  if (event.ends_pod_of.has_value()) {
+    state.Post([this, key = *event.ends_pod_of, why = WarningOf(*event.rejected)] {
+      if (state.Load()->Find(key) == nullptr) {
+        publisher->EndPod(why);
+      }
+    });
   }
 }
 

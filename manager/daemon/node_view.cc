@@ -548,6 +548,11 @@ std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(
 }
 
 void NodeView::ReconcileSoon(const std::string& resource) {
+  if (sdk::IsDriverResource(resource)) {
+    parts_.state.Post(
+        [&placer = parts_.follower.placer(), resource] { placer.resizes().Review(resource); });
+    return;
+  }
   parts_.reconciler.Trigger(resource);
   parts_.pod_resources.OnPluginChanged(resource);
 }

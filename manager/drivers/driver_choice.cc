@@ -10,13 +10,11 @@
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "api/pod_texts.h"
+#include "plugins/placement/requests.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
-
-constexpr char kPodDriver[] = "cci.qrm.io/driver";
-constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
 
 std::optional<DriverChoice> ByAnnotation(const StringMap& annotations, const std::string& key) {
   const auto found = annotations.find(key);
@@ -53,8 +51,8 @@ std::optional<DriverChoice> ByDefault(const placement::ContainerDemand& demand,
   return std::nullopt;
 }
 
-std::string SpecOf(const placement::ContainerDemand& demand, const std::string& driver,
-                   const placement::DriverOptions& options) {
+std::string FindSpec(const placement::ContainerDemand& demand, const std::string& driver,
+                     const placement::DriverOptions& options) {
   for (const std::string& key :
        {std::string(kDriverSpecOfContainer) + demand.container, std::string(kDriverSpec)}) {
     if (const auto found = demand.pod.annotations.find(key);
@@ -64,6 +62,17 @@ std::string SpecOf(const placement::ContainerDemand& demand, const std::string& 
   }
   const auto rules = options.find(driver);
   return rules == options.end() ? std::string() : rules->second.spec;
+}
+
+StatusOr<DriverChoice> WithSpec(DriverChoice choice, const placement::ContainerDemand& demand,
+                                const placement::DriverOptions& options) {
+  choice.spec = FindSpec(demand, choice.name, options);
+  if (choice.spec.size() > kMostSpecBytes || IsCut(choice.spec)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "its spec for compute driver {}, '{}', is too long; write at most {} bytes",
+                  choice.name, Quoted(choice.spec), kMostSpecBytes);
+  }
+  return choice;
 }
 
 }  // namespace
@@ -92,18 +101,20 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
     return std::nullopt;
   }
   QRM_RETURN_IF_ERROR(Annotate(sdk::CheckDriverName(choice->name), choice->by));
-  choice->spec = SpecOf(demand, choice->name, options);
-  if (choice->spec.size() > kMostSpecBytes || IsCut(choice->spec)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "its spec for compute driver {}, '{}', is too long; write at most {} bytes",
-                  choice->name, Quoted(choice->spec), kMostSpecBytes);
-  }
-  return choice;
+  return WithSpec(*std::move(choice), demand, options);
 }
 
-bool IsApp(const placement::ContainerDemand& demand) {
-  return demand.type == ContainerType::kMain ||
-         (demand.type == ContainerType::kSidecar && !demand.restartable_init);
+StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
+                                      const std::string& resource,
+                                      const placement::DriverOptions& options) {
+  const std::string name(sdk::DriverNameOf(resource));
+  const auto rules = options.find(name);
+  return WithSpec(
+      {.name = name,
+       .by = "the container's record",
+       .by_operator = rules != options.end() &&
+                      MatchesAnyGlob(rules->second.default_namespaces, demand.pod.pod_namespace)},
+      demand, options);
 }
 
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations) {

@@ -33,9 +33,11 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const placement::ContainerDem
                                                    double cpus,
                                                    const placement::DriverOptions& options);
 
-/// Whether it is one of the pod's app containers, all but the first of which have the type of
-/// sidecars. Without the pod's spec, native sidecars are app containers, too.
-bool IsApp(const placement::ContainerDemand& demand);
+/// The driver that has placed the container of `demand` under the resource name `resource`, with
+/// the container's current spec. Errors: kInvalidArgument for a spec that is too long.
+StatusOr<DriverChoice> RecordedChoice(const placement::ContainerDemand& demand,
+                                      const std::string& resource,
+                                      const placement::DriverOptions& options);
 
 /// The drivers that `annotations` ask for, for whichever container, without specs.
 std::vector<DriverChoice> DriversAskedFor(const StringMap& annotations);

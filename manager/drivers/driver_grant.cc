@@ -84,7 +84,7 @@ Status CheckTexts(const StringMap& envs, const StringMap& annotations) {
 
 /// Shared CPUs must be in the pool now; later they change with the pool.
 Status CheckShared(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
-  const CpuSet& pool = limits.offer.shared;
+  const CpuSet pool = limits.offer.PoolWithCurrent();
   for (const sdk::ComputePart& part : grant.parts) {
     if (part.shared && !part.cpus.IsSubsetOf(pool)) {
       return Errorf(StatusCode::kInvalidArgument,
@@ -115,17 +115,18 @@ DriverOffer MakeOffer(const ContainerKey& key, ContainerType type, const Machine
   CpuSet owned;
   const std::vector<ExclusiveCpus> owners = FindExclusiveCpus(state);
   for (const ExclusiveCpus& owner : owners) {
-    owned |= owner.cpus;
+    const bool is_own = owner.pod.uid == key.pod_uid && owner.container == key.container;
+    (is_own ? offer.current : owned) |= owner.cpus;
   }
   if (account == nullptr) {
-    offer.shared = machine.cpu_set() - owned;
+    offer.shared = machine.cpu_set() - owned - offer.current;
     offer.available = offer.shared;
   } else {
     offer.shared = DefaultPool(account->pools);
     offer.reserved = machine.cpu_set() - account->allocatable.allocatable_cpus;
     offer.available = offer.shared - offer.reserved - owned;
   }
-  offer.available |= Lent(key, type, owners);
+  offer.available |= Lent(key, type, owners) | offer.current;
   offer.available -= machine.OfflineNow();
   return offer;
 }
@@ -161,7 +162,8 @@ Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
         "driver gives",
         all.Count(), ToString(all), limits.cpus);
   }
-  if ((offer.shared - all - limits.machine.OfflineNow()).Empty() && !offer.shared.Empty()) {
+  if ((offer.PoolWithCurrent() - all - limits.machine.OfflineNow()).Empty() &&
+      !offer.shared.Empty()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "exclusive CPUs {} would empty the shared pool, which is {}; request fewer CPUs "
                   "or delete a pod",

@@ -24,7 +24,10 @@ struct DriverOffer {
   CpuSet available;  ///< the CPUs that it may choose from
   CpuSet shared;     ///< the current default pool
   CpuSet reserved;
+  CpuSet current;  ///< available: exclusive CPUs that the container has already
 
+  /// The default pool with the CPUs that a running container could give up.
+  CpuSet PoolWithCurrent() const { return shared | current; }
   bool operator==(const DriverOffer&) const = default;
 };
 
@@ -35,8 +38,8 @@ struct CpuAccount {
 };
 
 /// What a driver may give the container `key`: the free CPUs of the cpu plugin's default pool, and
-/// CPUs of the pod's init containers by the records of `state`. Without a cpu plugin (null), all
-/// CPUs that are not exclusive.
+/// the CPUs of the container and of the pod's init containers by the records of `state`. Without a
+/// cpu plugin (null), all CPUs that are not exclusive to others.
 DriverOffer MakeOffer(const ContainerKey& key, ContainerType type, const Machine& machine,
                       const checkpoint::NodeState& state, const CpuAccount* account);
 

@@ -26,7 +26,6 @@
 
 namespace qrm::manager {
 
-using checkpoint::Change;
 using checkpoint::ContainerRecord;
 
 namespace {
@@ -45,8 +44,7 @@ bool MayLackRoom(const Status& refusal) {
 }
 
 bool HasDriver(const checkpoint::NodeState& state, const ContainerKey& key) {
-  const ContainerRecord* const record = state.Find(key);
-  return record != nullptr && !DriverOf(record->allocations).empty();
+  return state.Find(key) != nullptr && !DriverOf(state.Find(key)->allocations).empty();
 }
 
 }  // namespace
@@ -300,16 +298,19 @@ StatusOr<RunOptions> PodPlacer::Admit(const placement::ContainerDemand& demand,
 // A retry does not wait for plugins that have not received removals: another retry follows these.
 Status PodPlacer::PlaceResized(const placement::ContainerDemand& demand, Resizes::Attempt attempt) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
-  constexpr auto kMoment = Admitter::Moment::kForResize;
+  const auto moment = attempt == Resizes::Attempt::kReview ? AdmissionMoment::kForReview
+                                                           : AdmissionMoment::kForResize;
   QRM_RETURN_IF_ERROR(attempt == Resizes::Attempt::kFirst
-                          ? Admit(demand, kMoment, deadline).status()
-                          : parts_.admitter.Admit(demand, kMoment, deadline).status());
-  if (!OwnsCpusAlone(demand.key()) || !parts_.writes_cpusets) {
+                          ? Admit(demand, moment, deadline).status()
+                          : parts_.admitter.Admit(demand, moment, deadline).status());
+  const auto state = parts_.state.Load();
+  const bool has_driver = HasDriver(*state, demand.key());
+  if (!OwnsCpusAlone(demand.key()) || !(parts_.writes_cpusets || has_driver)) {
     return OkStatus();
   }
   // The run that gives it its CPUs may have asked before where the containers that have them go.
-  const auto state = parts_.state.Load();
-  return UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
+  Status cleared = ClearCpusOf(demand.key(), CpusetsOf(*state));
+  return has_driver ? cleared : UnlessReadOnly(std::move(cleared));
 }
 
 StatusOr<std::vector<std::string>> PodPlacer::AdmitRunning(
@@ -442,7 +443,7 @@ PodPlacer::Found PodPlacer::NoteFound(const std::vector<PodAndContainer>& contai
   unplaced_.EraseEnded();
   const auto state = parts_.state.Load();
   const CpuSet offline = parts_.machine.OfflineNow();
-  Change change;
+  checkpoint::Change change;
   Found found{.no_record = state->container_count() == 0};
   for (const auto& [pod, container] : containers) {
     const ContainerKey key = KeyOf(pod, container);

@@ -74,6 +74,7 @@ class PodPlacer {
   void OnDiskReturned();
   const Unplaced& unplaced() const { return unplaced_; }
   const Resizes& resizes() const { return resizes_; }
+  Resizes& resizes() { return resizes_; }
 
  private:
   /// A creation that the runtime waits for.

@@ -59,6 +59,31 @@ Status FirstError(const ByPlugin<calls::Nothing>& answers) {
   return OkStatus();
 }
 
+void TellDriver(const PreStart::Parts& parts, const ContainerKey& key, Deadline deadline,
+                const PreStart::Done& done) {
+  const auto state = parts.state.Load();
+  const ContainerRecord* record = state->Find(key);
+  const std::string driver = record == nullptr ? std::string() : DriverOf(record->allocations);
+  if (driver.empty()) {
+    done(Status(StatusCode::kAborted, "its pod is gone"));
+    return;
+  }
+  const PodMeta& pod = state->FindPod(key.pod_uid)->meta;
+  const LiveContainer container =
+      parts.live == nullptr ? LiveContainer() : parts.live->Find(key).value_or(LiveContainer());
+  parts.plugins.Ask<calls::ComputeAdd>(
+      driver,
+      {.resource = driver,
+       .key = key,
+       .pod_namespace = pod.pod_namespace,
+       .pod_name = pod.name,
+       .container_id = container.id,
+       .cgroup =
+           container.cgroups_path.empty() ? std::string() : CgroupPath(container.cgroups_path),
+       .cpus = CpuSet::Parse(record->allocations.at(driver)->value).value_or(CpuSet())},
+      deadline, [done](const StatusOr<calls::Nothing>& told) { done(told.status()); });
+}
+
 }  // namespace
 
 void PreStart::Prepare(const ContainerKey& key, Done done) {
@@ -74,23 +99,25 @@ void PreStart::Prepare(const ContainerKey& key, Done done) {
 void PreStart::TellLate(const std::string& driver) {
   parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [container, record] : pod.containers) {
-      const ContainerKey key{pod.meta.uid, container};
-      const std::string own = DriverOf(record->allocations);
-      if (!own.empty() && (driver.empty() || own == driver) && Runs(key) && IsTold(own)) {
-        TellDriver(key, own, [key, own](const Status& told) { LogUntold(key, own, told); });
+      if (driver.empty() || DriverOf(record->allocations) == driver) {
+        TellChange(parts_, {pod.meta.uid, container}, DeadlineAfter(deadline_));
       }
     }
   });
 }
 
-bool PreStart::Runs(const ContainerKey& key) const {
-  const auto live = parts_.live == nullptr ? std::nullopt : parts_.live->Find(key);
-  return live.has_value() && live->started;
-}
-
-bool PreStart::IsTold(const std::string& driver) const {
-  const std::optional<PluginInfo> plugin = parts_.plugins.Find(driver);
-  return plugin.has_value() && plugin->live && plugin->options.pre_start_required;
+void PreStart::TellChange(const Parts& parts, const ContainerKey& key, Deadline deadline) {
+  const auto state = parts.state.Load();
+  const ContainerRecord* const record = state->Find(key);
+  const std::string driver = record == nullptr ? std::string() : DriverOf(record->allocations);
+  const std::optional<PluginInfo> plugin =
+      driver.empty() ? std::nullopt : parts.plugins.Find(driver);
+  const auto live = parts.live == nullptr ? std::nullopt : parts.live->Find(key);
+  if (plugin.has_value() && plugin->live && plugin->options.pre_start_required &&
+      live.has_value() && live->started) {
+    TellDriver(parts, key, deadline,
+               [key, driver](const Status& told) { LogUntold(key, driver, told); });
+  }
 }
 
 void PreStart::AskDriver(const ContainerKey& key, const Done& done) {
@@ -103,37 +130,14 @@ void PreStart::AskDriver(const ContainerKey& key, const Done& done) {
     AskPlugins(*state, key, done);
     return;
   }
-  TellDriver(key, driver, [this, key, what = CannotStart(*state, key), done](const Status& told) {
-    if (told.ok()) {
-      AskPlugins(*parts_.state.Load(), key, done);
-    } else {
-      done(Annotate(told, what));
-    }
-  });
-}
-
-void PreStart::TellDriver(const ContainerKey& key, const std::string& driver, const Done& done) {
-  const auto state = parts_.state.Load();
-  const ContainerRecord* record = state->Find(key);
-  if (record == nullptr || DriverOf(record->allocations) != driver) {
-    done(Status(StatusCode::kAborted, "its pod is gone"));
-    return;
-  }
-  const PodMeta& pod = state->FindPod(key.pod_uid)->meta;
-  const LiveContainer container =
-      parts_.live == nullptr ? LiveContainer() : parts_.live->Find(key).value_or(LiveContainer());
-  parts_.plugins.Ask<calls::ComputeAdd>(
-      driver,
-      {.resource = driver,
-       .key = key,
-       .pod_namespace = pod.pod_namespace,
-       .pod_name = pod.name,
-       .container_id = container.id,
-       .cgroup =
-           container.cgroups_path.empty() ? std::string() : CgroupPath(container.cgroups_path),
-       .cpus = CpuSet::Parse(record->allocations.at(driver)->value).value_or(CpuSet())},
-      DeadlineAfter(deadline_),
-      [done](const StatusOr<calls::Nothing>& told) { done(told.status()); });
+  TellDriver(parts_, key, DeadlineAfter(deadline_),
+             [this, key, what = CannotStart(*state, key), done](const Status& told) {
+               if (told.ok()) {
+                 AskPlugins(*parts_.state.Load(), key, done);
+               } else {
+                 done(Annotate(told, what));
+               }
+             });
 }
 
 void PreStart::AskPlugins(const checkpoint::NodeState& state, const ContainerKey& key,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "api/base/clock.h"
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "manager/classes/class_keeper.h"
@@ -48,11 +49,11 @@ class PreStart {
   /// some containers twice. Failures are logged.
   void TellLate(const std::string& driver = "");
 
+  /// The same for one running container, after a change of its CPUs; `parts` as in the constructor.
+  static void TellChange(const Parts& parts, const ContainerKey& key, Deadline deadline);
+
  private:
-  bool Runs(const ContainerKey& key) const;
-  bool IsTold(const std::string& driver) const;
   void AskDriver(const ContainerKey& key, const Done& done);
-  void TellDriver(const ContainerKey& key, const std::string& driver, const Done& done);
   void AskPlugins(const checkpoint::NodeState& state, const ContainerKey& key, const Done& done);
   void GiveClasses(const ContainerKey& key, const std::string& what, const Done& done);
 

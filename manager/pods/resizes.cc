@@ -11,7 +11,10 @@
 #include "api/base/log.h"
 #include "manager/admission/admitter.h"
 #include "manager/demand/demand_source.h"
+#include "manager/drivers/driver_choice.h"
+#include "manager/pods/pre_start.h"
 #include "manager/reconcile/reconciler.h"
+#include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 #include "plugins/placement/recorded_grants.h"
@@ -26,6 +29,9 @@ namespace {
 
 /// Comparisons without an admission in one job: some hundred microseconds.
 constexpr int kLooksPerJob = 64;
+
+/// Nothing waits for the driver.
+constexpr std::chrono::seconds kTellDeadline{5};
 
 /// Whether the container was skipped: then its record has neither requests nor the pod's labels and
 /// annotations.
@@ -69,6 +75,11 @@ void Resizes::CompareAll() {
   Compared now{.state = parts_.state.Load(), .live = live, .specs = specs};
   AddChanged(now);
   compared_ = std::move(now);
+  for (const auto& [driver, reviews] : reviews_) {
+    if (reviews.is_due) {
+      Review(driver);
+    }
+  }
   {
     const MutexLock lock(mutex_);
     std::erase_if(pending_,
@@ -87,6 +98,36 @@ void Resizes::RetryPending() {
     AddPending();
   }
   Continue();
+}
+
+void Resizes::Review(const std::string& driver) {
+  const std::optional<PluginInfo> plugin = parts_.plugins.Find(driver);
+  if (!plugin.has_value() || !plugin->options.resizes) {
+    return;
+  }
+  Reviews& reviews = reviews_[driver];
+  const auto now = std::chrono::steady_clock::now();
+  reviews.is_due = now - reviews.begun < kReviewPeriod;
+  if (reviews.is_due) {
+    return;
+  }
+  reviews.begun = now;
+  parts_.state.Load()->ForEachPod([&](const PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      if (DriverOf(record->allocations) == driver) {
+        reviewed_.emplace(ContainerKey{pod.meta.uid, name}, driver);
+        due_.insert({pod.meta.uid, name});
+      }
+    }
+  });
+  Continue();
+}
+
+/// A driver that does not answer is not asked about its other containers: each would wait.
+void Resizes::EndReview(const ContainerKey& key) {
+  const ContainerRecord* const record = parts_.state.Load()->Find(key);
+  const std::string driver = record == nullptr ? std::string() : DriverOf(record->allocations);
+  std::erase_if(reviewed_, [&](const auto& entry) { return entry.second == driver; });
 }
 
 void Resizes::AddChanged(const Compared& now) {
@@ -142,6 +183,7 @@ void Resizes::Continue() {
 
 /// True after an admission.
 bool Resizes::Look(const ContainerKey& key) {
+  const bool is_reviewed = reviewed_.erase(key) > 0;
   const auto state = parts_.state.Load();
   const ContainerRecord* const record = state->Find(key);
   const std::optional<LiveContainer> live = parts_.live.Find(key);
@@ -156,10 +198,10 @@ bool Resizes::Look(const ContainerKey& key) {
   }
   const Difference difference = parts_.admitter.Compare(*record, *demand);
   if (difference.asks) {
-    if (IsHeldBack(key, *demand)) {
+    if (!is_reviewed && IsHeldBack(key, *demand)) {
       return false;
     }
-    Place(key, *demand);
+    Place(key, *demand, WhyPending(key).empty() ? Attempt::kFirst : Attempt::kAgain);
     return true;
   }
   if (difference.when_remade.empty()) {
@@ -169,7 +211,10 @@ bool Resizes::Look(const ContainerKey& key) {
                 fmt::format("{} gets more of {} only when it is recreated; delete its pod",
                             NameOf(*demand), fmt::join(difference.when_remade, ", ")));
   }
-  return false;
+  if (is_reviewed) {
+    Place(key, *demand, Attempt::kReview);
+  }
+  return is_reviewed;
 }
 
 // If the spec agrees with the record but the runtime's list does not, the spec counts: after a
@@ -214,26 +259,42 @@ bool Resizes::IsHeldBack(const ContainerKey& key, const placement::ContainerDema
          pending->second.limits == demand.limits;
 }
 
-void Resizes::Place(const ContainerKey& key, const placement::ContainerDemand& demand) {
+void Resizes::Place(const ContainerKey& key, const placement::ContainerDemand& demand,
+                    Attempt attempt) {
   const auto before = parts_.state.Load();
-  const Attempt attempt = WhyPending(key).empty() ? Attempt::kFirst : Attempt::kAgain;
-  if (const Status placed = admit_(demand, attempt); !placed.ok()) {
-    NotePending(key, demand, MessageOf(placed));
-    return;
-  }
-  Forget(key);
-  if (parts_.state.Load()->Find(key) != before->Find(key)) {
+  const Status placed = admit_(demand, attempt);
+  const ContainerRecord* const now = parts_.state.Load()->Find(key);
+  if (now != before->Find(key)) {
     parts_.reconciler.TriggerChanges(key);
+    PreStart::TellChange({.state = parts_.state, .plugins = parts_.plugins, .live = &parts_.live},
+                         key, DeadlineAfter(kTellDeadline));
+  }
+  if (placed.code() == StatusCode::kDeadlineExceeded) {
+    EndReview(key);
+  }
+  if (attempt == Attempt::kReview) {
+    LogKept(MessageOf(placed));
+  } else if (placed.ok()) {
+    Forget(key);
+  } else {
+    NotePending(key, demand, MessageOf(placed));
   }
 }
 
-void Resizes::NotePending(const ContainerKey& key, const placement::ContainerDemand& demand,
-                          std::string why) {
+void Resizes::LogKept(const std::string& why) {
+  if (why.empty()) {
+    return;
+  }
   if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
       times.has_value()) {
     log::Warning("resized container keeps its allocations",
                  {{"error", why}, {"equal_ones_before", *times}});
   }
+}
+
+void Resizes::NotePending(const ContainerKey& key, const placement::ContainerDemand& demand,
+                          std::string why) {
+  LogKept(why);
   const MutexLock lock(mutex_);
   pending_[key] = {.why = std::move(why), .requests = demand.requests, .limits = demand.limits};
 }

@@ -1,6 +1,7 @@
 // Compares what recorded containers request now with their records.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,10 +43,13 @@ struct PendingStatus {
 /// Threads: the state loop only, except for GetStatus and WhyPending.
 class Resizes {
  public:
-  /// kAgain: the resize was rejected before, and no caller waits for it.
-  enum class Attempt { kFirst, kAgain };
+  /// kAgain: the resize was rejected before, and no caller waits for it. kReview: its requests are
+  /// the recorded ones, and its compute driver wants to change its CPUs.
+  enum class Attempt { kFirst, kAgain, kReview };
   using Admit = std::function<Status(const placement::ContainerDemand&, Attempt)>;
   static constexpr std::size_t kRetries = 64;
+  /// Between two reviews of a driver's containers.
+  static constexpr std::chrono::seconds kReviewPeriod{1};
 
   /// `parts` outlive the object. `admit` admits a running container.
   Resizes(const NodeParts& parts, Admit admit, ResizeRetries retries)
@@ -59,6 +63,9 @@ class Resizes {
   void ForgetCompared() { compared_.reset(); }
   /// Tries pending resizes again: more room is free.
   void RetryPending();
+  /// The compute driver wants to change CPUs of its containers: asks it about each. Within
+  /// kReviewPeriod of the last time, the next comparison of all containers does so.
+  void Review(const std::string& driver);
 
   /// Threads: any.
   PendingStatus GetStatus() const;
@@ -71,6 +78,11 @@ class Resizes {
     std::string why;
     Shared<std::map<std::string, double>> requests;
     Shared<std::map<std::string, double>> limits;
+  };
+  /// When a driver was last asked about all its containers.
+  struct Reviews {
+    std::chrono::steady_clock::time_point begun;
+    bool is_due = false;
   };
   /// The revisions of the last comparison of all containers.
   struct Compared {
@@ -87,7 +99,9 @@ class Resizes {
                                                       const ContainerKey& key,
                                                       const LiveContainer& live);
   bool IsHeldBack(const ContainerKey& key, const placement::ContainerDemand& demand) const;
-  void Place(const ContainerKey& key, const placement::ContainerDemand& demand);
+  void Place(const ContainerKey& key, const placement::ContainerDemand& demand, Attempt attempt);
+  void EndReview(const ContainerKey& key);
+  void LogKept(const std::string& why);
   void NotePending(const ContainerKey& key, const placement::ContainerDemand& demand,
                    std::string why);
   void Forget(const ContainerKey& key);
@@ -97,7 +111,9 @@ class Resizes {
   const ResizeRetries retries_;
   std::optional<Compared> compared_;
   std::set<ContainerKey> due_;
-  bool looking_ = false;  // a job works on due_
+  std::map<ContainerKey, std::string> reviewed_;  // those of due_ that a driver wants to change
+  std::map<std::string, Reviews> reviews_;        // by driver
+  bool looking_ = false;                          // a job works on due_
   std::optional<ContainerKey> last_retried_;
   RepeatedLines refused_lines_;
 

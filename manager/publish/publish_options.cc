@@ -13,8 +13,9 @@ namespace {
 
 const std::vector<std::string>& Words() {
   static const std::vector<std::string> words = {
-      kPublishTopology,   kPublishResources,  kPublishClasses, kPublishClassResources,
-      kPublishPodClasses, kPublishNodeConfig, kPublishDrivers, kPublishEvents};
+      kPublishTopology,       kPublishResources,  kPublishClasses,
+      kPublishClassResources, kPublishPodClasses, kPublishPodFailures,
+      kPublishNodeConfig,     kPublishDrivers,    kPublishEvents};
   return words;
 }
 
@@ -56,6 +57,7 @@ std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
                        "for it, in Node status. `classes`: types of classes, in an annotation of "
                        "the Node. `class-resources`: classes with a capacity, in Node status. "
                        "`pod-classes`: the classes of each pod, in an annotation of the pod. "
+                       "`pod-failures`: the end of pods that are rejected with `reject-as: fail`. "
                        "`node-config`: the data for qrm-scheduler, in an annotation of the Node. "
                        "`drivers`: which compute drivers are ready, in an annotation of the Node. "
                        "`events`: a warning event on each rejected pod."),

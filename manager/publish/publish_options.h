@@ -16,6 +16,7 @@ inline constexpr char kPublishResources[] = "extended-resources";
 inline constexpr char kPublishClasses[] = "classes";
 inline constexpr char kPublishClassResources[] = "class-resources";
 inline constexpr char kPublishPodClasses[] = "pod-classes";
+inline constexpr char kPublishPodFailures[] = "pod-failures";
 inline constexpr char kPublishNodeConfig[] = "node-config";
 inline constexpr char kPublishDrivers[] = "drivers";
 inline constexpr char kPublishEvents[] = "events";

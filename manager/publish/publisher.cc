@@ -33,6 +33,8 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+/// A pod that is still rejected so long after it was ended has not taken it.
+constexpr std::chrono::seconds kEndedAgain{30};
 /// The number of events that wait for the API server; the oldest are dropped first.
 constexpr std::size_t kMostUntold = 100;
 /// Between two tries of an event, doubled after each failure.
@@ -92,6 +94,8 @@ struct Publisher::Impl {
   Status WatchTrouble() const;
   void RetryIfFollowedAgain();
   void Tell(const PodWarning& warning);
+  void End(const PodWarning& why);
+  void Queue(cluster::ApiRequest request);
   void TellNext();
   void TakeAnswer(const Status& answer);
   std::optional<cluster::ApiRequest> NextPodClasses();
@@ -113,8 +117,9 @@ struct Publisher::Impl {
   Status event_problem;
   std::deque<cluster::ApiRequest> untold;  // events, oldest first; the first one may be under way
   bool telling = false;
-  std::map<std::string, std::string> told_classes;  // pod UID -> annotation
-  bool telling_classes = false;                     // `untold` begins with those of a pod
+  std::map<std::string, std::string> told_classes;        // pod UID -> annotation
+  std::map<std::string, steady_clock::time_point> ended;  // pod UID -> when it was
+  bool telling_classes = false;                           // `untold` begins with those of a pod
   uint64_t pod_writes = 0;
   milliseconds event_backoff{0};
   steady_clock::time_point next_event;
@@ -311,10 +316,25 @@ void Publisher::Impl::RetryIfFollowedAgain() {
 void Publisher::Impl::Tell(const PodWarning& warning) {
   auto request = events.Take(
       warning, {.steady = steady_clock::now(), .wall = std::chrono::system_clock::now()});
-  if (!request.has_value()) {
-    return;
+  if (request.has_value()) {
+    Queue(*std::move(request));
   }
-  untold.push_back(*std::move(request));
+}
+
+/// Kubelet rejects it again and again until it sees the end.
+void Publisher::Impl::End(const PodWarning& why) {
+  const auto now = steady_clock::now();
+  std::erase_if(ended, [&](const auto& pod) { return now - pod.second > kEndedAgain; });
+  if (ended.emplace(why.pod_uid, now).second) {
+    Queue(cluster::MergePatchRequest(
+        cluster::PodPath(why.pod_namespace, why.pod_name) + "/status",
+        {{"metadata", {{"uid", why.pod_uid}}},
+         {"status", {{"phase", "Failed"}, {"reason", why.reason}, {"message", why.message}}}}));
+  }
+}
+
+void Publisher::Impl::Queue(cluster::ApiRequest request) {
+  untold.push_back(std::move(request));
   if (untold.size() > kMostUntold) {
     untold.erase(untold.begin() + (telling ? 1 : 0));
     ++event_failures;
@@ -363,9 +383,7 @@ std::optional<cluster::ApiRequest> Publisher::Impl::NextPodClasses() {
     if (told != text) {
       told = text;
       next = cluster::MergePatchRequest(
-          fmt::format("/api/v1/namespaces/{}/pods/{}/status",
-                      cluster::PercentEncoded(meta.pod_namespace),
-                      cluster::PercentEncoded(meta.name)),
+          cluster::PodPath(meta.pod_namespace, meta.name) + "/status",
           {{"metadata",
             {{"uid", std::string(meta.uid)},
              {"annotations", {{kPodClassesAnnotation, text.empty() ? json() : json(text)}}}}}});
@@ -384,7 +402,7 @@ void Publisher::Impl::TakeAnswer(const Status& answer) {
   if (!answer.ok() && event_problem.ok()) {
     log::Warning("cannot publish about pods", {{"error", MessageOf(answer)}});
   } else if (answer.ok() && !event_problem.ok()) {
-    log::Info("events and classes of pods are published again");
+    log::Info("events, classes and ends of pods are published again");
   }
   ++(!answer.ok() ? event_failures : telling_classes ? pod_writes : events_told);
   event_problem = is_final ? OkStatus() : answer;
@@ -447,6 +465,12 @@ void Publisher::Warn(PodWarning warning) {
   if (impl_->options.Has(kPublishEvents)) {
     boost::asio::post(impl_->io,
                       [impl = impl_.get(), warning = std::move(warning)] { impl->Tell(warning); });
+  }
+}
+
+void Publisher::EndPod(PodWarning why) {
+  if (impl_->options.Has(kPublishPodFailures)) {
+    boost::asio::post(impl_->io, [impl = impl_.get(), why = std::move(why)] { impl->End(why); });
   }
 }
 

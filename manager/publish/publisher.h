@@ -57,6 +57,9 @@ class Publisher {
   void Stop();
 
   void Warn(PodWarning warning);
+  /// Sets the pod to failed, with the warning's reason and message. Does nothing unless the options
+  /// have `pod-failures`.
+  void EndPod(PodWarning why);
 
   PublishStatus GetStatus() const;
 

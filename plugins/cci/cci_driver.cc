@@ -257,6 +257,23 @@ kernel::TunableMachine CciDriver::KnobsFor(const SpecLines& lines) const {
 }
 
 StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request) {
+  QRM_ASSIGN_OR_RETURN(sdk::ComputeGrant grant, Decide(request, {}));
+  grants_[request.key] = grant;
+  return grant;
+}
+
+StatusOr<sdk::ComputeGrant> CciDriver::Resize(const sdk::ComputeRequest& request,
+                                              const sdk::ComputeGrant& now) {
+  std::vector<CpuSet> kept;
+  kept.reserve(now.parts.size());
+  for (const sdk::ComputePart& part : now.parts) {
+    kept.push_back(part.shared ? CpuSet() : part.cpus);
+  }
+  return Decide(request, std::move(kept));
+}
+
+StatusOr<sdk::ComputeGrant> CciDriver::Decide(const sdk::ComputeRequest& request,
+                                              std::vector<CpuSet> kept) const {
   const int cpus = static_cast<int>(request.milli_cpus / kMilli);
   const bool has_fraction = request.milli_cpus % kMilli != 0;
   QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
@@ -273,7 +290,8 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
                   .near = request.hint.nodes,
                   .cpus = cpus,
                   .shared = request.shared,
-                  .has_fraction = has_fraction};
+                  .has_fraction = has_fraction,
+                  .kept = std::move(kept)};
   const std::string readings = BothReadings(spec.lines, room);
   StatusOr<sdk::ComputeGrant> chosen = Choose(spec.lines, room, layout_, KnobsFor(spec.lines));
   if (!chosen.ok()) {
@@ -288,7 +306,6 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   QRM_ASSIGN_OR_RETURN(const std::vector<Attribute> container,
                        ChooseScheduling(spec.container, scheduling_, grant.unmet));
   grant.envs = Told(grant, container);
-  grants_[request.key] = grant;
   return grant;
 }
 

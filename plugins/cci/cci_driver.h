@@ -46,6 +46,12 @@ class CciDriver final : public sdk::ComputeDriver {
   /// optional attributes.
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override;
 
+  /// The same for a running container, which keeps the CPUs of each line where it can. What its
+  /// attributes set follows with Add.
+  bool Resizes() const override { return true; }
+  StatusOr<sdk::ComputeGrant> Resize(const sdk::ComputeRequest& request,
+                                     const sdk::ComputeGrant& now) override;
+
   /// Sets the container's attributes on the machine. Errors: what cannot be set.
   Status Add(const sdk::ComputeInstance& instance) override;
 
@@ -53,6 +59,8 @@ class CciDriver final : public sdk::ComputeDriver {
   Status Remove(const ContainerKey& key) override;
 
  private:
+  StatusOr<sdk::ComputeGrant> Decide(const sdk::ComputeRequest& request,
+                                     std::vector<CpuSet> kept) const;
   /// Bans quiet CPUs in all interrupt balancers, also in recently started ones.
   void TellBalancers();
   void ForgetGoneBalancers(const std::vector<std::string>& running);

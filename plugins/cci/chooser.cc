@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -145,12 +146,23 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
   }
 }
 
+/// What a line asks for, and the CPUs that it keeps where it can.
+struct Wanted {
+  Attributes asked;
+  CpuSet kept;
+};
+
 /// The choice of CPUs for one line.
 class LineChoice {
  public:
-  LineChoice(const SpecLine& line, Attributes asked, const Room& room, const CpuLayout& layout,
+  LineChoice(const SpecLine& line, Wanted wanted, const Room& room, const CpuLayout& layout,
              const kernel::TunableMachine& knobs)
-      : line_(line), asked_(std::move(asked)), room_(room), layout_(layout), knobs_(knobs) {}
+      : line_(line),
+        asked_(std::move(wanted.asked)),
+        kept_(std::move(wanted.kept)),
+        room_(room),
+        layout_(layout),
+        knobs_(knobs) {}
 
   /// Takes CPUs from `free`.
   StatusOr<sdk::ComputePart> Take(const CpuSet& free) const {
@@ -261,25 +273,39 @@ class LineChoice {
     const NumaMask mask = machine().node_mask();
     std::vector<int> nodes(mask.begin(), mask.end());
     const auto rank = [&](int node) {
-      return std::pair(!room_.near.Has(node), (cpus & machine().CpusOf({node})).Count());
+      const CpuSet& of_node = machine().CpusOf({node});
+      return std::tuple(!of_node.Intersects(kept_), !room_.near.Has(node),
+                        (cpus & of_node).Count());
     };
     std::ranges::stable_sort(nodes, [&](int a, int b) { return rank(a) < rank(b); });
     return nodes;
   }
 
+  /// A running container keeps its CPUs, and loses some or gets further ones.
   StatusOr<CpuSet> TakeFrom(const CpuSet& cpus) const {
+    if (kept_.Empty() || !kept_.IsSubsetOf(cpus)) {
+      return TakeSome(cpus, line_.any);
+    }
+    if (kept_.Count() >= line_.any) {
+      return TakeSome(kept_, line_.any);
+    }
+    QRM_ASSIGN_OR_RETURN(const CpuSet more, TakeSome(cpus - kept_, line_.any - kept_.Count()));
+    return kept_ | more;
+  }
+
+  StatusOr<CpuSet> TakeSome(const CpuSet& cpus, int count) const {
     const bool whole = Find(asked_, AttributeKind::kSmtRequired) != nullptr;
     StatusOr<CpuSet> taken =
-        TakeCpusNear(layout_, cpus, line_.any, room_.near, {.full_physical_cpus_only = whole});
+        TakeCpusNear(layout_, cpus, count, room_.near, {.full_physical_cpus_only = whole});
     if (!whole || taken.ok()) {
       return taken;
     }
-    const CpuSet large = LargeCoresFirst(cpus);
-    return large.Count() == line_.any ? large : taken;
+    const CpuSet large = LargeCoresFirst(cpus, count);
+    return large.Count() == count ? large : taken;
   }
 
   /// Cores with two threads come first; cores with one thread fill the rest.
-  CpuSet LargeCoresFirst(const CpuSet& cpus) const {
+  CpuSet LargeCoresFirst(const CpuSet& cpus, int count) const {
     std::vector<CpuSet> cores;
     for (const CpuGroup& core : machine().cores()) {
       if (core.cpus.IsSubsetOf(cpus)) {
@@ -290,7 +316,7 @@ class LineChoice {
         cores, [](const CpuSet& a, const CpuSet& b) { return a.Count() > b.Count(); });
     CpuSet taken;
     for (const CpuSet& core : cores) {
-      if (taken.Count() + core.Count() <= line_.any) {
+      if (taken.Count() + core.Count() <= count) {
         taken |= core;
       }
     }
@@ -321,6 +347,7 @@ class LineChoice {
 
   const SpecLine& line_;
   const Attributes asked_;
+  const CpuSet kept_;
   const Room& room_;
   const CpuLayout& layout_;
   const kernel::TunableMachine& knobs_;
@@ -394,7 +421,11 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes&
   int shared = 0;
   for (const std::size_t i : order) {
     StatusOr<sdk::ComputePart> part =
-        LineChoice(spec[i], Asked(spec[i], wishes), room, layout, knobs).Take(free);
+        LineChoice(spec[i],
+                   {.asked = Asked(spec[i], wishes),
+                    .kept = i < room.kept.size() ? room.kept[i] : CpuSet()},
+                   room, layout, knobs)
+            .Take(free);
     QRM_RETURN_IF_ERROR(Annotate(part.status(), fmt::format("cores, line {}", i + 1)));
     const CpuSet taken = part->cpus | part->idle;
     free -= taken;

@@ -1,6 +1,8 @@
 // Chooses the CPUs of a specification: values in, values out.
 #pragma once
 
+#include <vector>
+
 #include "api/base/status.h"
 #include "api/id_set.h"
 #include "plugins/cci/cpu_knobs.h"
@@ -17,6 +19,8 @@ struct Room {
   int cpus = 0;               ///< whole CPUs that the container requests
   CpuSet shared;              ///< the default pool
   bool has_fraction = false;  ///< it also requests a fraction of a CPU
+  /// Of a running container: the CPUs of each line, which it keeps where it can.
+  std::vector<CpuSet> kept{};
 };
 
 /// Chooses CPUs for `spec`: one part per line, named by the attributes in effect. Optional

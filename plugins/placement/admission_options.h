@@ -58,6 +58,7 @@ struct AdmissionOptions {
   std::vector<std::string> netns_annotations = {"kubernetes.io/host-netns-path"};
   bool has_cgroup_v1 = false;  ///< the node's containers have no files of cgroup v2
   DriverOptions drivers;
+  RejectAs reject_as = RejectAs::kRetry;     ///< of pods without a driver that has its own rule
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};  ///< of a call that releases an allocation
@@ -92,6 +93,18 @@ inline std::vector<config::ConfigKey> PlacementKeys(AdmissionOptions& options) {
       config::WordsKey("numeric-align-resources", options.merge.align_resources,
                        "list of resource names",
                        "Policy numeric: the resources to align with each other."),
+  };
+}
+
+inline std::vector<config::ConfigKey> RejectionKeys(AdmissionOptions& options) {
+  return {
+      config::ChoiceKey<RejectAs>(
+          "reject-as", options.reject_as, {"word", {"retry", "fail"}, ParseRejectAs},
+          "What becomes of a new pod that this node rejects for lack of room, or for what it asks. "
+          "`retry`: kubelet tries again for ever. `fail`: the pod ends with the reason, so that "
+          "its "
+          "owner creates another one; needs `pod-failures` in `publish`. Pods are always retried "
+          "while a plugin does not run, does not answer, or answers wrongly."),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/section.h"
 #include "plugins/sdk/compute_driver.h"
 
@@ -17,10 +18,12 @@ using config::Section;
 
 constexpr char kRefuse[] = "refuse";
 constexpr char kFallBack[] = "fallback";
+constexpr char kRetry[] = "retry";
+constexpr char kFail[] = "fail";
 
 StatusOr<DriverRules> ReadRules(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"namespaces", "default-namespaces", "runtime-classes", "spec", "when-missing"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"namespaces", "default-namespaces", "runtime-classes",
+                                         "spec", "when-missing", "reject-as"}));
   DriverRules rules;
   QRM_ASSIGN_OR_RETURN(rules.namespaces, section.Words("namespaces"));
   QRM_ASSIGN_OR_RETURN(rules.default_namespaces, section.Words("default-namespaces"));
@@ -32,16 +35,26 @@ StatusOr<DriverRules> ReadRules(const Section& section) {
                          fmt::format("choose from {} and {}", kRefuse, kFallBack));
   }
   rules.when_missing = when_missing == kRefuse ? WhenMissing::kRefuse : WhenMissing::kFallBack;
+  QRM_ASSIGN_OR_RETURN(const std::string reject_as, section.Text("reject-as", ""));
+  if (const StatusOr<RejectAs> read = ParseRejectAs(reject_as); read.ok()) {
+    rules.reject_as = *read;
+  } else if (!reject_as.empty()) {
+    return section.Error("reject-as", fmt::format("is '{}'", reject_as),
+                         fmt::format("choose from {} and {}", kRetry, kFail));
+  }
   return rules;
 }
 
 std::string Show(const DriverRules& rules) {
   return fmt::format(
       "{{namespaces: {}, default-namespaces: {}, runtime-classes: {}, spec: \"{}\", "
-      "when-missing: {}}}",
+      "when-missing: {}{}}}",
       config::WordsText(rules.namespaces), config::WordsText(rules.default_namespaces),
       config::WordsText(rules.runtime_classes), rules.spec,
-      rules.when_missing == WhenMissing::kRefuse ? kRefuse : kFallBack);
+      rules.when_missing == WhenMissing::kRefuse ? kRefuse : kFallBack,
+      !rules.reject_as.has_value()           ? ""
+      : *rules.reject_as == RejectAs::kRetry ? ", reject-as: retry"
+                                             : ", reject-as: fail");
 }
 
 std::string ShowAll(const DriverOptions& options) {
@@ -55,14 +68,21 @@ std::string ShowAll(const DriverOptions& options) {
 
 }  // namespace
 
+StatusOr<RejectAs> ParseRejectAs(std::string_view word) {
+  if (word != kRetry && word != kFail) {
+    return Errorf(StatusCode::kInvalidArgument, "choose from {} and {}", kRetry, kFail);
+  }
+  return word == kRetry ? RejectAs::kRetry : RejectAs::kFail;
+}
+
 std::vector<config::ConfigKey> DriverKeys(DriverOptions& options) {
   return {{.name = "compute-drivers",
            .shape = KeyShape::kMapping,
            .range = "sections of drivers: {namespaces, default-namespaces, runtime-classes, spec, "
-                    "when-missing: `refuse` or `fallback`}",
+                    "when-missing: `refuse` or `fallback`, reject-as: `retry` or `fail`}",
            .help = "Compute drivers (CCI): the namespaces that may ask for them, the containers "
-                   "that get them by default, and what happens while a driver is not running; see "
-                   "cci.md.",
+                   "that get them by default, what happens while a driver is not running, and what "
+                   "becomes of pods that it rejects (as `reject-as`); see cci.md.",
            .read = [&options](const Section& section, const std::string& key) -> Status {
              QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
              DriverOptions read;

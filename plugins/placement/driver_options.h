@@ -3,10 +3,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/base/config_key.h"
+#include "api/base/status.h"
 
 namespace qrm::placement {
 
@@ -16,6 +19,13 @@ enum class WhenMissing {
   kFallBack,  ///< the cpu plugin places them for good
 };
 
+/// What becomes of a pod with a container that this node rejects and cannot take later either.
+enum class RejectAs {
+  kRetry,  ///< kubelet tries again for ever
+  kFail,   ///< it ends with the reason
+};
+StatusOr<RejectAs> ParseRejectAs(std::string_view word);
+
 /// The configuration of one driver.
 struct DriverRules {
   std::vector<std::string> namespaces;  ///< globs: may ask for it, independent of permissions
@@ -23,6 +33,7 @@ struct DriverRules {
   std::vector<std::string> runtime_classes;     ///< pods of these get it without asking
   std::string spec;                             ///< of containers without a spec
   WhenMissing when_missing = WhenMissing::kRefuse;
+  std::optional<RejectAs> reject_as;  ///< absent: as for pods without a driver
 };
 
 /// Driver -> rules. Other drivers have the default rules.

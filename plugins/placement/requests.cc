@@ -10,6 +10,7 @@
 
 #include "api/base/foreign_text.h"
 #include "api/container_turns.h"
+#include "api/pod_texts.h"
 #include "plugins/config/class_request.h"
 #include "plugins/rules/qos_annotations.h"
 
@@ -166,6 +167,21 @@ ContainerDemand WholePod(const std::vector<const ContainerDemand*>& containers,
     }
   }
   return whole;
+}
+
+bool IsApp(const ContainerDemand& demand) {
+  return demand.type == ContainerType::kMain ||
+         (demand.type == ContainerType::kSidecar && !demand.restartable_init);
+}
+
+bool AsksForDriver(const ContainerDemand& demand) {
+  const StringMap& annotations = demand.pod.annotations;
+  if (const auto own = annotations.find(kContainerDriver + demand.container.str());
+      own != annotations.end()) {
+    return !own->second.empty();
+  }
+  const auto pods = annotations.find(kPodDriver);
+  return IsApp(demand) && pods != annotations.end() && !pods->second.empty();
 }
 
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {

@@ -56,6 +56,14 @@ ContainerDemand WholePod(const std::vector<const ContainerDemand*>& containers,
 /// Whether the pod's QoS level is Katalyst's dedicated_cores.
 bool IsDedicatedCores(const checkpoint::PodMeta& pod);
 
+/// Whether it is one of the pod's app containers, all but the first of which have the type of
+/// sidecars. Without the pod's spec, native sidecars are app containers, too.
+bool IsApp(const ContainerDemand& demand);
+
+/// Whether annotations of the pod ask for a compute driver for the container, in case it requests
+/// CPUs.
+bool AsksForDriver(const ContainerDemand& demand);
+
 /// Whether the pod gets `implicit`, by its role or annotation.
 bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod);
 

@@ -2,6 +2,8 @@
 #include "plugins/placement/walk.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "plugins/memory/policy.h"
 #include "plugins/nic/policy.h"
 #include "plugins/placement/requests.h"
+#include "topology/cpu_layout.h"
+#include "topology/hint_generation.h"
 
 namespace qrm::placement {
 namespace {
@@ -104,7 +108,14 @@ cpu::View CpuViewOf(const NodeModel& model, const NodeHoldings& held) {
 /// One pod being placed.
 class Walk {
  public:
-  Walk(const NodeModel& model, NodeHoldings& holdings) : model_(model), holdings_(holdings) {}
+  Walk(const NodeModel& model, const PodDemands& pod, NodeHoldings& holdings)
+      : model_(model), holdings_(holdings) {
+    for (const ContainerDemand& demand : pod) {
+      if (AsksForDriver(demand)) {
+        driven_.insert(demand.key());
+      }
+    }
+  }
 
   StatusOr<HintByResource> Align(const Requests& requests) const {
     HintByResource merged;
@@ -155,7 +166,50 @@ class Walk {
   memory::View MemoryView() const { return {model_.machine, model_.memory, holdings_.memory}; }
   nic::View NicView() const { return {model_.machine, model_.nic, model_.nics, holdings_.nic}; }
 
+  bool IsDriven(const ContainerRequest& request) const {
+    return request.resource == cpu::kResource && request.quantity() > 0 &&
+           driven_.contains(request.key);
+  }
+
+  // As the node does for drivers without hints; which CPUs a driver takes is known there only.
+  HintList DriverHints(const ContainerRequest& request) const {
+    const CpuSet free = cpu::LeftCpus(CpuView());
+    NodeAmounts amounts;
+    for (const NumaNode& node : model_.machine.nodes()) {
+      amounts.total[node.id] = (node.cpus - model_.cpu.reserved).Count();
+      amounts.free[node.id] = (node.cpus & free).Count();
+    }
+    return GenerateHints(model_.machine, std::ceil(request.quantity()), amounts);
+  }
+
+  StatusOr<ResourceAllocation> GiveDriven(const ContainerRequest& request,
+                                          const TopologyHint& hint) {
+    const CpuSet free = cpu::LeftCpus(CpuView());
+    const TopologyPolicy policy = model_.options.merge.policy;
+    const bool is_strict =
+        policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;
+    const CpuSet offer =
+        is_strict && !hint.nodes.Empty() ? free & model_.machine.CpusOf(hint.nodes) : free;
+    QRM_ASSIGN_OR_RETURN(const CpuSet cpus,
+                         TakeCpusNear(model_.machine, offer,
+                                      static_cast<int>(std::ceil(request.quantity())), hint.nodes));
+    if ((cpu::PoolCpus(CpuView(), cpu::kDefaultPool) - cpus).Empty()) {
+      return Errorf(StatusCode::kResourceExhausted, "no CPU would be left to share");
+    }
+    ResourceAllocation allocation = sdk::PinCpus(cpus);
+    allocation.exclusive = true;
+    cpu::CpuState more =
+        cpu::Rebuild(model_.machine, model_.cpu, {}, {{request.key, {request, allocation, {}}}}, {})
+            .state;
+    holdings_.cpu.exclusive.merge(more.exclusive);
+    SettlePools(model_, holdings_);
+    return allocation;
+  }
+
   StatusOr<HintList> Ask(const ContainerRequest& request) const {
+    if (IsDriven(request)) {
+      return DriverHints(request);
+    }
     if (request.resource == cpu::kResource) {
       return cpu::CpuHints(CpuView(), request);
     }
@@ -165,6 +219,9 @@ class Walk {
 
   // As the plugins themselves keep their decisions.
   StatusOr<ResourceAllocation> Give(const ContainerRequest& request, const TopologyHint& hint) {
+    if (IsDriven(request)) {
+      return GiveDriven(request, hint);
+    }
     if (request.resource == cpu::kResource) {
       QRM_ASSIGN_OR_RETURN(cpu::Decision decision, cpu::PlaceContainer(CpuView(), request, hint));
       ResourceAllocation allocation = std::move(decision.allocation);
@@ -194,6 +251,7 @@ class Walk {
 
   const NodeModel& model_;
   NodeHoldings& holdings_;
+  std::set<ContainerKey> driven_;  // containers whose CPUs a compute driver chooses
 };
 
 /// What the pod's ended init containers still hold of memory.
@@ -246,6 +304,9 @@ StatusOr<std::vector<Requests>> RequestsOf(const NodeModel& model, const PodDema
 }
 
 bool MayHold(const NodeModel& model, const PodDemands& pod) {
+  if (std::any_of(pod.begin(), pod.end(), AsksForDriver)) {
+    return true;
+  }
   const auto may_hold = [&model](const ContainerRequest& request) {
     if (request.resource == cpu::kResource) {
       const auto placement = cpu::Classify(model.cpu, request);
@@ -292,8 +353,8 @@ bool DropPod(const std::string& uid, NodeHoldings& held) {
 StatusOr<PlacedPod> PlacePod(const NodeModel& model, const PodDemands& pod,
                              const NodeHoldings& held) {
   PlacedPod placed{.after = held};
-  Walk walk(model, placed.after);
   const PodDemands asked = AskedOf(model, pod);
+  Walk walk(model, asked, placed.after);
   QRM_ASSIGN_OR_RETURN(const std::vector<Requests> containers, RequestsOfAsked(model, asked));
   const bool together = model.options.scope == TopologyScope::kPod && containers.size() > 1;
   HintByResource hints;

@@ -50,6 +50,17 @@ CpuSet ComputeGrant::Idle() const {
   return idle;
 }
 
+StatusOr<ComputeGrant> ComputeDriver::Resize(const ComputeRequest& /*request*/,
+                                             const ComputeGrant& /*now*/) {
+  return Errorf(StatusCode::kUnimplemented, "it does not change the CPUs of running containers");
+}
+
+void ComputeDriver::RequestChanges() const {
+  if (request_changes_) {
+    request_changes_();
+  }
+}
+
 std::string DriverResource(std::string_view name) {
   return fmt::format("{}{}", kPrefix, name);
 }

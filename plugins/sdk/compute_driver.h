@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct ComputeRequest {
   CpuSet available{};       ///< the driver may choose only from these
   CpuSet shared{};          ///< the CPUs of containers without exclusive CPUs
   CpuSet reserved{};        ///< for the system
+  CpuSet current{};         ///< exclusive CPUs of a container that is resized; empty: it is new
   TopologyHint hint{};      ///< what suits the container's other resources; empty: any node
   int64_t milli_cpus = 0;   ///< requested; the driver may not give more whole CPUs
   StringMap annotations{};  ///< of the pod
@@ -128,12 +130,31 @@ class ComputeDriver {
   virtual bool NeedsAdd() const { return true; }
 
   /// Replaces the driver's state: `grants` are all current grants. Called once before any other
-  /// call, and again when a grant could not be written to disk. Errors: the driver does not start.
+  /// call, and again when a grant could not be written to disk, or was replaced. Errors: the driver
+  /// does not start.
   virtual Status Restore(const ComputeGrants& /*grants*/) { return OkStatus(); }
+
+  /// Whether Hints is called; read once. Else the manager derives hints from the available CPUs.
+  virtual bool GivesHints() const { return false; }
+
+  /// The NUMA nodes that could serve `request`, whose `hint` is not decided yet; nothing is
+  /// allocated. Errors: the container is rejected with the message.
+  virtual StatusOr<HintList> Hints(const ComputeRequest& /*request*/) {
+    return HintList::NoPreference();
+  }
 
   /// Chooses CPUs from `request.available` for one container. Errors: the container is rejected
   /// with the message.
   virtual StatusOr<ComputeGrant> Admit(const ComputeRequest& request) = 0;
+
+  /// Whether Resize is called; read once. Add is called then, too.
+  virtual bool Resizes() const { return false; }
+
+  /// Chooses the CPUs of a container that has `now`: it is resized to `request`, or the driver
+  /// called RequestChanges. The result replaces `now` once Add is called with its CPUs, after a
+  /// Restore with it; until then, and for good if that does not happen, the container has `now`.
+  /// Errors: the container keeps `now`; a resize is pending with the message, and is retried.
+  virtual StatusOr<ComputeGrant> Resize(const ComputeRequest& request, const ComputeGrant& now);
 
   /// The container is about to start, and the runtime waits. Also called when the container
   /// restarts in place. Errors: the container does not start, with the message, and is retried.
@@ -142,6 +163,15 @@ class ComputeDriver {
   /// The container's allocation has ended, whether it ever ran or not. Errors: the container keeps
   /// its CPUs, and this is called again.
   virtual Status Remove(const ContainerKey& /*key*/) { return OkStatus(); }
+
+  /// Makes the manager ask for Resize of each running container of this driver, at most once a
+  /// second, to give it fewer CPUs, or more up to its request. Needs Resizes, and the manager's
+  /// control socket. Threads: any; returns at once.
+  void RequestChanges() const;
+
+ private:
+  friend class ComputePlugin;
+  std::function<void()> request_changes_;  ///< set before the driver is served
 };
 
 /// All of a driver's main: command line, socket, registration, signals and state. `name` is a DNS

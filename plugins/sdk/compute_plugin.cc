@@ -27,6 +27,10 @@ auto AskDriver(PluginDriver& host, const char* function, const Question& questio
       function, "it is not a compute driver; register it as a resource plugin", question);
 }
 
+std::map<std::string, double> RequestOf(int64_t milli_cpus) {
+  return {{"cpu", static_cast<double>(milli_cpus) / kMilli}};
+}
+
 /// Grants that the manager no longer has on record: it offers their CPUs to another container.
 std::vector<ContainerKey> Overtaken(const PluginDriver& host, const ComputeRequest& request) {
   std::vector<ContainerKey> keys;
@@ -110,8 +114,10 @@ ResourceAllocation ToAllocation(const ComputeGrant& grant) {
 StatusOr<ComputeGrant> GrantOf(const ResourceAllocation& allocation) {
   const auto answer = allocation.annotations.find(kAnswer);
   ::cci::v1alpha1::AdmitResponse message;
+  google::protobuf::util::JsonParseOptions reading;
+  reading.ignore_unknown_fields = true;  // a later version may have written it
   if (answer == allocation.annotations.end() ||
-      !google::protobuf::util::JsonStringToMessage(answer->second, &message).ok()) {
+      !google::protobuf::util::JsonStringToMessage(answer->second, &message, reading).ok()) {
     return Errorf(StatusCode::kDataLoss,
                   "cannot read the driver's recorded grant; move its state aside and restart it");
   }
@@ -122,26 +128,85 @@ StatusOr<ComputeGrant> ComputePlugin::Admit(PluginDriver& host, const ComputeReq
   for (const ContainerKey& key : Overtaken(host, request)) {
     QRM_RETURN_IF_ERROR(Remove(host, {.key = key}));
   }
-  ContainerRequest kept{.key = request.key,
-                        .pod_namespace = request.pod_namespace,
-                        .pod_name = request.pod_name,
-                        .type = request.type,
-                        .resource = host.resource(),
-                        .requests = {{"cpu", static_cast<double>(request.milli_cpus) / kMilli}}};
-  const auto set_asked = [&](const ComputeRequest* asked) {
-    return AskDriver(host, "Admit", [asked](ComputePlugin& plugin) {
-      plugin.asked_ = asked;
+  if (!request.current.Empty()) {
+    return Propose(host, request);
+  }
+  return Record(host,
+                {.key = request.key,
+                 .pod_namespace = request.pod_namespace,
+                 .pod_name = request.pod_name,
+                 .type = request.type,
+                 .resource = host.resource(),
+                 .requests = RequestOf(request.milli_cpus)},
+                Recorded::kAnswers, [&](ComputeDriver& driver) { return driver.Admit(request); });
+}
+
+StatusOr<HintList> ComputePlugin::GetHints(PluginDriver& host, const ComputeRequest& request) {
+  return AskDriver(host, "Hints",
+                   [&](ComputePlugin& plugin) { return plugin.driver_.Hints(request); });
+}
+
+StatusOr<ComputeGrant> ComputePlugin::Record(PluginDriver& host, const ContainerRequest& request,
+                                             Recorded recorded, const Decide& decide) {
+  const auto set_decide = [&](const Decide* next) {
+    return AskDriver(host, "Admit", [next](ComputePlugin& plugin) {
+      plugin.decide_ = next;
       return OkStatus();
     });
   };
-  QRM_RETURN_IF_ERROR(set_asked(&request));
-  const StatusOr<ResourceAllocation> allocation = host.Allocate(kept);
-  QRM_RETURN_IF_ERROR(set_asked(nullptr));
+  QRM_RETURN_IF_ERROR(set_decide(&decide));
+  const auto allocation = host.Allocate(request, recorded);
+  QRM_RETURN_IF_ERROR(set_decide(nullptr));
   QRM_RETURN_IF_ERROR(allocation.status());
   return GrantOf(*allocation);
 }
 
+StatusOr<ComputeGrant> ComputePlugin::Propose(PluginDriver& host, const ComputeRequest& request) {
+  QRM_RETURN_IF_ERROR(TakeUp(host, request.key, request.current));
+  const auto held = host.grants().find(request.key);
+  ComputeGrant now{.parts = {{.cpus = request.current}}};
+  if (held != host.grants().end()) {
+    QRM_ASSIGN_OR_RETURN(now, GrantOf(held->second.allocation));
+  }
+  return AskDriver(host, "Resize", [&](ComputePlugin& plugin) -> StatusOr<ComputeGrant> {
+    QRM_ASSIGN_OR_RETURN(ComputeGrant grant, plugin.driver_.Resize(request, now));
+    plugin.proposals_[request.key] = {.milli_cpus = request.milli_cpus, .grant = grant};
+    return grant;
+  });
+}
+
+// The manager's records decide: it may have put a proposal in force that this process does not
+// know.
+Status ComputePlugin::TakeUp(PluginDriver& host, const ContainerKey& key, const CpuSet& cpus) {
+  const auto held = host.grants().find(key);
+  if (held == host.grants().end() || cpus.Empty() || !host.options().resizes) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const ComputeGrant before, GrantOf(held->second.allocation));
+  ComputeGrant next = before;
+  ContainerRequest request = held->second.request;
+  QRM_RETURN_IF_ERROR(AskDriver(host, "Resize", [&](ComputePlugin& plugin) {
+    const auto proposal = plugin.proposals_.extract(key);
+    if (!proposal.empty() && proposal.mapped().grant.Cpus() == cpus) {
+      next = proposal.mapped().grant;
+      request.requests = RequestOf(proposal.mapped().milli_cpus);
+    }
+    return OkStatus();
+  }));
+  if (next.Cpus() == cpus && next == before && request == held->second.request) {
+    return OkStatus();
+  }
+  if (next.Cpus() != cpus) {
+    next.parts = {{.cpus = cpus, .name = next.parts.front().name}};
+  }
+  QRM_RETURN_IF_ERROR(
+      Record(host, request, Recorded::kIsReplaced, [&](ComputeDriver&) { return next; }).status());
+  return AskDriver(host, "Restore",
+                   [&](ComputePlugin& plugin) { return plugin.Restore(host.grants()); });
+}
+
 Status ComputePlugin::Add(PluginDriver& host, const ComputeInstance& instance) {
+  QRM_RETURN_IF_ERROR(TakeUp(host, instance.key, instance.cpus));
   return AskDriver(host, "Add",
                    [&](ComputePlugin& plugin) { return plugin.driver_.Add(instance); });
 }
@@ -156,8 +221,10 @@ Status ComputePlugin::Remove(PluginDriver& host, const ComputeRemoval& removal) 
     }
   }
   for (const ContainerKey& key : keys) {
-    QRM_RETURN_IF_ERROR(AskDriver(
-        host, "Remove", [&](ComputePlugin& plugin) { return plugin.driver_.Remove(key); }));
+    QRM_RETURN_IF_ERROR(AskDriver(host, "Remove", [&](ComputePlugin& plugin) {
+      plugin.proposals_.erase(key);
+      return plugin.driver_.Remove(key);
+    }));
     QRM_RETURN_IF_ERROR(host.ReleaseContainer(key));
   }
   return OkStatus();
@@ -173,10 +240,10 @@ Status ComputePlugin::Restore(const Grants& grants) {
 
 StatusOr<ResourceAllocation> ComputePlugin::Allocate(const ContainerRequest& /*request*/,
                                                      const TopologyHint& /*hint*/) {
-  if (asked_ == nullptr) {
+  if (decide_ == nullptr) {
     return Errorf(StatusCode::kUnimplemented, "it is a compute driver; call cciAdmit");
   }
-  QRM_ASSIGN_OR_RETURN(const ComputeGrant grant, driver_.Admit(*asked_));
+  QRM_ASSIGN_OR_RETURN(const ComputeGrant grant, (*decide_)(driver_));
   return ToAllocation(grant);
 }
 

@@ -2,7 +2,12 @@
 // durable grants.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+
 #include "api/base/status.h"
+#include "api/id_set.h"
 #include "api/resource.h"
 #include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/plugin_driver.h"
@@ -21,24 +26,46 @@ namespace qrm::sdk {
 class ComputePlugin final : public ResourcePlugin {
  public:
   /// `driver` must outlive it.
-  explicit ComputePlugin(ComputeDriver& driver) : driver_(driver) {}
+  explicit ComputePlugin(ComputeDriver& driver) : driver_(driver) {
+    driver.request_changes_ = [this] { NotifyChanged(); };
+  }
 
   /// The answer of the driver in `host` to `request`: the recorded grant, if there is one. Grants
   /// of other containers whose CPUs the manager offers again are obsolete and are removed first.
-  /// Errors: the driver's; kUnavailable when the grant could not be written; kUnimplemented when
-  /// `host` has no driver.
+  /// For a container with CPUs, the answer is only proposed: Add with its CPUs records it. Errors:
+  /// the driver's; kUnavailable when the grant could not be written; kUnimplemented when `host` has
+  /// no driver.
   static StatusOr<ComputeGrant> Admit(PluginDriver& host, const ComputeRequest& request);
+  /// As ComputeDriver::Hints.
+  static StatusOr<HintList> GetHints(PluginDriver& host, const ComputeRequest& request);
   static Status Add(PluginDriver& host, const ComputeInstance& instance);
   static Status Remove(PluginDriver& host, const ComputeRemoval& removal);
 
-  PluginOptions Options() const override { return {.pre_start_required = driver_.NeedsAdd()}; }
+  PluginOptions Options() const override {
+    return {.pre_start_required = driver_.NeedsAdd(),
+            .with_topology_alignment = driver_.GivesHints(),
+            .resizes = driver_.Resizes()};
+  }
   Status Restore(const Grants& grants) override;
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override;
 
  private:
+  /// The answer about a container with CPUs, which the manager has not put in force yet.
+  struct Proposal {
+    int64_t milli_cpus = 0;
+    ComputeGrant grant;
+  };
+  using Decide = std::function<StatusOr<ComputeGrant>(ComputeDriver&)>;
+
+  static StatusOr<ComputeGrant> Propose(PluginDriver& host, const ComputeRequest& request);
+  static Status TakeUp(PluginDriver& host, const ContainerKey& key, const CpuSet& cpus);
+  static StatusOr<ComputeGrant> Record(PluginDriver& host, const ContainerRequest& request,
+                                       Recorded recorded, const Decide& decide);
+
   ComputeDriver& driver_;
-  const ComputeRequest* asked_ = nullptr;  ///< while Admit waits for Allocate
+  const Decide* decide_ = nullptr;  ///< while Record waits for Allocate
+  std::map<ContainerKey, Proposal> proposals_;
 };
 
 /// Converts a grant to the allocation that is recorded, and back. Errors: kDataLoss for an

@@ -202,9 +202,10 @@ StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
   }
 }
 
-StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerRequest& request) {
+StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerRequest& request,
+                                                            Recorded recorded) {
   const auto known = grants_.find(request.key);
-  if (known != grants_.end() && Serves(known->second, request)) {
+  if (recorded == Recorded::kAnswers && known != grants_.end() && Serves(known->second, request)) {
     QRM_RETURN_IF_ERROR(Reconcile());  // CPUs that it shares may have become exclusive
     return known->second.allocation;
   }

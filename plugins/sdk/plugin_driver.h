@@ -21,6 +21,9 @@
 
 namespace qrm::sdk {
 
+/// Whether a recorded grant that serves a request answers it, or is replaced by a new decision.
+enum class Recorded { kAnswers, kIsReplaced };
+
 /// Runs one plugin: records its grants on disk, and turns an exception from the plugin's code into
 /// kInternal.
 ///
@@ -52,7 +55,8 @@ class PluginDriver {
   StatusOr<HintList> Hints(const ContainerRequest& request);
   /// A request that a grant serves gets the current allocation of that grant. Errors: the plugin's;
   /// kUnavailable when the grant could not be written; the plugin then removed it.
-  StatusOr<Shared<ResourceAllocation>> Allocate(const ContainerRequest& request);
+  StatusOr<Shared<ResourceAllocation>> Allocate(const ContainerRequest& request,
+                                                Recorded recorded = Recorded::kAnswers);
   /// Both are idempotent. Errors: kUnavailable when the removal could not be written; repeat it.
   Status RemovePod(const std::string& pod_uid);
   Status ReleaseContainer(const ContainerKey& key);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_json.h"
+#include "api/pod_texts.h"
 #include "scheduler/topology/node_texts.h"
 #include "scheduler/topology/resource_types.h"
 
@@ -16,8 +17,6 @@ using nlohmann::json;
 
 /// Of an annotation: more drivers than a node has.
 constexpr JsonBounds kBounds{.depth = 2, .values = 1000};
-constexpr char kPodDriver[] = "cci.qrm.io/driver";
-constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
 
 bool NamesDriver(const StringMap::value_type& annotation) {
   return !annotation.second.empty() &&

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/rejected.h"
+#include "api/pod_texts.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/placement/node_model.h"
@@ -193,9 +194,10 @@ class NumaHandle final : public Handle {
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadDecision(kPlacement);
     for (const char* key : {kRoleAnnotation, rules::kQosLevelKey, rules::kQosCpuKey,
-                            rules::kQosMemoryKey, rules::kPodPriorityAnnotation}) {
+                            rules::kQosMemoryKey, rules::kPodPriorityAnnotation, kPodDriver}) {
       feed.ReadAnnotations(key);
     }
+    feed.ReadAnnotations(std::string(kContainerDriver) + "*");
     kinds_.Follow(feed, kNodeConfig, ReadKind,
                   [this, &cache, &feed](const std::string& node, const NodeKindPtr& kind) {
                     if (kind == nullptr) {

@@ -1,6 +1,8 @@
 // Compute drivers through a real qrmd, on a simulated runtime: drivers that answer correctly, are
 // not running or die.
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/mutex.h"
 #include "test/e2e/driver_node.h"
 #include "test/e2e/process.h"
 #include "test/support/await.h"
@@ -153,6 +156,84 @@ TEST_F(ComputeDriverTest, ARestartInPlaceKeepsTheCpusTwentyTimes) {
   const std::vector<std::string> calls = driver->calls();
   EXPECT_EQ(std::count(calls.begin(), calls.end(), "admit container0"), 1);
   EXPECT_THAT(calls, Not(Contains(StartsWith("remove"))));
+}
+
+// A driver that changes the CPUs of running containers: it gives the last ones, and at most `most`.
+class ResizingDriverTest : public ComputeDriverTest {
+ protected:
+  void SetUp() override {
+    resizes = true;
+    on_add = [&](const auto& request) {
+      const MutexLock lock(mutex_);
+      added_ = request.cpuset();
+    };
+    StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
+      AdmitRequest asked = request;
+      asked.set_requested_milli_cpus(std::min(asked.requested_milli_cpus(), int64_t{1000} * most_));
+      return GiveLast(asked, response);
+    });
+    ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+    ASSERT_EQ(Cpus("web"), "2-3");
+  }
+  /// Whether the container runs on `cpus`, and its driver was sent them.
+  bool Gets(const std::string& cpus) {
+    return Await([&] {
+      const MutexLock lock(mutex_);
+      return runtime.Updated("web", "container0").cpuset_cpus() == cpus && added_ == cpus;
+    });
+  }
+  void ForgetAdded() {
+    const MutexLock lock(mutex_);
+    added_.clear();
+  }
+
+  std::atomic<int> most_ = 8;
+
+ private:
+  Mutex mutex_;
+  std::string added_;  // the CPUs of the latest call
+};
+
+TEST_F(ResizingDriverTest, AResizedContainerGrowsAndShrinksAsItsDriverSays) {
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 3).container)));
+  EXPECT_TRUE(Gets("1-3"));
+  EXPECT_TRUE(Await([&] { return runtime.Updated("plain", "container0").cpuset_cpus() == "4-7"; }));
+  ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 1).container)));
+  EXPECT_TRUE(Gets("3"));
+  EXPECT_TRUE(
+      Await([&] { return runtime.Updated("plain", "container0").cpuset_cpus() == "1-2,4-7"; }));
+}
+
+TEST_F(ResizingDriverTest, AResizeThatTheDriverCannotServeIsPendingAndTriedAgain) {
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("owner", 2))));
+  ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 4).container)));
+  EXPECT_TRUE(Await([&] {
+    return node().Qrmctl({"status"}).value_or("").find("with less than they request") !=
+           std::string::npos;
+  }));
+  EXPECT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 3).container)));
+  EXPECT_TRUE(Gets("1-3"));
+}
+
+TEST_F(ResizingDriverTest, ADriverTakesCpusBackAndReturnsThemByItself) {
+  most_ = 1;
+  ASSERT_TRUE(IsOk(node().NotifyChanged(kScriptedDriver)));
+  EXPECT_TRUE(Gets("3"));
+  most_ = 8;
+  ASSERT_TRUE(IsOk(node().NotifyChanged(kScriptedDriver))) << "within the second, too";
+  EXPECT_TRUE(Gets("2-3"));
+}
+
+TEST_F(ResizingDriverTest, AKilledDaemonTellsTheDriverWhatTheContainerHas) {
+  ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", 3).container)));
+  ASSERT_TRUE(Gets("1-3"));
+  ForgetAdded();
+  node().KillDaemon();
+  ASSERT_TRUE(IsOk(node().Start(3)));
+  EXPECT_TRUE(Gets("1-3"));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("next", 2))));
+  EXPECT_EQ(Cpus("next"), "6-7");
 }
 
 TEST_F(ComputeDriverTest, AKilledDaemonGivesEachCpuToOneAndNoneIsLost) {

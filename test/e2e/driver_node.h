@@ -89,6 +89,7 @@ class DriverNode {
     const std::string socket = dir_ / "node/plugins/scripted.sock";
     std::filesystem::remove(socket);
     DriverScript script;
+    script.resizes = resizes;
     script.admit = [this, admit = std::move(admit)](const auto& request, auto& response) {
       on_call("admit");
       return admit(request, response);
@@ -143,6 +144,7 @@ class DriverNode {
  public:
   SimulatedRuntime runtime{dir_.path()};
   std::atomic<bool> takes_removals = true;
+  bool resizes = false;  ///< set before StartDriver
   /// Runs in each call of the driver, by its name; set before StartDriver.
   std::function<void(std::string_view)> on_call = [](std::string_view) {};
   std::function<void(const cci::v1alpha1::AddResourceRequest&)> on_add = [](const auto&) {};

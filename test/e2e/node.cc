@@ -183,6 +183,14 @@ Status Node::Stop() {
 
 // Waits for the end of two runs: one may have begun before the request, and triggers during a run
 // are served by the next.
+Status Node::NotifyChanged(const std::string& resource) const {
+  const std::string socket = Path("control.sock");
+  v1::NotifyChangedRequest request;
+  request.set_resource_name(resource);
+  return Ask(*Connect<v1::Control>(socket), socket, &v1::Control::Stub::NotifyChanged, request)
+      .status();
+}
+
 Status Node::Reconcile() const {
   const std::string socket = Path("control.sock");
   const auto stub = Connect<v1::Control>(socket);  // qrmd bounds how many one process opens

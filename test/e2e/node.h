@@ -78,6 +78,8 @@ class Node {
   StatusOr<v1::ListPodsResponse> ListPods() const;
   StatusOr<::v1::ListPodResourcesResponse> ListPodResources() const;
   StatusOr<::v1::AllocatableResourcesResponse> GetAllocatableResources() const;
+  /// As the plugin or driver of `resource` does when it wants a change.
+  Status NotifyChanged(const std::string& resource) const;
   /// What would become of the serialized k8s.io.api.core.v1.Pod `pod` if it came now.
   StatusOr<v1::DryRunResponse> DryRun(const std::string& pod) const;
   /// The plugin's state in the proposal's form, from the plugin itself.

@@ -36,7 +36,7 @@ constexpr int64_t kBytes = 4096;
 /// The machine has two NUMA nodes with 8 CPUs each; Guaranteed containers get exclusive CPUs.
 constexpr char kKeys[] =
     "machine: 'synthetic:package:2 [numa] core:4 pu:2'\nplugins: {cpu: {static: true}}\n"
-    "compute-drivers: {scripted: {namespaces: [default]}}\n";
+    "compute-drivers: {scripted: {namespaces: [default]}}\nreject-as: fail\n";
 
 class PublishTest : public ::testing::Test {
  protected:
@@ -49,7 +49,7 @@ class PublishTest : public ::testing::Test {
     server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}}});
     std::ofstream(dir_ / "qrmd.yaml") << keys
                                       << "topology-policy: single-numa-node\n"
-                                         "publish: [topology, events]\n"
+                                         "publish: [topology, events, pod-failures]\n"
                                          "publish-interval: 100ms\n"
                                          "node-name: n1\n"
                                          "kubeconfig: "
@@ -96,6 +96,36 @@ TEST_F(PublishTest, ARejectedPodHasAnEvent) {
     const auto requests = server_.requests();
     return ::testing::Value(requests, Contains(HasSubstr("namespaces/default/events/large.")));
   }));
+}
+
+TEST_F(PublishTest, ARejectedPodEndsSoThatItsOwnerCreatesItElsewhere) {
+  server_.Put("/api/v1/pods",
+              {{"metadata", {{"namespace", "default"}, {"name", "large"}, {"uid", "uid-large"}}},
+               {"status", {{"phase", "Pending"}}}});
+  const Status refused = runtime_.RunPod(Pod("large", 12));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(Await([&] {
+    return server_.Find("/api/v1/pods", "default/large")["status"]["phase"] == "Failed";
+  }));
+  const std::string why = server_.Find("/api/v1/pods", "default/large")["status"]["message"];
+  EXPECT_NE(MessageOf(refused).find(why), std::string::npos) << why;
+}
+
+// The second try of the admission releases what the terminated pod has.
+TEST_F(PublishTest, APodThatTerminatedPodsMakeRoomForDoesNotEnd) {
+  server_.Put("/api/v1/pods",
+              {{"metadata", {{"namespace", "default"}, {"name", "next"}, {"uid", "uid-next"}}},
+               {"status", {{"phase", "Pending"}}}});
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("first", 8))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("done", 7))));
+  ASSERT_TRUE(IsOk(runtime_.FinishPod("done")));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("next", 7))));
+  ASSERT_FALSE(runtime_.RunPod(Pod("large", 12)).ok());
+  EXPECT_TRUE(Await([&] {  // the end of another pod follows
+    const auto requests = server_.requests();
+    return ::testing::Value(requests, Contains(HasSubstr("default/pods/large/status")));
+  }));
+  EXPECT_EQ(server_.Find("/api/v1/pods", "default/next")["status"]["phase"], "Pending");
 }
 
 TEST_F(PublishTest, AWarningOfAComputeDriverIsAnEventOfItsPod) {

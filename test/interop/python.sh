@@ -2,11 +2,12 @@
 # Runs a program in Python with the published protos as modules, and nothing else of ours; they are made in WORK_DIR. Ends
 # with 77 where Python has no gRPC (python3-grpcio, python3-protobuf).
 #   python.sh WORK_DIR PROGRAM [ARG...]
+# QRM_PROTOS: their directory, else that of the source tree.
 set -euo pipefail
 
 work=$1
 shift
-protos=$(cd "$(dirname "$0")/../../api/proto" && pwd)
+protos=${QRM_PROTOS:-$(cd "$(dirname "$0")/../../api/proto" && pwd)}
 python=
 for candidate in python3 /usr/bin/python3; do  # the first may be a user's own
   if "$candidate" -c 'import google.protobuf, grpc' 2>/dev/null; then python=$candidate; fi

@@ -55,9 +55,9 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_.erase(resource);
   }
-  /// "admit cci.qrm.io/x uid/name", "end cci.qrm.io/x uid/name", "hints cpu", "allocate cpu",
-  /// "remove cpu uid", "release cpu uid/name", "prepare cpu uid/name", "holdings cpu", "changes cpu
-  /// since WHEN", "restore cpu uid/name=value" for each grant.
+  /// "admit cci.qrm.io/x uid/name", "add cci.qrm.io/x uid/name=CPUS", "end cci.qrm.io/x uid/name",
+  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "prepare cpu uid/name",
+  /// "holdings cpu", "changes cpu since WHEN", "restore cpu uid/name=value" for each grant.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -143,6 +143,20 @@ class AnsweringPlugins final : public manager::Plugins {
                   AllocatableByResource{{resource, ScriptOf(resource).offers}});
             }) ||
         AnswerIf<calls::ComputeAdmit>(call, [&](const auto& r) { return Computed(r); }) ||
+        AnswerIf<calls::ComputeHints>(
+            call,
+            [&](const auto& r) {
+              return Note(fmt::format("hints {} {}/{}", resource, r.key.pod_uid, r.key.container),
+                          resource)
+                  .hints;
+            }) ||
+        AnswerIf<calls::ComputeAdd>(call,
+                                    [&](const auto& r) {
+                                      Note(fmt::format("add {} {}/{}={}", resource, r.key.pod_uid,
+                                                       r.key.container, ToString(r.cpus)),
+                                           resource);
+                                      return StatusOr<calls::Nothing>(calls::Nothing{});
+                                    }) ||
         AnswerIf<calls::ComputeRemove>(call,
                                        [&](const auto& r) {
                                          const std::string entry =

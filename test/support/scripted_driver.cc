@@ -26,7 +26,8 @@ class DriverService final : public pb::CCIDriver::Service {
 
   grpc::Status cciAdmit(grpc::ServerContext*, const pb::AdmitRequest* request,
                         pb::AdmitResponse* response) override {
-    Note(fmt::format("admit {}", request->container()));
+    Note(fmt::format("{} {}", request->current_cpus().empty() ? "admit" : "resize",
+                     request->container()));
     return rpc::ToGrpc(script_.admit(*request, *response));
   }
   grpc::Status cciAddContainerResource(grpc::ServerContext*, const pb::AddResourceRequest* request,
@@ -39,6 +40,13 @@ class DriverService final : public pb::CCIDriver::Service {
                                           pb::RemoveResourceResponse* response) override {
     Note(fmt::format("remove {} {}", request->container(), request->container_id()));
     return rpc::ToGrpc(script_.remove(*request, *response));
+  }
+
+  grpc::Status cciGetOptions(grpc::ServerContext*, const pb::OptionsRequest*,
+                             pb::OptionsResponse* response) override {
+    response->set_resizes(script_.resizes);
+    return script_.resizes ? grpc::Status::OK
+                           : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not in the script");
   }
 
   std::vector<std::string> calls() const {

@@ -17,6 +17,7 @@ struct DriverScript {
   using Handler = std::function<Status(const Request&, Response&)>;
 
   std::string name = "scripted";
+  bool resizes = false;  ///< it changes CPUs of running containers, and serves the options
   Handler<cci::v1alpha1::AdmitRequest, cci::v1alpha1::AdmitResponse> admit;
   Handler<cci::v1alpha1::AddResourceRequest, cci::v1alpha1::AddResourceResponse> add =
       [](const auto&, auto&) { return OkStatus(); };
@@ -24,7 +25,7 @@ struct DriverScript {
       [](const auto&, auto&) { return OkStatus(); };
 };
 
-/// Serves the three calls of the proposal, and none that is optional.
+/// Serves the three calls of the proposal, and the options where the script needs them.
 ///
 /// Threads: any.
 class ScriptedDriver {
@@ -36,7 +37,8 @@ class ScriptedDriver {
   ScriptedDriver(const ScriptedDriver&) = delete;
   ScriptedDriver& operator=(const ScriptedDriver&) = delete;
 
-  /// "admit CONTAINER", "add CONTAINER ID", "remove CONTAINER ID" for each call so far, in order.
+  /// "admit CONTAINER", "resize CONTAINER", "add CONTAINER ID", "remove CONTAINER ID" for each call
+  /// so far, in order.
   std::vector<std::string> calls() const;
 
  private:

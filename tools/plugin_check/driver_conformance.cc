@@ -69,6 +69,7 @@ class DriverRun : private Checked {
     GivesTheSame(first, "gives the same when it is asked again");
     Adds("main", "first", first);
     Adds("main", "second", first);
+    Resizes(first);
     const CpuSet left = offered_ - first.Cpus() - first.Idle();
     sdk::ComputeGrant other;
     if (left.Count() >= settings_.amount) {
@@ -89,7 +90,11 @@ class DriverRun : private Checked {
   }
 
   bool Admits(const sdk::ComputeRequest& request, sdk::ComputeGrant& given) {
-    const std::string rule = "admits container " + request.key.container;
+    return Admits(request, "admits container " + request.key.container, given);
+  }
+
+  bool Admits(const sdk::ComputeRequest& request, const std::string& rule,
+              sdk::ComputeGrant& given) {
     const auto grant = Ask<calls::ComputeAdmit>(request);
     if (!grant.ok()) {
       return RefusedOrBroken(rule, grant.status());
@@ -135,6 +140,20 @@ class DriverRun : private Checked {
                                     .cpus = grant.Cpus()})
                 .status(),
             fmt::format("takes the start of the {} instance", id));
+  }
+
+  /// Its answer about a running container is not put in force.
+  void Resizes(const sdk::ComputeGrant& first) {
+    const auto options = Ask<calls::ComputeOptions>({});
+    if (!options.ok() || !options->resizes) {
+      return;
+    }
+    sdk::ComputeRequest request = RequestFor("main", first.Cpus() | first.Idle());
+    request.current = first.Cpus();
+    sdk::ComputeGrant again;
+    Admits(request, "chooses for a running container among the CPUs that it may have", again);
+    Adds("main", "second", first);
+    GivesTheSame(first, "keeps what a container has while nothing else is in force");
   }
 
   void RefusesWhenNothingIsLeft() {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/base/errorf.h"
 #include "api/proto/cci/v1alpha1/cci.pb.h"
@@ -44,6 +45,24 @@ StatusOr<ContainerType> FromWire(cci::ContainerType type) {
   }
 }
 
+void SetHint(const TopologyHint& hint, cci::TopologyHint& message) {
+  for (const int node : hint.nodes) {
+    message.add_nodes(static_cast<uint64_t>(node));
+  }
+  message.set_preferred(hint.preferred);
+}
+
+StatusOr<TopologyHint> GetHint(const cci::TopologyHint& message) {
+  TopologyHint hint{.nodes = {}, .preferred = message.preferred()};
+  for (const uint64_t node : message.nodes()) {
+    if (node >= NumaMask::kMaxIds) {
+      return Errorf(StatusCode::kInvalidArgument, "there is no NUMA node {}", node);
+    }
+    hint.nodes |= NumaMask{static_cast<int>(node)};
+  }
+  return hint;
+}
+
 Status CheckKey(const ContainerKey& key) {
   if (!key.pod_uid.empty() && !key.container.empty()) {
     return OkStatus();
@@ -69,10 +88,8 @@ struct Codec<ComputeAdmit> {
     message.set_pod_namespace(request.pod_namespace);
     message.set_shared_cpus(ToString(request.shared));
     message.set_reserved_cpus(ToString(request.reserved));
-    for (const int node : request.hint.nodes) {
-      message.mutable_hint()->add_nodes(static_cast<uint64_t>(node));
-    }
-    message.mutable_hint()->set_preferred(request.hint.preferred);
+    message.set_current_cpus(ToString(request.current));
+    SetHint(request.hint, *message.mutable_hint());
     message.set_requested_milli_cpus(request.milli_cpus);
     message.set_container_type(calls::ToWire(request.type));
     message.mutable_pod_annotations()->insert(request.annotations.begin(),
@@ -108,13 +125,8 @@ struct Codec<ComputeAdmit> {
     QRM_ASSIGN_OR_RETURN(request.available, CpuSet::Parse(message.availablecpus()));
     QRM_ASSIGN_OR_RETURN(request.shared, CpuSet::Parse(message.shared_cpus()));
     QRM_ASSIGN_OR_RETURN(request.reserved, CpuSet::Parse(message.reserved_cpus()));
-    request.hint.preferred = message.hint().preferred();
-    for (const uint64_t node : message.hint().nodes()) {
-      if (node >= NumaMask::kMaxIds) {
-        return Errorf(StatusCode::kInvalidArgument, "there is no NUMA node {}", node);
-      }
-      request.hint.nodes |= NumaMask{static_cast<int>(node)};
-    }
+    QRM_ASSIGN_OR_RETURN(request.current, CpuSet::Parse(message.current_cpus()));
+    QRM_ASSIGN_OR_RETURN(request.hint, GetHint(message.hint()));
     return request;
   }
   static StatusOr<ComputeGrant> Serve(PluginDriver& driver, const sdk::ComputeRequest& request) {
@@ -129,6 +141,36 @@ struct Codec<ComputeAdmit> {
   }
 };
 template class CallTo<ComputeAdmit>;
+
+template <>
+struct Codec<ComputeHints> : Codec<ComputeAdmit> {
+  using Response = cci::HintsResponse;
+
+  static StatusOr<HintList> Serve(PluginDriver& driver, const sdk::ComputeRequest& request) {
+    return ComputePlugin::GetHints(driver, request);
+  }
+  static Response AnswerToWire(const HintList& list) {
+    Response response;
+    if (list.IsImpossible()) {
+      response.set_err("no NUMA node can serve the request");
+    }
+    for (const TopologyHint& hint : list.hints()) {
+      SetHint(hint, *response.add_hints());
+    }
+    return response;
+  }
+  static StatusOr<HintList> AnswerFromWire(const Response& response) {
+    std::vector<TopologyHint> hints;
+    for (const cci::TopologyHint& hint : response.hints()) {
+      QRM_ASSIGN_OR_RETURN(hints.emplace_back(), GetHint(hint));
+    }
+    return hints.empty() ? HintList::NoPreference() : HintList(std::move(hints));
+  }
+  static Status Check(const HintList& list, const NumaMask& machine_nodes) {
+    return CheckHints(list.hints(), machine_nodes);
+  }
+};
+template class CallTo<ComputeHints>;
 
 template <>
 struct Codec<ComputeAdd> {
@@ -193,17 +235,21 @@ struct Codec<ComputeOptions> {
   static Response AnswerToWire(const PluginOptions& options) {
     Response response;
     response.set_needs_add(options.pre_start_required);
+    response.set_resizes(options.resizes);
+    response.set_gives_hints(options.with_topology_alignment);
     return response;
   }
   static StatusOr<PluginOptions> AnswerFromWire(const Response& response) {
-    return PluginOptions{.pre_start_required = response.needs_add()};
+    return PluginOptions{.pre_start_required = response.needs_add() || response.resizes(),
+                         .with_topology_alignment = response.gives_hints(),
+                         .resizes = response.resizes()};
   }
 };
 template class CallTo<ComputeOptions>;
 
 std::vector<ServedCall> ComputeCalls() {
-  return {Served<ComputeAdmit>(), Served<ComputeAdd>(), Served<ComputeRemove>(),
-          Served<ComputeOptions>()};
+  return {Served<ComputeAdmit>(), Served<ComputeHints>(), Served<ComputeAdd>(),
+          Served<ComputeRemove>(), Served<ComputeOptions>()};
 }
 
 }  // namespace qrm::calls

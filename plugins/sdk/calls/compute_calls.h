@@ -15,6 +15,13 @@ struct ComputeAdmit {
   using Answer = sdk::ComputeGrant;
 };
 
+/// The NUMA nodes that could serve the request.
+struct ComputeHints {
+  static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciHints", "get hints of"};
+  using Request = sdk::ComputeRequest;
+  using Answer = HintList;
+};
+
 struct ComputeAdd {
   static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciAddContainerResource",
                                   "prepare a start by"};
@@ -29,7 +36,8 @@ struct ComputeRemove {
   using Answer = Nothing;
 };
 
-/// The driver's options; only whether it wants cciAddContainerResource is used.
+/// The driver's options; only `pre_start_required` for cciAddContainerResource,
+/// `with_topology_alignment` for cciHints, and `resizes`.
 struct ComputeOptions {
   static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciGetOptions", "get the options of"};
   using Request = Nothing;

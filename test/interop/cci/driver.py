@@ -28,22 +28,31 @@ class Driver(cci_pb2_grpc.CCIDriverServicer):
         self.lock = threading.Lock()
         self.held = {}
 
+    def cciGetOptions(self, request, context):
+        return cci_pb2.OptionsResponse(needs_add=True, resizes=True)
+
     def cciAdmit(self, request, context):
         if not request.pod_uid or not request.container:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "pod_uid and container must be set")
         key = (request.pod_uid, request.container)
         with self.lock:
-            if key not in self.held:
-                available = cpus_of(request.availablecpus)
+            cpus = "" if request.current_cpus else self.held.get(key, "")
+            if not cpus:
+                # What a running container has comes first: it loses some of these, or gets further ones.
+                current = cpus_of(request.current_cpus)
+                available = current + [cpu for cpu in cpus_of(request.availablecpus) if cpu not in current]
                 wanted = request.requested_milli_cpus // 1000
                 if not 0 < wanted <= len(available):
                     return cci_pb2.AdmitResponse(err=f"{wanted} CPUs of {len(available)}; request fewer")
-                self.held[key] = ",".join(map(str, available[:wanted]))
-            cpus = self.held[key]
+                cpus = ",".join(map(str, sorted(available[:wanted])))
+            if not request.current_cpus:
+                self.held[key] = cpus  # else cciAddContainerResource says whether it is changed
         return cci_pb2.AdmitResponse(
             rset=cci_pb2.ResourceSet(cpuset=cpus, exclusive=True), envs={"PYTHON_CPUS": cpus})
 
     def cciAddContainerResource(self, request, context):
+        with self.lock:
+            self.held[request.pod_uid, request.container] = request.cpuset
         return cci_pb2.AddResourceResponse()
 
     def cciRemoveContainerResource(self, request, context):

@@ -589,6 +589,7 @@ func TestWhatOnlyPoliciesCheckNeedsThem(t *testing.T) {
 		{byAccount, 30, true, []any{"Deny"}, true}, {byAccount, 29, true, []any{"Deny"}, false}, {byAccount, 36, false, []any{"Deny"}, false},
 		{byLabel, 36, true, []any{"Warn"}, false}, {byLabel, 36, true, []any{"Deny", "Audit"}, true},
 		{"publish: [pod-classes]", 32, true, []any{"Deny"}, true}, {"publish: [pod-classes]", 31, true, []any{"Deny"}, false},
+		{"publish: [pod-failures]", 32, true, []any{"Deny"}, true}, {"publish: [pod-failures]", 32, false, []any{"Deny"}, false},
 	} {
 		_, err := tryRenderIn(namespace, values{"config": test.config, "admissionPolicy": values{"enabled": test.enabled, "validationActions": test.actions}}, test.minor)
 		if (err == nil) != test.fits || (err != nil && !strings.Contains(err.Error(), "only the chart's admission policies check this")) {
@@ -699,6 +700,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 		"classes":            {"nodes [list watch]", "nodes/status [patch]"},
 		"class-resources":    {"nodes [list watch]", "nodes/status [patch]"},
 		"pod-classes":        {"pods/status [patch]"},
+		"pod-failures":       {"pods/status [patch]"},
 		"node-config":        {"nodes [list watch]", "nodes/status [patch]"},
 		"drivers":            {"nodes [list watch]", "nodes/status [patch]"},
 		"events":             {"events [create patch]"},

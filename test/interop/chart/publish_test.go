@@ -38,7 +38,7 @@ type publishedNode struct {
 	token  string // of the chart's account, for a pod on n1
 }
 
-const publishAll = "publish: [topology, extended-resources, classes, class-resources, pod-classes, node-config, events]\n"
+const publishAll = "publish: [topology, extended-resources, classes, class-resources, pod-classes, pod-failures, node-config, events]\n"
 
 // installAccount makes what the chart makes for qrmd's account, and returns a token as kubelet mounts it.
 func (n *publishedNode) installAccount() string {
@@ -121,6 +121,7 @@ clusters: [{name: c, cluster: {server: "%s", certificate-authority: "%s"}}], use
 	node.write("qrmd.yaml", strings.ReplaceAll(string(sample), "/tmp/node", dir)+fmt.Sprintf(`
 %[2]snode-name: n1
 kubeconfig: %[1]s/kubeconfig
+reject-as: fail
 qos-classes: true
 class-types: {oom: {config-file: %[1]s/classes.yaml, classes: {first: {capacity: 1000}, shown: {service-accounts: [default/default]}}}}
 `, dir, publishAll))
@@ -322,6 +323,7 @@ func TestPublish(t *testing.T) {
 	})
 
 	n.mustShowClasses()
+	n.mustEndRejectedPods()
 
 	// What kubelet and others do to it.
 	n.mustRepair("a zeroed resource to be put back", func() {
@@ -381,6 +383,50 @@ func (n *publishedNode) mustShowClasses() {
 		n.t.Errorf("a new pod with the annotation: %d %s", code, message)
 	}
 	n.order(object{"command": "remove", "pod": "classy"})
+}
+
+// mustEndRejectedPods runs a pod that is too large, which ends with the reason; the token ends no other pods.
+func (n *publishedNode) mustEndRejectedPods() {
+	n.t.Helper()
+	const pods = "/api/v1/namespaces/default/pods"
+	onNode := func(name, node string) corev1.Pod {
+		pod := podWith(name, nil, nil)
+		pod["spec"].(object)["nodeName"] = node
+		var made corev1.Pod
+		n.post(pods, pod, &made)
+		return made
+	}
+	made := onNode("refused", "n1")
+	why := n.order(object{"command": "run", "pod": object{"name": "refused", "uid": made.UID, "namespace": "default",
+		"containers": []object{{"name": "c", "milli_cpus": 12000, "memory_bytes": 4096}}}})
+	if why == "" {
+		n.t.Fatal("a pod of more CPUs than a NUMA node has was admitted")
+	}
+	n.await("the end of the pod", func() bool {
+		var read corev1.Pod
+		n.get(pods+"/refused", &read)
+		return read.Status.Phase == corev1.PodFailed && read.Status.Reason == "PlacementRefused" && strings.Contains(why, read.Status.Message)
+	})
+
+	ends := func(more object) object {
+		status := object{"phase": "Failed", "reason": "PlacementRefused", "message": "no"}
+		for key, value := range more {
+			status[key] = value
+		}
+		return object{"status": status}
+	}
+	onNode("waits", "n1")
+	n.mustBeForbidden(pods+"/waits/status", ends(object{"reason": "Evicted"}))
+	n.mustBeForbidden(pods+"/waits/status", ends(object{"phase": "Succeeded"}))
+	n.mustBeForbidden(pods+"/waits/status", ends(object{"podIP": "10.0.0.1", "podIPs": []object{{"ip": "10.0.0.1"}}}))
+	n.mustBeForbidden(pods+"/waits/status", ends(object{"conditions": []object{{"type": "Ready", "status": "True"}}}))
+	onNode("far", "n2")
+	n.mustBeForbidden(pods+"/far/status", ends(nil))
+	onNode("runs", "n1")
+	if code, message := n.patch(pods+"/runs/status", object{"status": object{"phase": "Running"}}); code != http.StatusOK {
+		n.t.Fatalf("letting a pod run: %d %s", code, message)
+	}
+	n.mustBeForbidden(pods+"/runs/status", ends(nil))
 }
 
 // describes says whether the Node has the machine and the policy that qrmd places by.

@@ -622,5 +622,29 @@ const BadAnswer kBadAnswers[] = {
 INSTANTIATE_TEST_SUITE_P(Answers, AdmitterBadAnswerTest, testing::ValuesIn(kBadAnswers),
                          [](const auto& param_info) { return param_info.param.name; });
 
+TEST_F(AdmitterTest, APodWithoutRoomEndsWhereTheConfigurationSaysSo) {
+  PluginScript cpu;
+  cpu.gives = Errorf(StatusCode::kResourceExhausted, "no CPU is free");
+  plugins_.Set("cpu", cpu);
+  EXPECT_FALSE(Admit(Demand()).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+  placement::AdmissionOptions options;
+  options.reject_as = placement::RejectAs::kFail;
+  EXPECT_FALSE(Admit(Demand(), options).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, Demand().key());
+}
+
+TEST_F(AdmitterTest, AStaticPodIsRetriedBecauseNobodyCreatesItElsewhere) {
+  PluginScript cpu;
+  cpu.gives = Errorf(StatusCode::kResourceExhausted, "no CPU is free");
+  plugins_.Set("cpu", cpu);
+  placement::AdmissionOptions options;
+  options.reject_as = placement::RejectAs::kFail;
+  placement::ContainerDemand demand = Demand();
+  demand.pod.annotations.Edit()["kubernetes.io/config.source"] = "file";
+  EXPECT_FALSE(Admit(demand, options).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+}
+
 }  // namespace
 }  // namespace qrm::manager::admitter_test

@@ -58,19 +58,30 @@ class RandomDriver final : public sdk::ComputeDriver {
   explicit RandomDriver(Random& random) : random_(random) {}
 
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override {
-    Asked& asked =
-        asked_.emplace(Asked{.offered = request.available, .near = request.hint.nodes, .gave = {}});
-    if (Pick(random_, 0, 9) == 0) {
-      return Errorf(StatusCode::kFailedPrecondition, "not today");
-    }
-    const Given gave = Choose(request);
-    asked.gave = gave;
+    QRM_ASSIGN_OR_RETURN(const Given gave, Decide(request));
     holds_[request.key] = gave;
-    sdk::ComputeGrant grant{.parts = {gave.own}};
-    if (gave.shared.has_value()) {
-      grant.parts.push_back(*gave.shared);
+    return GrantOf(gave);
+  }
+  bool Resizes() const override { return true; }
+  /// What it gives counts once it is restored with it.
+  StatusOr<sdk::ComputeGrant> Resize(const sdk::ComputeRequest& request,
+                                     const sdk::ComputeGrant& /*now*/) override {
+    QRM_ASSIGN_OR_RETURN(const Given gave, Decide(request));
+    return GrantOf(gave);
+  }
+  Status Restore(const sdk::ComputeGrants& grants) override {
+    holds_.clear();
+    for (const auto& [key, grant] : grants) {
+      Given& given = holds_[key];
+      for (const sdk::ComputePart& part : grant.parts) {
+        if (part.shared) {
+          given.shared = part;
+        } else {
+          given.own = part;
+        }
+      }
     }
-    return grant;
+    return OkStatus();
   }
   Status Remove(const ContainerKey& key) override {
     if (Pick(random_, 0, 9) == 0) {
@@ -92,6 +103,22 @@ class RandomDriver final : public sdk::ComputeDriver {
   }
 
  private:
+  StatusOr<Given> Decide(const sdk::ComputeRequest& request) {
+    Asked& asked =
+        asked_.emplace(Asked{.offered = request.available, .near = request.hint.nodes, .gave = {}});
+    if (Pick(random_, 0, 9) == 0) {
+      return Errorf(StatusCode::kFailedPrecondition, "not today");
+    }
+    asked.gave = Choose(request);
+    return asked.gave;
+  }
+  static sdk::ComputeGrant GrantOf(const Given& gave) {
+    sdk::ComputeGrant grant{.parts = {gave.own}};
+    if (gave.shared.has_value()) {
+      grant.parts.push_back(*gave.shared);
+    }
+    return grant;
+  }
   Given Choose(const sdk::ComputeRequest& request) {
     const bool wrong = Pick(random_, 0, 9) == 0;
     std::vector<int> choice;
@@ -178,28 +205,29 @@ class Ledger {
     }
     return free;
   }
-  /// Whether so many CPUs are free where the policy wants them.
-  bool Fits(int cpus) const {
+  /// Whether so many CPUs are free where the policy wants them, beside the container's `own`.
+  bool Fits(int cpus, const CpuSet& own = {}) const {
+    const CpuSet free = Free() | own;
     if (!strict_) {
-      return Free().Count() >= cpus;
+      return free.Count() >= cpus;
     }
     return std::any_of(kNodes.begin(), kNodes.end(),
-                       [&](const CpuSet& node) { return (Free() & node).Count() >= cpus; });
+                       [&](const CpuSet& node) { return (free & node).Count() >= cpus; });
   }
   bool LeavesOne(int cpus) const { return Free().Count() > cpus; }
-  /// The CPUs that a driver is offered for a container that is to be near `nodes`.
-  CpuSet Offer(const NumaMask& nodes) const {
+  /// The CPUs that a driver is offered for a container that is to be near `nodes`, and has `own`.
+  CpuSet Offer(const NumaMask& nodes, const CpuSet& own = {}) const {
     CpuSet near;
     for (const int node : nodes) {
       near |= kNodes.at(static_cast<std::size_t>(node));
     }
-    return strict_ ? Free() & near : Free();
+    return strict_ ? (Free() | own) & near : Free() | own;
   }
-  bool MayGive(const Given& given, const CpuSet& offer, int cpus) const {
+  bool MayGive(const Given& given, const CpuSet& offer, int cpus, const CpuSet& own = {}) const {
     const CpuSet all = given.All();
-    const bool may_share = !given.shared.has_value() || given.shared->cpus.IsSubsetOf(Free());
+    const bool may_share = !given.shared.has_value() || given.shared->cpus.IsSubsetOf(Free() | own);
     return !given.own.cpus.Empty() && all.Count() <= cpus && all.IsSubsetOf(offer) && may_share &&
-           !(Free() - all).Empty();
+           !((Free() | own) - all).Empty();
   }
 
   void Hold(const std::string& name, const CpuSet& cpus) { held_[name] = cpus; }

@@ -20,8 +20,10 @@
 #include "api/base/errorf.h"
 #include "api/base/section.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/dry_run.h"
 #include "manager/admission/releaser.h"
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "test/support/is_ok.h"
 #include "test/support/manual_clock.h"
@@ -71,11 +73,13 @@ class DriverModel {
                                            options_);
   }
 
-  /// One pod comes, comes again or goes. Errors: a wrong decision.
+  /// One pod comes, comes again, changes or goes. Errors: a wrong decision.
   Status Step() {
     const std::string name = fmt::format("pod-{}", Pick(random_, 0, 9));
-    QRM_RETURN_IF_ERROR(Pick(random_, 0, 1) == 0 ? Admit(name) : Remove(name));
-    return Check();
+    const int what = Pick(random_, 0, 4);
+    QRM_RETURN_IF_ERROR(what == 0 ? Change(name) : what < 3 ? Admit(name) : Remove(name));
+    QRM_RETURN_IF_ERROR(Check());
+    return CheckDryRuns();
   }
 
   /// All pods go. Errors: CPUs that are not free then.
@@ -173,6 +177,86 @@ class DriverModel {
     return holds ? OkStatus()
                  : Errorf(StatusCode::kInternal, "{} {}: {}, CPUs {}", name, otherwise,
                           MessageOf(answer.status), ToString(answer.cpus));
+  }
+
+  /// A running container of a driver is resized, or its driver looks at it again.
+  Status Change(const std::string& name) {
+    const auto known = pods_.find(name);
+    RandomDriver* const driver = known == pods_.end() ? nullptr : DriverOf(known->second);
+    if (driver == nullptr || leaving_.contains(name)) {
+      return OkStatus();
+    }
+    Pod pod = known->second;
+    pod.cpus = Pick(random_, 1, 4);
+    const bool is_review = pod.cpus == known->second.cpus;
+    pod.demand.requests.Edit()["cpu"] = pod.cpus;
+    (void)driver->TakeClings();
+    const StatusOr<RunOptions> options = RunOn(state_, [&] {
+      return admitter_->Admit(
+          pod.demand, is_review ? Admitter::Moment::kForReview : Admitter::Moment::kForResize,
+          DeadlineAfter(std::chrono::hours(1)));
+    });
+    const auto asked = driver->TakeAsked();
+    const Answer answer{options.status(), {}};
+    if (!asked.has_value() && driver->TakeClings()) {
+      return Expect(name, !answer.status.ok(), "has what another one holds", answer);
+    }
+    const CpuSet own = pod.given.All();
+    const bool fits = is_review || ledger_.Fits(pod.cpus, own);
+    QRM_RETURN_IF_ERROR(Expect(name, asked.has_value() == fits,
+                               fits ? "fits and its driver is not asked" : "does not fit", answer));
+    const bool good =
+        fits && ledger_.MayGive(asked->gave, ledger_.Offer(asked->near, own), pod.cpus, own);
+    QRM_RETURN_IF_ERROR(Expect(name, answer.status.ok() == good,
+                               good ? "is rejected" : "got what its driver may not give", answer));
+    if (fits) {
+      QRM_RETURN_IF_ERROR(Expect(name, asked->offered == ledger_.Offer(asked->near, own),
+                                 "was offered " + ToString(asked->offered), answer));
+    }
+    if (good) {
+      pod.given = asked->gave;
+      pod.runs_on = pod.given.own.cpus | pod.given.SharedOf(ledger_.Free() | own);
+      ledger_.Hold(name, pod.given.All());
+      QRM_RETURN_IF_ERROR(TellDriver(pod));
+      known->second = pod;
+    }
+    return OkStatus();
+  }
+
+  /// As the manager does once the change is on record.
+  Status TellDriver(const Pod& pod) {
+    const std::string driver = sdk::DriverResource(pod.kind == Kind::kFirstDriver ? "one" : "two");
+    return plugins_.Local(driver)
+        ->Answer<calls::ComputeAdd>(
+            {.resource = driver, .key = pod.demand.key(), .cpus = pod.given.own.cpus})
+        .status();
+  }
+
+  /// A dry run of a new container knows what drivers hold, also if the cpu plugin would place it.
+  Status CheckDryRuns() {
+    const manager::DryRun dry_run(
+        {.plugins = plugins_, .machine = machine_, .clock = clock_, .state = &state_}, options_);
+    for (const Kind kind : {Kind::kFirstDriver, Kind::kOwner}) {
+      Pod pod{.demand = {.pod = SamplePod("tried"), .container = "main", .source = "test"},
+              .kind = kind,
+              .cpus = Pick(random_, 1, 8)};
+      pod.demand.requests.Edit()["cpu"] = pod.cpus;
+      if (kind == Kind::kOwner) {
+        pod.demand.pod.role = "owner";
+      } else {
+        pod.demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "one";
+      }
+      const auto report = dry_run.Run({pod.demand}, DeadlineAfter(std::chrono::hours(1)));
+      const bool fits =
+          ledger_.Fits(pod.cpus) && (kind != Kind::kOwner || ledger_.LeavesOne(pod.cpus));
+      const bool admits = report.result == manager::DryRunReport::Result::kAdmitted;
+      if (fits != admits) {
+        return Errorf(StatusCode::kInternal, "a dry run of {} CPUs of {} says {}, and {} are free",
+                      pod.cpus, kind == Kind::kOwner ? "the cpu plugin" : "a driver",
+                      report.message, ToString(ledger_.Free()));
+      }
+    }
+    return OkStatus();
   }
 
   /// The cpu plugin gives what fits; containers that share get all CPUs that are not exclusive.

@@ -149,6 +149,42 @@ TEST_F(DriverStepTest, ARunningContainerThatWasMadeWithItsDriversVariablesHasThe
   EXPECT_FALSE(LastTrace().contains("too_late_for"));
 }
 
+TEST_F(DriverStepTest, ARejectionEndsThePodWhereTheDriversRuleSaysSo) {
+  Change([](PluginScript& driver) {
+    driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
+  });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt) << "it is retried by default";
+  options_.drivers["fast"].reject_as = placement::RejectAs::kFail;
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, Asking().key());
+  options_.drivers["fast"].reject_as = placement::RejectAs::kRetry;
+  options_.reject_as = placement::RejectAs::kFail;
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt) << "the driver's rule comes first";
+}
+
+TEST_F(DriverStepTest, APodIsRetriedWhileItsDriverDoesNotRunOrAnswersWrongly) {
+  options_.drivers["fast"].reject_as = placement::RejectAs::kFail;
+  Change([](PluginScript& driver) { driver.live = false; });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+  Change([](PluginScript& driver) {
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 9}}}};
+  });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+}
+
+TEST_F(DriverStepTest, ARunningContainerNeverEndsItsPod) {
+  options_.drivers["fast"].reject_as = placement::RejectAs::kFail;
+  Change([](PluginScript& driver) {
+    driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
+  });
+  EXPECT_FALSE(Admit(Asking(), options_, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_EQ(events_.back().ends_pod_of, std::nullopt);
+}
+
 TEST_F(DriverStepTest, UnmetWishesAreExplained) {
   Change([](PluginScript& driver) {
     driver.computes =
@@ -196,6 +232,156 @@ TEST_F(DriverStepTest, ADriverSeesAllRequestsAndTheKindOfThePod) {
   EXPECT_EQ(seen.limits, *demand.limits);
   EXPECT_EQ(seen.qos_class + " " + seen.runtime_class, "Burstable gold");
   EXPECT_EQ(seen.device_nodes, (std::map<std::string, NumaMask>{{"nvidia.com/gpu", {1}}}));
+}
+
+TEST_F(DriverStepTest, ADriversOwnHintsAreMerged) {
+  options_.merge.policy = TopologyPolicy::kSingleNumaNode;
+  Change([](PluginScript& driver) {
+    driver.options = {.with_topology_alignment = true};
+    driver.hints = HintList(std::vector<TopologyHint>{{.nodes = {1}, .preferred = true}});
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {5}}}};
+  });
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  EXPECT_THAT(plugins_.calls(), Contains("hints cci.qrm.io/fast uid-web/main"));
+  EXPECT_EQ(plugins_.computed().hint.nodes, NumaMask{1});
+  EXPECT_EQ(plugins_.computed().available, CpuSet::Range(4, 7));
+}
+
+TEST_F(DriverStepTest, ADriverThatHintsAtNoNodeRejects) {
+  Change([](PluginScript& driver) {
+    driver.options = {.with_topology_alignment = true};
+    driver.hints = Status(StatusCode::kFailedPrecondition, "no clock runs");
+  });
+  EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("no clock runs"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("admit"))));
+}
+
+// --- changes of running containers
+
+// The container has CPUs 2-3, and its driver changes CPUs of running containers.
+class DriverResizeTest : public DriverStepTest {
+ protected:
+  void SetUp() override {
+    Answer({2, 3});
+    ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+    plugins_.ForgetCalls();
+  }
+  void Answer(StatusOr<sdk::ComputeGrant> answer) {
+    Change([&](PluginScript& driver) {
+      driver.options = {.pre_start_required = true, .resizes = true};
+      driver.computes = std::move(answer);
+    });
+  }
+  void Answer(CpuSet cpus) { Answer(sdk::ComputeGrant{.parts = {{.cpus = std::move(cpus)}}}); }
+  static placement::ContainerDemand With(double cpus) {
+    placement::ContainerDemand demand = Asking();
+    demand.requests.Edit()["cpu"] = cpus;
+    demand.runtime_id = "4f3c2b1a";
+    return demand;
+  }
+  Status Resize(const placement::ContainerDemand& demand) {
+    return Admit(demand, options_, Admitter::Moment::kForResize).status();
+  }
+  Status Review() { return Admit(With(2), options_, Admitter::Moment::kForReview).status(); }
+  std::string Cpus(const std::string& resource) {
+    return Record(Asking())->allocations.at(resource)->value;
+  }
+};
+
+TEST_F(DriverResizeTest, ADriverIsAskedToGrowItsContainer) {
+  Answer({2, 3, 4});
+  ASSERT_TRUE(IsOk(Resize(With(3))));
+  EXPECT_EQ(plugins_.computed().current, (CpuSet{2, 3}));
+  EXPECT_EQ(plugins_.computed().available, CpuSet::Range(1, 7));
+  EXPECT_EQ(plugins_.computed().milli_cpus, 3000);
+  EXPECT_THAT(plugins_.calls(), Contains("restore cpu uid-web/main=2-4"));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "2-4 2-4");
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 3);
+}
+
+TEST_F(DriverResizeTest, ADriverIsAskedToShrinkItsContainer) {
+  Answer({3});
+  ASSERT_TRUE(IsOk(Resize(With(1))));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "3 3");
+}
+
+TEST_F(DriverResizeTest, AContainerWhoseDriverRefusesKeepsItsCpus) {
+  Answer(Status(StatusCode::kFailedPrecondition, "the core is taken"));
+  EXPECT_THAT(MessageOf(Resize(With(3))),
+              AllOf(HasSubstr("cannot resize"), HasSubstr("the core is taken")));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("end "))));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "2-3 2-3");
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 2);
+}
+
+TEST_F(DriverResizeTest, AnAnswerBeyondTheRequestIsRejected) {
+  Answer({2, 3, 4, 5});
+  EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("it gave 4 CPUs (2-5)"));
+  EXPECT_THAT(plugins_.calls(), Contains("suspect cci.qrm.io/fast"));
+  EXPECT_EQ(Cpus(kFast), "2-3");
+}
+
+TEST_F(DriverResizeTest, TheCpuPluginIsTaughtTheFormerCpusWhereAnotherPluginRejects) {
+  PluginScript memory;
+  memory.gives = Status(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", memory);
+  Answer({2, 3, 4});
+  placement::ContainerDemand larger = With(3);
+  larger.requests.Edit()["memory"] = 2 << 20;
+  EXPECT_THAT(MessageOf(Resize(larger)), HasSubstr("no memory"));
+  EXPECT_EQ(plugins_.calls().back(), "restore cpu uid-web/main=2-3");
+  EXPECT_EQ(Cpus("cpu"), "2-3");
+}
+
+TEST_F(DriverResizeTest, ADriverWithoutTheOptionIsNotAsked) {
+  Change([](PluginScript&) {});
+  ASSERT_TRUE(IsOk(Resize(With(3))));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("admit"))));
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 2);
+}
+
+TEST_F(DriverResizeTest, AMissingDriverLeavesAResizePendingAlsoWithAFallback) {
+  options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
+  Change([](PluginScript& driver) {
+    driver.options.resizes = true;
+    driver.live = false;
+  });
+  EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("compute driver fast"));
+  EXPECT_EQ(Cpus(kFast), "2-3");
+}
+
+TEST_F(DriverResizeTest, ANamespaceThatMayNotAskAnyMoreGetsLessAndNotMore) {
+  options_.drivers.clear();
+  Answer({2, 3, 4});
+  EXPECT_THAT(MessageOf(Resize(With(3))), HasSubstr("does not allow compute driver fast"));
+  Answer({2});
+  ASSERT_TRUE(IsOk(Resize(With(1))));
+  EXPECT_EQ(Cpus(kFast), "2");
+}
+
+TEST_F(DriverResizeTest, ADriverTakesCpusBackByItselfAlsoOnAFullNode) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  cpu.pools = std::vector<sdk::Pool>{{.name = "default", .cpus = {1}}};
+  plugins_.Set("cpu", cpu);
+  Answer({2});
+  ASSERT_TRUE(IsOk(Review()));
+  EXPECT_EQ(Cpus(kFast) + " " + Cpus("cpu"), "2 2");
+  EXPECT_EQ(Record(Asking())->requests.at("cpu"), 2) << "it may get them again";
+}
+
+TEST_F(DriverResizeTest, AReviewWithTheSameAnswerIsNoDecision) {
+  const auto before = decisions_.log.Read().size();
+  ASSERT_TRUE(IsOk(Review()));
+  EXPECT_EQ(decisions_.log.Read().size(), before);
+  EXPECT_THAT(plugins_.calls(), Contains("admit cci.qrm.io/fast uid-web/main"));
+}
+
+TEST_F(DriverResizeTest, AReviewKeepsWhatTheRuntimeHasTaken) {
+  const auto applied = Record(Asking())->applied;
+  ASSERT_FALSE(applied.empty());
+  Answer({2});
+  ASSERT_TRUE(IsOk(Review()));
+  EXPECT_EQ(Record(Asking())->applied, applied) << "a container that shrinks does so first";
 }
 
 // --- the end

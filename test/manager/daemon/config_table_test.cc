@@ -42,6 +42,7 @@ const char* const kValues[] = {
     "\"07\"",
     "restricted",
     "pod",
+    "fail",
     "debug",
     "json",
     "synthetic:numa:2",
@@ -55,7 +56,7 @@ const char* const kValues[] = {
     "[{namespaces: [a], allow: [opt-out], pools: [b], roles: [c], resources: [NIC], classes: "
     "[d/e], drivers: [f]}]",
     "{fast: {namespaces: [a], default-namespaces: [b], runtime-classes: [c], spec: \"x\", "
-    "when-missing: fallback}}",
+    "when-missing: fallback, reject-as: fail}}",
     // NOLINTEND(bugprone-suspicious-missing-comma)
     "{0: 1024}",
     "{0: hbm}",
@@ -111,6 +112,19 @@ INSTANTIATE_TEST_SUITE_P(Keys, ConfigKeyTest, testing::ValuesIn(AllNames()),
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(ConfigTableTest, PodsThatEndNeedTheApiServer) {
+  for (const char* const text : {"reject-as: fail", "compute-drivers: {fast: {reject-as: fail}}"}) {
+    EXPECT_THAT(MessageOf(ReadConfigText(text, "test", {}).status()),
+                testing::HasSubstr("add pod-failures to publish"))
+        << text;
+    EXPECT_TRUE(ReadConfigText(std::string(text) + "\npublish: [pod-failures]", "test", {}).ok());
+  }
+  EXPECT_TRUE(ReadConfigText("compute-drivers: {fast: {reject-as: retry}}", "test", {}).ok());
+  EXPECT_THAT(
+      MessageOf(ReadConfigText("compute-drivers: {fast: {reject-as: later}}", "test", {}).status()),
+      testing::HasSubstr("choose from retry and fail"));
+}
 
 TEST(ConfigTableTest, NamesEveryKeyOnce) {
   const std::vector<std::string> names = AllNames();

@@ -1,9 +1,11 @@
 // Requests that change while a container runs, from every source.
 #include "manager/pods/resizes.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -279,6 +281,96 @@ TEST_F(ResizesTest, WhatARunningContainerCannotTakeWaitsUntilItIsRecreated) {
   specs_.Tell(Pod("web"), {{"cpu", "2"}, {kNic, "2"}});
   Reconcile();
   EXPECT_THAT(Pending().why, HasSubstr("gets more of example.com/nic only when it is recreated"));
+}
+
+// The container main of pod web has CPUs 2-3 of a compute driver.
+class DriverResizesTest : public ResizesTest {
+ protected:
+  void SetUp() override {
+    placement::AdmissionOptions options;
+    options.drivers["fast"] = {.default_namespaces = {"default"}};
+    admitter_.TakeRules(options);
+    Answer({2, 3});
+    ResizesTest::SetUp();
+  }
+  void Answer(StatusOr<sdk::ComputeGrant> answer) {
+    test::PluginScript driver;
+    driver.options = {.pre_start_required = true, .resizes = true};
+    driver.computes = std::move(answer);
+    plugins_.Set(kFast, driver);
+  }
+  void Answer(CpuSet cpus) { Answer(sdk::ComputeGrant{.parts = {{.cpus = std::move(cpus)}}}); }
+  void Review() {
+    test::RunOn(state_, [&] { placer_.resizes().Review(kFast); });
+    test::Settle(state_);
+  }
+  std::string Cpus() const { return Record().allocations.at(kFast)->value; }
+  std::size_t Asked() const {
+    const auto calls = plugins_.calls();
+    return static_cast<std::size_t>(
+        std::count(calls.begin(), calls.end(), "admit cci.qrm.io/fast uid-web/main"));
+  }
+
+  static constexpr char kFast[] = "cci.qrm.io/fast";
+};
+
+TEST_F(DriverResizesTest, ADriverIsAskedAndToldWhatTheContainerHasNow) {
+  Answer({2, 3, 4});
+  Resize({.cpu_shares = 3072});
+  EXPECT_EQ(Cpus(), "2-4");
+  EXPECT_THAT(plugins_.calls(), Contains("add cci.qrm.io/fast uid-web/main=2-4"));
+  EXPECT_EQ(Pending().containers, 0U);
+}
+
+TEST_F(DriverResizesTest, WhatADriverRejectsIsPendingAndTriedAgain) {
+  Answer(Errorf(StatusCode::kFailedPrecondition, "the core is taken"));
+  Resize({.cpu_shares = 3072});
+  EXPECT_THAT(Pending().why, HasSubstr("the core is taken"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("add "))));
+  Answer({2, 3, 4});
+  Reconcile();
+  EXPECT_EQ(Cpus(), "2-4");
+  EXPECT_EQ(Pending().containers, 0U);
+}
+
+TEST_F(DriverResizesTest, WithoutTheOptionMoreWaitsUntilTheContainerIsRecreated) {
+  plugins_.Set(kFast, test::PluginScript());
+  Resize({.cpu_shares = 3072});
+  EXPECT_EQ(Asked(), 0U);
+  EXPECT_THAT(Pending().why, HasSubstr("only when it is recreated"));
+}
+
+TEST_F(DriverResizesTest, ADriversOwnRequestIsAChangeOnceASecond) {
+  Answer({2});
+  Review();
+  EXPECT_EQ(Cpus(), "2");
+  EXPECT_THAT(plugins_.calls(), Contains("add cci.qrm.io/fast uid-web/main=2"));
+  EXPECT_EQ(Requested(), 2);
+  Answer({2, 3});
+  Review();
+  EXPECT_EQ(Cpus(), "2") << "too soon";
+  EXPECT_EQ(Asked(), 1U);
+}
+
+TEST_F(DriverResizesTest, WhatADriverWantsAndMayNotGiveIsNoPendingResize) {
+  Answer({2, 3, 4});
+  Review();
+  EXPECT_EQ(Asked(), 1U);
+  EXPECT_EQ(Cpus(), "2-3");
+  EXPECT_EQ(Pending().containers, 0U);
+}
+
+TEST_F(DriverResizesTest, ADriverThatDoesNotAnswerIsNotAskedAboutItsOtherContainers) {
+  Answer({4, 5});
+  ASSERT_TRUE(Create(Pod("other"), Container("other", "id2")).ok());
+  events_.OnContainerStarted(Pod("other"), Container("other", "id2"));
+  plugins_.ForgetCalls();
+  Answer(Errorf(StatusCode::kDeadlineExceeded, "no answer"));
+  Review();
+  const auto calls = plugins_.calls();
+  EXPECT_EQ(std::count_if(calls.begin(), calls.end(),
+                          [](const std::string& call) { return call.starts_with("admit"); }),
+            1);
 }
 
 }  // namespace

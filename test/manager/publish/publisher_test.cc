@@ -313,6 +313,32 @@ TEST_F(PublisherTest, AnEventInANamespaceThatIsGoneHoldsUpNoOther) {
   EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
 }
 
+TEST_F(PublisherTest, APodEndsWithTheReasonOnce) {
+  server_.Put(kPods, {{"metadata", {{"namespace", "ns"}, {"name", "web"}, {"uid", "u2"}}},
+                      {"status", {{"phase", "Pending"}}}});
+  Start({kPublishPodFailures});
+  for (int i = 0; i < 2; ++i) {
+    publisher_->EndPod({.pod_namespace = "ns",
+                        .pod_name = "web",
+                        .pod_uid = "u2",
+                        .message = "no room",
+                        .reason = "PlacementRefused"});
+  }
+  EXPECT_TRUE(Await([&] { return server_.Find(kPods, "ns/web")["status"]["phase"] == "Failed"; }));
+  const json status = server_.Find(kPods, "ns/web")["status"];
+  EXPECT_EQ(status["reason"], "PlacementRefused");
+  EXPECT_EQ(status["message"], "no room");
+  AwaitLooks();
+  EXPECT_EQ(Writes(), 1);
+}
+
+TEST_F(PublisherTest, WithoutTheWordNoPodEnds) {
+  Start({kPublishEvents});
+  publisher_->EndPod({.pod_namespace = "ns", .pod_name = "web", .pod_uid = "u2"});
+  AwaitLooks();
+  EXPECT_EQ(Writes(), 0);
+}
+
 TEST_F(PublisherTest, AWriterThatWaitsAfterFailuresWritesOnceTheServerIsBack) {
   boost::asio::io_context io;
   cluster::ApiClient client(io, server_.access(), {});

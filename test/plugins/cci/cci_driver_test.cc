@@ -131,6 +131,38 @@ TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {
   EXPECT_EQ(machine_.files.values, before_);
 }
 
+TEST_F(CciDriverTest, AResizedContainerKeepsItsCpusAndLosesOrGetsSome) {
+  const auto first = Admit("", 2000);
+  ASSERT_TRUE(IsOk(first.status()));
+  ASSERT_EQ(first->Cpus(), (CpuSet{2, 3}));
+  const auto resized = [&](int64_t milli_cpus, const std::string& spec = "") {
+    return driver_->Resize({.key = kKey,
+                            .spec = spec,
+                            .available = CpuSet::Range(0, 7),
+                            .shared = CpuSet{0, 1, 4, 5, 6, 7},
+                            .current = first->Cpus(),
+                            .milli_cpus = milli_cpus},
+                           *first);
+  };
+  EXPECT_EQ(resized(4000)->Cpus(), CpuSet::Range(0, 3));
+  EXPECT_EQ(resized(1000)->Cpus().Count(), 1);
+  EXPECT_TRUE(resized(1000)->Cpus().IsSubsetOf(first->Cpus()));
+  EXPECT_EQ(resized(2000)->Cpus(), first->Cpus());
+  EXPECT_THAT(MessageOf(resized(3000, "{cores: '*2'}").status()),
+              HasSubstr("the spec takes 2 CPUs, including idle thread siblings, but the container "
+                        "requests 3"));
+}
+
+TEST_F(CciDriverTest, ValuesFollowAResizeOnceItCounts) {
+  ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-idle}", 1000).status()));
+  ASSERT_TRUE(IsOk(Add()));
+  const sdk::ComputeGrant moved{.parts = {{.cpus = {4}, .name = "no-idle"}}};
+  ASSERT_TRUE(IsOk(driver_->Restore({{kKey, moved}})));
+  ASSERT_TRUE(IsOk(Add()));
+  EXPECT_EQ(Value(KnobMachine::Latency(2)), before_.at(KnobMachine::Latency(2)));
+  EXPECT_EQ(Value(KnobMachine::Latency(4)), "n/a");
+}
+
 TEST_F(CciDriverTest, AKilledDriverKnowsTheAttributesOfItsContainers) {
   ASSERT_TRUE(IsOk(Admit("{cores: 'cpu:2', attributes: no-idle}", 1000).status()));
   Start();

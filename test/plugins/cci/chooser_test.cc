@@ -107,6 +107,7 @@ const Case kCases[] = {
     {"Nodes", "{cores: '*2', attributes: numa=1}", "1-15", 2, "8-9"},
     {"OneNodeForTheLine", "{cores: '*4', attributes: numa-single}", "5-7,8-11", 4, "8-11"},
     {"OneNodeThatIsNear", "{cores: '*2', attributes: numa-single}", "5-7,8-15", 2, "8-9", "1"},
+    {"NodesArePackedDensely", "{cores: '*2', attributes: numa-single}", "4-7,8-15", 2, "4-5"},
     {"MemoryOfTheSameNode", "{cores: '*2', attributes: 'numa=1, mem=bind'}", "1-15", 2,
      "8-9 mems 1"},
     {"WishKept", "{cores: '*2', attributes: 'exclusive, smt-sibling-required?'}", "1-2,4-5", 2,

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_state.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
@@ -51,6 +52,25 @@ class FirstCpus final : public ComputeDriver {
     }
     return removal;
   }
+  bool GivesHints() const override { return true; }
+  StatusOr<HintList> Hints(const ComputeRequest& request) override {
+    return request.milli_cpus > 8000 ? HintList::Impossible()
+                                     : HintList(std::vector<TopologyHint>{{.nodes = {1}}});
+  }
+  bool Resizes() const override { return true; }
+  /// Keeps what it can of the former CPUs.
+  StatusOr<ComputeGrant> Resize(const ComputeRequest& request, const ComputeGrant& now) override {
+    former = now;
+    CpuSet cpus;
+    for (const CpuSet& from : {now.Cpus(), request.available}) {
+      for (const int cpu : from) {
+        if (cpus.Count() * int64_t{1000} < request.milli_cpus) {
+          cpus.Add(cpu);
+        }
+      }
+    }
+    return ComputeGrant{.parts = {{.cpus = cpus, .name = "resized"}}};
+  }
   Status Add(const ComputeInstance&) override {
     return throws ? throw std::runtime_error("bad day") : OkStatus();
   }
@@ -61,10 +81,19 @@ class FirstCpus final : public ComputeDriver {
   Status removal;
   std::vector<std::string> removed;
   ComputeGrants restored;
+  ComputeGrant former;  // of the latest Resize
 };
 
 ComputeRequest Request(const std::string& pod, CpuSet available) {
   return {.key = {pod, "main"}, .available = std::move(available), .milli_cpus = 2000};
+}
+
+/// The container main of `pod` has `current`, and asks for `milli_cpus`.
+ComputeRequest Resized(const std::string& pod, CpuSet current, int64_t milli_cpus) {
+  return {.key = {pod, "main"},
+          .available = CpuSet::Range(0, 7),
+          .current = std::move(current),
+          .milli_cpus = milli_cpus};
 }
 
 class ComputePluginTest : public testing::Test {
@@ -77,6 +106,10 @@ class ComputePluginTest : public testing::Test {
     ASSERT_TRUE(IsOk(state.status()));
     host_ = std::make_unique<PluginDriver>(plugin_, DriverResource("first"), *std::move(state));
     ASSERT_TRUE(IsOk(host_->Start()));
+  }
+
+  CpuSet Held(const std::string& pod) {
+    return GrantOf(host_->grants().at({pod, "main"}).allocation).value_or(ComputeGrant()).Cpus();
   }
 
   const test::TempDir dir_;
@@ -99,6 +132,15 @@ TEST_F(ComputePluginTest, GrantsComeBackWholeAfterARestart) {
   ASSERT_TRUE(IsOk(given.status()));
   Start();
   EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
+}
+
+TEST_F(ComputePluginTest, GrantsOfEarlierAndLaterVersionsAreRead) {
+  ResourceAllocation recorded;
+  recorded.annotations["cci.qrm.io/answer"] = R"({"rset":{"cpuset":"2-3","exclusive":true}})";
+  EXPECT_EQ(GrantOf(recorded)->Cpus(), CpuSet::Range(2, 3)) << "before there were parts";
+  recorded.annotations["cci.qrm.io/answer"] =
+      R"({"rset":{"cpuset":"2-3","exclusive":true,"color":"red"},"weather":{"rain":[1]}})";
+  EXPECT_EQ(GrantOf(recorded)->Cpus(), CpuSet::Range(2, 3)) << "after a downgrade";
 }
 
 TEST_F(ComputePluginTest, SharedPartsComeBackAsTheyWereGiven) {
@@ -142,6 +184,53 @@ TEST_F(ComputePluginTest, AnExceptionFailsOnlyItsCallAndOtherContainersKeepTheir
   EXPECT_THAT(host_->grants(), testing::SizeIs(1)) << "the removal did not happen";
   EXPECT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("b", CpuSet::Range(2, 7))).status()));
   EXPECT_TRUE(IsOk(ComputePlugin::Add(*host_, {.key = {"a", "main"}})));
+}
+
+TEST_F(ComputePluginTest, AResizeCountsOnceTheManagerSaysThatTheContainerHasTheCpus) {
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("a", {2, 3, 4})).status()));
+  const auto grown = ComputePlugin::Admit(*host_, Resized("a", {2, 3}, 3000));
+  ASSERT_TRUE(IsOk(grown.status()));
+  EXPECT_EQ(grown->Cpus(), (CpuSet{0, 2, 3}));
+  EXPECT_EQ(Held("a"), (CpuSet{2, 3}));
+  ASSERT_TRUE(IsOk(ComputePlugin::Add(*host_, {.key = {"a", "main"}, .cpus = {0, 2, 3}})));
+  EXPECT_EQ(Held("a"), (CpuSet{0, 2, 3}));
+  EXPECT_EQ(driver_.restored.at({"a", "main"}), *grown);
+  Start();
+  EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *grown)));
+}
+
+TEST_F(ComputePluginTest, AResizeThatTheManagerDropsChangesNothing) {
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("a", {2, 3})).status()));
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Resized("a", {2, 3}, 3000)).status()));
+  ASSERT_TRUE(IsOk(ComputePlugin::Add(*host_, {.key = {"a", "main"}, .cpus = {2, 3}})));
+  EXPECT_EQ(Held("a"), (CpuSet{2, 3}));
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Resized("a", {2, 3}, 1000)).status()));
+  EXPECT_EQ(driver_.former.parts.front().name, "first");
+}
+
+TEST_F(ComputePluginTest, ADriverThatWasKilledInBetweenTakesTheManagersCpus) {
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("a", {2, 3})).status()));
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Resized("a", {2, 3}, 3000)).status()));
+  Start();
+  ASSERT_TRUE(IsOk(ComputePlugin::Add(*host_, {.key = {"a", "main"}, .cpus = {0, 2, 3}})));
+  EXPECT_EQ(Held("a"), (CpuSet{0, 2, 3}));
+  EXPECT_EQ(driver_.restored.at({"a", "main"}).parts.front().name, "first");
+}
+
+TEST_F(ComputePluginTest, ADriverRequestsChangesThroughTheHostsSignal) {
+  int raised = 0;
+  plugin_.changes().Connect([&] { ++raised; });
+  driver_.RequestChanges();
+  EXPECT_EQ(raised, 1);
+  plugin_.changes().Connect({});
+}
+
+TEST_F(ComputePluginTest, HintsAreTheDriversAndReserveNothing) {
+  EXPECT_TRUE(host_->options().with_topology_alignment);
+  const auto hints = ComputePlugin::GetHints(*host_, Request("a", CpuSet::Range(0, 7)));
+  ASSERT_TRUE(IsOk(hints.status()));
+  EXPECT_EQ(*hints, HintList(std::vector<TopologyHint>{{.nodes = {1}}}));
+  EXPECT_TRUE(host_->grants().empty());
 }
 
 TEST_F(ComputePluginTest, RemovingUnknownContainersSucceeds) {

@@ -8,7 +8,7 @@ source_dir=$1
 build_dir=$2
 sanitizers=${3:-}  # the libraries may have been built with some
 work=$(mktemp -d /tmp/qrm-package.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+trap 'kill "${driver:-}" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 cmake --install "$build_dir" --prefix "$work/prefix" --component sdk >"$work/install.log"
 cmake --install "$build_dir" --prefix "$work/prefix" --component programs >>"$work/install.log"
@@ -95,6 +95,23 @@ add_executable(stranger_driver stranger_driver.cc)
 target_link_libraries(stranger_driver PRIVATE qrm::fake_manager)
 add_test(NAME stranger_driver COMMAND stranger_driver $<TARGET_FILE:flags_driver>)
 CMAKE
+
+# A driver in Python of the installed protos alone, seen to decide and to change what a container has by the installed check.
+cp "$source_dir/test/interop/cci/driver.py" "$work"
+QRM_PROTOS=$work/prefix/share/qrm/proto "$source_dir/test/interop/python.sh" "$work/driver_modules" "$work/driver.py" \
+  "$work/python.sock" >"$work/python.log" &
+driver=$!
+while [ ! -S "$work/python.sock" ] && kill -0 "$driver" 2>/dev/null; do sleep 0.05; done
+if [ -S "$work/python.sock" ]; then
+  "$work/prefix/bin/qrm-plugin-check" "$work/python.sock" --cci --amount 2 --machine "synthetic:package:1 [numa] core:8 pu:1" >"$work/python_check.log" \
+    || { cat "$work/python_check.log"; exit 1; }
+  grep -q "ok      admits container main: CPUs 1-2" "$work/python_check.log"
+  grep -q "ok      chooses for a running container" "$work/python_check.log"
+  kill "$driver"
+  wait "$driver" || true
+else
+  wait "$driver" || [ $? -eq 77 ]
+fi
 
 # Every header that is installed compiles by itself.
 mkdir "$work/lanes/headers"

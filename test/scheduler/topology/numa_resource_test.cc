@@ -80,6 +80,28 @@ TEST_F(NumaResourceTest, CountsDecisions) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
 }
 
+TEST_F(NumaResourceTest, CpusOfAComputeDriverCountWhateverThePodsClassIs) {
+  Pod driven = Guaranteed("a", 3);
+  driven.qos_class = "Burstable";
+  driven.annotations["cci.qrm.io/driver"] = "fast";
+  Bind(driven);
+  EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
+  Bind(Guaranteed("b", 3));
+  EXPECT_EQ(Refusal(Guaranteed("c", 2)), "the node has too little cpu left where it is needed");
+  cache_->DeletePod("a", "");
+  EXPECT_EQ(Refusal(Guaranteed("c", 2)), "");
+}
+
+TEST_F(NumaResourceTest, APodOfADriverNeedsTheCpusOnOneNode) {
+  Pod driven = Guaranteed("a", 5);
+  driven.qos_class = "Burstable";
+  EXPECT_EQ(Refusal(driven), "") << "it shares CPUs";
+  driven.annotations["driver.cci.qrm.io/container.c"] = "fast";
+  EXPECT_NE(Refusal(driven), "");
+  driven.annotations["driver.cci.qrm.io/container.c"] = "";
+  EXPECT_EQ(Refusal(driven), "") << "it is excepted";
+}
+
 // Kubelet decides on the node which device a pod gets.
 TEST_F(NumaResourceTest, APodIsNotKeptOffForADeviceThatItHasNotYet) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, R"(

@@ -70,6 +70,32 @@ TEST_F(DriverConformanceTest, TheDriverOfAttributesKeepsEveryRuleAlsoThroughKill
                                 Not(HasSubstr("BROKEN")), Not(HasSubstr("skipped"))));
 }
 
+TEST_F(DriverConformanceTest, AnAnswerAboutARunningContainerDoesNotCountByItself) {
+  DriverScript script;
+  script.resizes = true;
+  script.admit = [given = std::string()](const auto& request, auto& response) mutable {
+    const CpuSet available = CpuSet::Parse(request.availablecpus()).value_or(CpuSet());
+    if (available.Empty()) {
+      response.set_err("none is left");
+      return OkStatus();
+    }
+    if (given.empty() || !request.current_cpus().empty()) {
+      given = request.current_cpus().empty()
+                  ? ToString(available - CpuSet{available.First()} - CpuSet::Range(3, 7))
+                  : "5";
+    }
+    response.mutable_rset()->set_cpuset(given);
+    response.mutable_rset()->set_exclusive(true);
+    return OkStatus();
+  };
+  EXPECT_EQ(CheckScripted(script), 1);
+  EXPECT_THAT(
+      out_.str(),
+      AllOf(HasSubstr("BROKEN  chooses for a running container among the CPUs that it may have: it "
+                      "gave CPUs 5 of which 5 were not offered"),
+            HasSubstr("BROKEN  keeps what a container has while nothing else is in force")));
+}
+
 TEST_F(DriverConformanceTest, NamesTheRuleThatADriverBreaks) {
   DriverScript script;
   script.admit = [](const auto&, auto& response) {
