@@ -88,6 +88,9 @@ struct KnobMachine {
   std::string files_root;  ///< the hierarchy with the type's controller; empty: none
   bool is_v1 = true;
   std::string threads_root;  ///< the hierarchy where containers can be frozen
+  /// The journal of the values that the kernel drops while a knob is set, to restore them also
+  /// after a restart; empty: they are not restored.
+  std::string journal;
 
   /// Whether the root cgroup or one of its children has the file. Some files are not in the root,
   /// and in v2 most exist only where the controller is enabled.

@@ -286,12 +286,13 @@ Status RdtClasses::FollowConfig(const std::set<std::string>& in_use) {
 Status RdtClasses::FollowRuntime() {
   in_force_ = false;
   QRM_RETURN_IF_ERROR(FindResctrl());
+  QRM_RETURN_IF_ERROR(keeper_.Keep({}, info_));  // those of a former config-file
   QRM_ASSIGN_OR_RETURN(const std::set<std::string> groups, resctrl_.Groups());
   definitions_.clear();
   for (const std::string& group : groups) {
     const StatusOr<std::string> text = resctrl_.ReadSchemata(group);
     // Only groups that still exist and that a pod can request.
-    if (text.ok() && !group.starts_with(kGroupPrefix) && sdk::IsClassName(group)) {
+    if (text.ok() && sdk::IsClassName(group)) {
       definitions_[group] = OneLine(ParseSchemata(*text));
     }
   }
@@ -389,6 +390,13 @@ StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& c
   }
   return std::make_unique<RdtClasses>(
       RdtSettings{.config_file = config_file, .cgroup_root = cgroup_root});
+}
+
+bool SystemHasGroups() {
+  const auto groups = Resctrl({}).Groups();
+  return groups.ok() && std::ranges::any_of(*groups, [](const std::string& group) {
+           return group.starts_with(kGroupPrefix);
+         });
 }
 
 }  // namespace qrm::rdt

@@ -92,4 +92,7 @@ class RdtClasses final : public sdk::ClassProvider {
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
                                                             const std::string& cgroup_root);
 
+/// Whether resctrl on this machine has groups of this type.
+bool SystemHasGroups();
+
 }  // namespace qrm::rdt

@@ -360,6 +360,17 @@ TEST_F(RdtClassesTest, RuntimeThatManagesResctrlIsNotDisturbed) {
   EXPECT_EQ(Tree(), before);
 }
 
+TEST_F(RdtClassesTest, GroupsOfAFormerFileAreRemovedWithoutIt) {
+  for (const std::string& file : {std::string("/dev/null"), std::string()}) {
+    MakeProvider(dir_ / "rdt.yaml");
+    ASSERT_TRUE(IsOk(provider_->Refresh({})));
+    ASSERT_TRUE(std::filesystem::exists(PathOf("qrm-gold")));
+    MakeProvider(file);
+    ASSERT_TRUE(IsOk(provider_->Refresh({"gold"})));
+    EXPECT_FALSE(std::filesystem::exists(PathOf("qrm-gold"))) << "with file '" << file << "'";
+  }
+}
+
 TEST_F(RdtClassesTest, RuntimesGroupsAreOfferedAndNeverChanged) {
   MakeProvider("");
   std::filesystem::create_directory(PathOf("theirs"));
