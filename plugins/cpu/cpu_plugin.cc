@@ -131,7 +131,7 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     std::optional<Holding> former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
     View view = ViewOf();
-    const Holding shared{};  // it had no exclusive CPUs
+    const Holding shared{.beside = former_guest.value_or(Guest())};  // without exclusive CPUs
     if (former_holding.has_value()) {
       view.former = &*former_holding;
     } else if (former_guest.has_value() && former_guest->lost == 0) {

@@ -1,10 +1,10 @@
 // Pools with an instance for each NUMA node: containers spread over the nodes, and stay there.
 #include <string>
-#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/plugins/cpu/four_nodes.h"
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 
@@ -23,22 +23,6 @@ pools:
   default: {size: {}}
 grants: {mixed: {plus: shared, share-numa-with: ["*"]}}
 )";
-
-/// The machine n4c16 of nri-plugins' tests: four NUMA nodes of four CPUs, two in each package.
-Machine FourNodes() {
-  MachineParts parts;
-  for (int cpu = 0; cpu < 16; ++cpu) {
-    parts.cpus.push_back({.id = cpu,
-                          .core = cpu - cpu % 2,
-                          .l3 = cpu - cpu % 8,
-                          .node = cpu / 4,
-                          .package = cpu / 8});
-  }
-  for (int node = 0; node < 4; ++node) {
-    parts.nodes.push_back({.id = node, .package = node / 2});
-  }
-  return Machine(std::move(parts));
-}
 
 std::string Admit(Drive& drive, const std::string& pod, const std::string& role, double cpus) {
   const auto admitted = drive.Admit(Request(pod, role, "cpu", cpus));
