@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/base/log.h"
 #include "plugins/cpu/advisors.h"
 #include "plugins/cpu/allocations.h"
@@ -247,7 +249,18 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     return OkStatus();
   }
 
-  CpuUsage Usage() const override { return UsageOf(ViewOf()); }
+  CpuUsage Usage() const override {
+    CpuUsage usage = UsageOf(ViewOf());
+    if (advisors_ != nullptr && !advisors_->problem().empty()) {
+      usage.problems.push_back(advisors_->problem());
+    }
+    for (const auto& [name, profile] : config_.classes) {
+      if (const std::string why = tuner_ == nullptr ? "" : tuner_->ProblemOf(name); !why.empty()) {
+        usage.problems.push_back(fmt::format("class {} of CPUs is not in effect: {}", name, why));
+      }
+    }
+    return usage;
+  }
 
   std::string SaveState() const override { return saved_pools_; }
 

@@ -18,6 +18,7 @@
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/pool_asks.h"
 #include "plugins/cpu/pools.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::cpu {
 namespace {
@@ -165,12 +166,18 @@ StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
   }
   std::vector<TopologyHint> hints;
   std::vector<NodeRank> ranks;
+  QRM_ASSIGN_OR_RETURN(const rules::QosRequest qos,
+                       rules::ParseQosAnnotations(request.annotations));
+  const NumaMask allowed = qos.level == rules::QosLevel::kShared && qos.numa_binding &&
+                                   !qos.numa_ids.Empty()
+                               ? qos.numa_ids
+                               : view.machine.node_mask();
   Status refusal = Errorf(StatusCode::kResourceExhausted,
-                          "cannot place {}: pool {} has no CPU on any NUMA node; delete a pod, or "
+                          "cannot place {}: pool {} has no CPU on NUMA nodes {}; delete a pod, or "
                           "change the pool",
-                          NameOf(request), ConfiguredName(guest.pool));
+                          NameOf(request), ConfiguredName(guest.pool), ToString(allowed));
   for (const NumaNode& node : view.machine.nodes()) {
-    if (!ElasticCpus(view).Intersects(node.cpus)) {
+    if (!allowed.Has(node.id) || !ElasticCpus(view).Intersects(node.cpus)) {
       continue;
     }
     const auto pools = PoolsFor(view, request, OnNode(guest, node.id), {});

@@ -28,6 +28,8 @@ enum class ValueForm : uint8_t {
   kBytes,    ///< a quantity such as 512Mi; the kernel keeps whole pages
   kPercent,  ///< with two decimals; the kernel shows 100 as "max"
   kPolicy,   ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
+  kClassId,  ///< a class of tc, "10:1" in hexadecimal; the kernel shows one decimal number
+  kByInterface,  ///< lines of an interface and a number, from a mapping
 };
 
 /// The knobs that are attributes of threads; the last one is of the thread's process.
@@ -52,6 +54,7 @@ struct Knob {
   /// The kernel compares it between siblings: beside other pods, the value of the pod's cgroup
   /// counts. The pod has it while all of its containers have it.
   bool is_of_pods = false;
+  std::string instead;  ///< what to use where the machine does not have it; empty: nothing
 };
 
 /// One type of classes.
@@ -68,7 +71,7 @@ struct KnobType {
 inline constexpr char kSchedulingType[] = "cpu-scheduling";
 inline constexpr char kIdleClass[] = "idle";
 
-/// memory, memory-protection, cpu-scheduling and oom. A new type is one more entry.
+/// memory, memory-protection, cpu-scheduling, oom and network. A new type is one more entry.
 const std::vector<KnobType>& KnobTypes();
 
 /// Knob -> value, in the form that the kernel shows.

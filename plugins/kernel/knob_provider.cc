@@ -34,6 +34,7 @@ std::string DefinitionOf(const KnobValues& values) {
   for (const auto& [name, value] : values) {
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", name, value);
   }
+  std::ranges::replace(text, '\n', ',');
   return text.empty() ? "nothing set" : text;
 }
 
@@ -150,8 +151,9 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     KnobSetting setting;
     for (const CgroupFile& file : files_) {
       const auto value = values.find(file.name);
-      if (value != values.end() && value->second != file.neutral) {
-        setting.files[file.name][kNoKey] = value->second;
+      auto lines = ParseLines(file, value == values.end() ? file.neutral : value->second);
+      if (!lines.empty()) {
+        setting.files[file.name] = std::move(lines);
       }
     }
     for (const Knob& knob : type_.knobs) {
@@ -206,7 +208,7 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     const std::string neutral =
         knob.neutral.empty() ? ReadLine(machine_.files_root + "/" + knob.name) : knob.neutral;
     return {.name = knob.name,
-            .form = LineForm::kWhole,
+            .form = knob.form == ValueForm::kByInterface ? LineForm::kKeyed : LineForm::kWhole,
             .neutral = neutral,
             .reset = knob.reset.empty() ? neutral : knob.reset};
   }

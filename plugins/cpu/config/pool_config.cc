@@ -364,6 +364,15 @@ Status CheckSharing(const NamedSections& sections, const std::map<std::string, P
                            "name other pools");
       }
     }
+    const auto bound = pools.find(pool.numa_bound);
+    if (!pool.numa_bound.empty() &&
+        (bound == pools.end() ||
+         bound->second.instances.value_or(InstanceRule()).by != InstanceRule::By::kNode)) {
+      return section.Error(
+          "numa-bound",
+          fmt::format("is '{}', which is not a pool by NUMA node", pool.numa_bound),
+          "name a pool with instances: {by: numa-node}");
+    }
     for (const std::string& borrower : pool.lend.to) {
       if (borrower == name || !pools.contains(borrower)) {
         QRM_ASSIGN_OR_RETURN(const Section lend, section.Child("lend"));
@@ -393,7 +402,8 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
                           "choose another name");
     }
     QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow",
-                                         "lend", "place", "instances", "class", "idle-weight"}));
+                                         "lend", "place", "instances", "numa-bound", "class",
+                                         "idle-weight"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
@@ -402,6 +412,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     QRM_ASSIGN_OR_RETURN(pool.place, ParsePlace(child));
     QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child, pool.size));
     QRM_RETURN_IF_ERROR(CheckNear(child, pool));
+    QRM_ASSIGN_OR_RETURN(pool.numa_bound, child.Text("numa-bound", ""));
     QRM_ASSIGN_OR_RETURN(pool.cpu_class, child.Text("class", ""));
     QRM_ASSIGN_OR_RETURN(pool.idle_weight, child.Flag("idle-weight", false));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));

@@ -65,6 +65,37 @@ TEST(NodePoolsTest, AContainerStaysOnItsNodeThroughResizesAndRestarts) {
   EXPECT_EQ(Admit(restarted, "c", "shared", 1), "12-15");
 }
 
+TEST(NodePoolsTest, SharedPodsThatAskForItAreBoundToANode) {
+  Drive drive(Make(R"(
+reserved-cpus: "0"
+pools:
+  share: {size: {min: 4}, numa-bound: share-numa}
+  share-numa: {size: {}, instances: {by: numa-node}, borrow: {idle: numa}}
+  default: {size: {}}
+)",
+                   FourNodes()));
+  const auto request = [](const std::string& pod, const std::string& memory) {
+    ContainerRequest asked = Request(pod, "", "cpu", 1);
+    asked.annotations.Edit()["katalyst.kubewharf.io/qos_level"] = "shared_cores";
+    asked.annotations.Edit()["katalyst.kubewharf.io/memory_enhancement"] = memory;
+    return asked;
+  };
+  const auto unbound = drive.Admit(request("a", "{}"));
+  ASSERT_TRUE(unbound.ok()) << unbound.status();
+  EXPECT_EQ(unbound->pool, "share");
+  const auto bound = drive.Admit(request("b", R"({"numa_binding": "true"})"));
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->shares_of + " " + bound->decided_by,
+            "share-numa/2 annotation memory_enhancement");
+  ContainerRequest on_node = request("c", R"({"numa_binding": "true"})");
+  on_node.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "3";
+  const auto chosen = drive.Admit(on_node);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->shares_of, "share-numa/3");
+  on_node.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "7";
+  EXPECT_THAT(MessageOf(drive.Admit(on_node).status()), HasSubstr("has no CPU on NUMA nodes 7"));
+}
+
 TEST(NodePoolsTest, WithoutOvercommitAContainerThatFitsNoNodeIsRejected) {
   Drive drive(Make(R"(
 reserved-cpus: "0"

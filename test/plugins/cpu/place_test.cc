@@ -304,6 +304,8 @@ const Mistake kMistakes[] = {
     {"InstancesByAnEmptyLabel", "size: {min: 1}, instances: {by: 'label:'}",
      "by is 'label:', which does not group containers"},
     {"NoInstance", "size: {min: 1}, instances: {by: pod, max: 0}", "max is '0'"},
+    {"BoundToAPoolOfAllNodes", "size: {min: 1}, numa-bound: other",
+     "numa-bound is 'other', which is not a pool by NUMA node"},
     {"OneInstanceOfAll", "size: {min: 1}, instances: {by: all}",
      "by is 'all', so that one instance would have all containers"},
     {"AnotherInstanceOnANode", "size: {min: 1}, instances: {by: numa-node, when-full: any}",

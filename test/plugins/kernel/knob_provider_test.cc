@@ -323,6 +323,37 @@ TEST_F(KnobProviderTest, MemoryOfAPodIsProtectedInThePodsCgroup) {
   EXPECT_EQ(value("memory.min"), "0");
 }
 
+TEST_F(KnobProviderTest, PacketsOfAContainerHaveItsClassAndPriorityOnCgroupV1) {
+  std::ofstream(dir_ / "cgroups/net_prio.ifpriomap") << "lo 0\neth0 0\n";
+  Put("net_cls.classid", "0");
+  Put("net_prio.ifpriomap", "lo 0");
+  WriteConfig(
+      "  fast: {net_cls.classid: '10:1', net_prio.ifpriomap: {eth0: 5}}\n"
+      "  away: {net_prio.ifpriomap: {eth7: 5}}\n");
+  const KnobMachine machine = {dir_ / "cgroups", true, dir_ / "cgroups"};
+  const auto made = MakeKnobProvider(TypeOf("network"), dir_ / "knobs.yaml", machine);
+  ASSERT_TRUE(IsOk(made.status()));
+  EXPECT_EQ((*made)->List().classes.back().definition,
+            "net_cls.classid 1048577; net_prio.ifpriomap eth0 5");
+  ASSERT_TRUE(IsOk((*made)->Apply(target_, "", "fast")));
+  EXPECT_EQ(Get("net_cls.classid") + " " + Get("net_prio.ifpriomap"), "1048577 eth0 5");
+  EXPECT_EQ(DriftOf(**made, "fast"), "");
+  ASSERT_TRUE(IsOk((*made)->Apply(target_, "fast", "")));
+  EXPECT_EQ(Get("net_cls.classid") + " " + Get("net_prio.ifpriomap"), "0 eth0 0");
+  EXPECT_THAT(ProblemOf(**made, "away"), HasSubstr("no interface eth7; correct net_prio.ifpriomap"));
+}
+
+TEST_F(KnobProviderTest, WithoutClassesOfPacketsTheMachineSaysWhatToUseInstead) {
+  std::ofstream(dir_ / "cgroups/cgroup.controllers") << "cpu memory\n";
+  WriteConfig("  fast: {net_cls.classid: '10:1'}\n");
+  const auto made = MakeKnobProvider(TypeOf("network"), dir_ / "knobs.yaml",
+                                     FindKnobs("net_cls", dir_ / "cgroups"));
+  ASSERT_TRUE(IsOk(made.status()));
+  EXPECT_THAT(ProblemOf(**made, "fast"),
+              AllOf(HasSubstr("no net_cls.classid: it exists in cgroup v1 only"),
+                    HasSubstr("instead, match the pod's cgroup with nftables")));
+}
+
 TEST_F(KnobProviderTest, ProtectionOfMemoryIsAbsentInCgroupV1) {
   WriteConfig("  db: {memory.low: 1Mi}\n");
   const auto provider = MakeKnobProvider(
