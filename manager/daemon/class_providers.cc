@@ -28,6 +28,10 @@ struct KnownType {
   std::function<Made(const ClassTypeRules& rules, const ClassPaths& paths)> make;
 };
 
+std::string JournalOf(const ClassPaths& paths, const std::string& type) {
+  return paths.state_dir.empty() ? "" : fmt::format("{}/{}.knobs.json", paths.state_dir, type);
+}
+
 std::vector<KnownType> KnownTypes() {
   std::vector<KnownType> types = {
       {blockio::kType,
@@ -41,16 +45,15 @@ std::vector<KnownType> KnownTypes() {
                                           kernel::FindKnobs("cpu", paths.cgroup_root));
        }},
       {rdt::kTypeName, [](const auto& rules, const auto& paths) {
-         return rdt::MakeSystemRdt(rules.config_file, paths.cgroup_root);
+         return rdt::MakeSystemRdt({.config_file = rules.config_file,
+                                    .cgroup_root = paths.cgroup_root,
+                                    .journal = JournalOf(paths, rdt::kTypeName)});
        }}};
   for (const kernel::KnobType& type : kernel::KnobTypes()) {
     types.push_back({type.name, [&type](const auto& rules, const auto& paths) {
                        kernel::KnobMachine machine =
                            kernel::FindKnobs(type.controller, paths.cgroup_root);
-                       if (!paths.state_dir.empty()) {
-                         machine.journal =
-                             fmt::format("{}/{}.knobs.json", paths.state_dir, type.name);
-                       }
+                       machine.journal = JournalOf(paths, type.name);
                        return kernel::MakeKnobProvider(type, rules.config_file, std::move(machine));
                      }});
   }
@@ -96,7 +99,8 @@ void AddRetiredTypes(const ClassesOptions& options, const ClassPaths& paths,
   ClassesOptions retired{.enabled = options.enabled};
   for (const std::string& type : ClassTypeNames()) {
     const std::set<std::string> in_use = ClassesInUse(type, state);
-    const bool is_left = !in_use.empty() || (type == rdt::kTypeName && rdt::SystemHasGroups());
+    const bool is_left = !in_use.empty() || (type == rdt::kTypeName &&
+                                               rdt::IsLeftOnSystem(JournalOf(paths, type)));
     if (options.enabled && !options.types.contains(type) && is_left) {
       log::Info("type of classes was removed from class-types; its values are removed",
                 {{"type", type}, {"classes", fmt::format("{}", fmt::join(in_use, ", "))}});

@@ -166,7 +166,7 @@ StatusOr<std::string> FindElsewhere(const Resctrl& resctrl, const std::string& d
 }
 
 RdtClasses::RdtClasses(RdtSettings settings)
-    : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_) {
+    : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_, settings_.journal) {
   type_.name = kTypeName;
   type_.is_mutable = !IsRuntimes();
   type_.problem = "not known yet: resctrl has not been read; try again";
@@ -378,25 +378,24 @@ std::vector<sdk::ClassReading> RdtClasses::Readings() {
   return readings;
 }
 
-StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
-                                                            const std::string& cgroup_root) {
-  if (!config_file.empty()) {
-    StatusOr<config::Section> section = config::Section::Load(config_file);
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(RdtSettings settings) {
+  if (!settings.config_file.empty()) {
+    StatusOr<config::Section> section = config::Section::Load(settings.config_file);
     if (section.status().code() == StatusCode::kNotFound) {
       return Status(StatusCode::kInvalidArgument, section.status().message());
     }
     QRM_RETURN_IF_ERROR(section.status());
     QRM_RETURN_IF_ERROR(ParseRdtConfig(*section).status());
   }
-  return std::make_unique<RdtClasses>(
-      RdtSettings{.config_file = config_file, .cgroup_root = cgroup_root});
+  return std::make_unique<RdtClasses>(std::move(settings));
 }
 
-bool SystemHasGroups() {
+bool IsLeftOnSystem(const std::string& journal) {
   const auto groups = Resctrl({}).Groups();
-  return groups.ok() && std::ranges::any_of(*groups, [](const std::string& group) {
-           return group.starts_with(kGroupPrefix);
-         });
+  return kernel::ReadLine(journal).find(kRootSchemata) != std::string::npos ||
+         (groups.ok() && std::ranges::any_of(*groups, [](const std::string& group) {
+            return group.starts_with(kGroupPrefix);
+          }));
 }
 
 }  // namespace qrm::rdt

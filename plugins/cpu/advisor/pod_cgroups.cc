@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "api/base/errorf.h"
 #include "api/base/number.h"
 

@@ -358,6 +358,26 @@ pools:
   EXPECT_EQ(ToString(Pool(Start(fmt::format(kText, 2, 1)), "a/:1")), "0,32");
 }
 
+TEST_F(InstancesTest, SidecarsOfADedicatedPodShareTheCpusOfItsMainContainer) {
+  Drive drive = Start(R"(
+rules: [{select: {qos-level: dedicated_cores}, pool: dedicated}]
+pools:
+  dedicated: {size: {overcommit: refuse}, instances: {by: pod}, place: {numa: one, require: numa}}
+  default: {size: {min: 4}}
+)");
+  ContainerRequest request = Request("a", "", "cpu", 4);
+  request.annotations = {{"katalyst.kubewharf.io/qos_level", "dedicated_cores"}};
+  ASSERT_TRUE(drive.Admit(request).ok());
+  request.key.container = "sidecar";
+  request.requests.Edit()["cpu"] = 0.0;
+  const auto sidecar = drive.Admit(request);
+  ASSERT_TRUE(sidecar.ok()) << sidecar.status();
+  EXPECT_EQ(sidecar->value, drive.Value("a"));
+  EXPECT_EQ(CpuSet::Parse(drive.Value("a"))->Count(), 4);
+  Admit(drive, "b", "", 60);
+  EXPECT_FALSE(CpuSet::Parse(drive.Value("b"))->Intersects(*CpuSet::Parse(drive.Value("a"))));
+}
+
 /// The fifth worked example.
 TEST_F(InstancesTest, HaveRoomUpToTheirLimitsWhileThereIsRoom) {
   Drive drive = Start(R"(

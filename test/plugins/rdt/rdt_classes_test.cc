@@ -61,7 +61,10 @@ class RdtClassesTest : public testing::Test {
   }
   void MakeProvider(const std::string& config_file) {
     provider_ = std::make_unique<RdtClasses>(
-        RdtSettings{.config_file = config_file, .paths = resctrl_->paths(), .etc = dir_.path()});
+        RdtSettings{.config_file = config_file,
+                    .paths = resctrl_->paths(),
+                    .etc = dir_.path(),
+                    .journal = dir_ / "rdt.knobs.json"});
   }
   void WriteConfig(const std::string& text) { std::ofstream(dir_ / "rdt.yaml") << text; }
 
@@ -331,6 +334,16 @@ TEST_F(RdtClassesTest, RootClassDividesTheRootGroupAndIsNotOffered) {
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   EXPECT_THAT(ReadFile("schemata"), HasSubstr("L3:0=3ff;1=3ff;8=3ff\n"));
   EXPECT_THAT(provider_->List().classes, ElementsAre(Field(&sdk::ClassInfo::name, "c")));
+}
+
+TEST_F(RdtClassesTest, TheRootGroupIsRestoredOnceTheFileDoesNotDivideItAnyMore) {
+  const std::string before = ReadFile("schemata");
+  WriteConfig("partitions: {p: {l3Allocation: 100%, classes: {system/default: {l3Allocation: 50%}}}}");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  ASSERT_NE(ReadFile("schemata"), before);
+  MakeProvider("/dev/null");  // as after a restart without the type
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_EQ(ReadFile("schemata"), before);
 }
 
 TEST_F(RdtClassesTest, AClassWhoseWaysTheRootGroupMayUseSaysSo) {
