@@ -157,12 +157,14 @@ std::string ClassWorker::LossOf(const ContainerKey& key, const WantedClass& want
   if (wanted.lost.empty()) {
     return {};
   }
-  return reset.ok() ? fmt::format("{} runs without {} class {}, which it has on record: the class "
-                                  "does not exist any more; define it again, or recreate the pod",
-                                  NameOf(key), type_, wanted.lost)
-                    : fmt::format("{} keeps values of {} class {}, which does not exist any more: "
-                                  "{}",
-                                  NameOf(key), type_, wanted.lost, MessageOf(reset));
+  return reset.ok() ? fmt::format(
+                          "{} runs without {} class {}, which it has on record: the class "
+                          "does not exist any more; define it again, or recreate the pod",
+                          NameOf(key), type_, wanted.lost)
+                    : fmt::format(
+                          "{} keeps values of {} class {}, which does not exist any more: "
+                          "{}",
+                          NameOf(key), type_, wanted.lost, MessageOf(reset));
 }
 
 void ClassWorker::Report(const ContainerKey& key, const std::string& problem) {

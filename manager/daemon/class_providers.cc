@@ -99,8 +99,8 @@ void AddRetiredTypes(const ClassesOptions& options, const ClassPaths& paths,
   ClassesOptions retired{.enabled = options.enabled};
   for (const std::string& type : ClassTypeNames()) {
     const std::set<std::string> in_use = ClassesInUse(type, state);
-    const bool is_left = !in_use.empty() || (type == rdt::kTypeName &&
-                                               rdt::IsLeftOnSystem(JournalOf(paths, type)));
+    const bool is_left =
+        !in_use.empty() || (type == rdt::kTypeName && rdt::IsLeftOnSystem(JournalOf(paths, type)));
     if (options.enabled && !options.types.contains(type) && is_left) {
       log::Info("type of classes was removed from class-types; its values are removed",
                 {{"type", type}, {"classes", fmt::format("{}", fmt::join(in_use, ", "))}});

@@ -139,11 +139,7 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     } else if (former_guest.has_value() && former_guest->lost == 0) {
       view.former = &shared;
     }
-    const auto home = former_guest.has_value() ? NodeOfInstance(config_, former_guest->pool)
-                                               : std::nullopt;  // it stays there
-    StatusOr<Decision> decision = PlaceContainer(
-        view, request,
-        home.has_value() ? TopologyHint{.nodes = {*home}, .preferred = hint.preferred} : hint);
+    StatusOr<Decision> decision = PlaceContainer(view, request, hint);
     if (!decision.ok()) {
       if (former_holding.has_value()) {
         Own(request.key, *std::move(former_holding));

@@ -33,10 +33,9 @@ bool Avoids(const PlaceRule& rule, std::string_view other) {
 }
 
 bool SomeAvoid(const CpuPluginConfig& config) {
-  return std::any_of(config.pools.begin(), config.pools.end(),
-                     [](const auto& pool) {
-                       return !pool.second.place.avoid.empty() || pool.second.place.keeps_near;
-                     });
+  return std::any_of(config.pools.begin(), config.pools.end(), [](const auto& pool) {
+    return !pool.second.place.avoid.empty() || pool.second.place.keeps_near;
+  });
 }
 
 CpuSet SharingWith(const Machine& machine, PlaceRule::Share share, const CpuSet& cpus) {

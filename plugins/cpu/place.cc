@@ -150,8 +150,7 @@ CpuSet PickSpread(const Machine& machine, const CpuSet& own, const CpuSet& free,
     }
   }
   // CPUs may have no L3 cache.
-  return picked |
-         PickCpus(machine, own | picked, free - picked, chosen.Count() - picked.Count());
+  return picked | PickCpus(machine, own | picked, free - picked, chosen.Count() - picked.Count());
 }
 
 /// As DropCpus, but CPUs whose core the owner has another thread of come first.
@@ -168,9 +167,8 @@ CpuSet PickByThreads(const Surroundings& around, const CpuSet& own, const CpuSet
 }
 
 CpuSet DropByThreads(const Surroundings& around, const CpuSet& own, int count) {
-  return around.rule.threads == PlaceRule::Threads::kSpread
-             ? DropSpread(around.machine, own, count)
-             : DropCpus(around.machine, own, count);
+  return around.rule.threads == PlaceRule::Threads::kSpread ? DropSpread(around.machine, own, count)
+                                                            : DropCpus(around.machine, own, count);
 }
 
 /// The node with CPUs of `among` that has fewest (or most) of `own`; the lowest number of equal
@@ -212,8 +210,8 @@ CpuSet DropEvenly(const Surroundings& around, const CpuSet& own, int count) {
   while (dropped.Count() < std::min(count, own.Count())) {
     const CpuSet left = own - dropped;
     const CpuSet node = NodeCpusBy(around.machine, left, left, std::greater<>());
-    dropped |= DropByThreads(around, left & node,
-                             std::min(StepOf(around, left), count - dropped.Count()));
+    dropped |=
+        DropByThreads(around, left & node, std::min(StepOf(around, left), count - dropped.Count()));
   }
   return dropped;
 }

@@ -139,6 +139,26 @@ int64_t LeftOn(const View& view, const ContainerRequest& request, const Guest& g
          MilliCpusWith(view, {request.key, OnNode(guest, node.id), {}});
 }
 
+/// The instance of `pool` that the container has already; empty: none.
+std::string InstanceOf(const View& view, const ContainerKey& key, std::string_view pool) {
+  const auto held = view.state.shared.find(key);
+  const std::string former = held != view.state.shared.end() ? held->second.pool
+                             : view.former != nullptr        ? view.former->beside.pool
+                                                             : std::string();
+  return ConfiguredName(former) == pool ? former : std::string();
+}
+
+/// The instance of `pool` that another container of the pod has; empty: none.
+std::string InstanceOfPod(const View& view, const ContainerKey& key, std::string_view pool) {
+  for (auto other = view.state.shared.lower_bound({key.pod_uid, ""});
+       other != view.state.shared.end() && other->first.pod_uid == key.pod_uid; ++other) {
+    if (ConfiguredName(other->second.pool) == pool) {
+      return other->second.pool;
+    }
+  }
+  return {};
+}
+
 /// How well a node suits a container: whether it has the requested CPUs and how few containers are
 /// there, if the pool's rule says so; then the CPUs that are left.
 using NodeRank = std::tuple<bool, int64_t, int64_t>;
@@ -157,21 +177,19 @@ NodeRank NodeRankOf(const View& view, const ContainerRequest& request, const Gue
 /// it best. Errors: those of PlaceInPool.
 StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
                              const Guest& guest) {
-  const auto former = view.state.shared.find(request.key);
-  if (former != view.state.shared.end() &&
-      ConfiguredName(former->second.pool) == ConfiguredName(guest.pool)) {
-    if (const auto node = NodeOfInstance(view.config, former->second.pool); node.has_value()) {
-      return HintList({{.nodes = {*node}, .preferred = true}});
-    }
+  if (const auto node =
+          NodeOfInstance(view.config, InstanceOf(view, request.key, ConfiguredName(guest.pool)));
+      node.has_value()) {
+    return HintList({{.nodes = {*node}, .preferred = true}});
   }
   std::vector<TopologyHint> hints;
   std::vector<NodeRank> ranks;
   QRM_ASSIGN_OR_RETURN(const rules::QosRequest qos,
                        rules::ParseQosAnnotations(request.annotations));
-  const NumaMask allowed = qos.level == rules::QosLevel::kShared && qos.numa_binding &&
-                                   !qos.numa_ids.Empty()
-                               ? qos.numa_ids
-                               : view.machine.node_mask();
+  const NumaMask allowed =
+      qos.level == rules::QosLevel::kShared && qos.numa_binding && !qos.numa_ids.Empty()
+          ? qos.numa_ids
+          : view.machine.node_mask();
   Status refusal = Errorf(StatusCode::kResourceExhausted,
                           "cannot place {}: pool {} has no CPU on NUMA nodes {}; delete a pod, or "
                           "change the pool",
@@ -227,25 +245,6 @@ StatusOr<Choice> TryInstance(const View& view, const ContainerRequest& request, 
                  -static_cast<int64_t>(ContainersIn(view.state, instance))}};
 }
 
-/// The instance that the container, or another container of its pod, has already; empty: none.
-std::string InstanceOfPod(const View& view, const ContainerKey& key, std::string_view pool) {
-  const auto is_of = [&](const Guest& guest) { return ConfiguredName(guest.pool) == pool; };
-  if (view.former != nullptr && is_of(view.former->beside)) {
-    return view.former->beside.pool;
-  }
-  if (const auto own = view.state.shared.find(key);
-      own != view.state.shared.end() && is_of(own->second)) {
-    return own->second.pool;
-  }
-  for (auto other = view.state.shared.lower_bound({key.pod_uid, ""});
-       other != view.state.shared.end() && other->first.pod_uid == key.pod_uid; ++other) {
-    if (is_of(other->second)) {
-      return other->second.pool;
-    }
-  }
-  return {};
-}
-
 /// `guest`, of an instance with room for it: that of its pod, else one of its group, else a new
 /// one, else any if the rule allows it. Errors: why no instance could be created.
 StatusOr<Guest> WithRoom(const View& view, const ContainerRequest& request, const Guest& guest,
@@ -264,8 +263,11 @@ StatusOr<Guest> WithRoom(const View& view, const ContainerRequest& request, cons
     ++number;
   }
   std::vector<std::set<std::string>> steps;
-  if (const std::string own = InstanceOfPod(view, request.key, pool); !own.empty()) {
-    steps.push_back({own});
+  for (const std::string& own :
+       {InstanceOf(view, request.key, pool), InstanceOfPod(view, request.key, pool)}) {
+    if (!own.empty()) {
+      steps.push_back({own});
+    }
   }
   steps.push_back(std::move(of_group));
   const std::string created = NumberedInstance(first, number);
@@ -359,8 +361,8 @@ void PreferRoomiest(const View& view, const ContainerRequest& request, const std
     }
   }
   for (TopologyHint& hint : hints) {
-    hint.preferred = hint.preferred && (!most.has_value() ||
-                                        (hint.nodes.Count() == 1 && left_on(hint) == *most));
+    hint.preferred = hint.preferred &&
+                     (!most.has_value() || (hint.nodes.Count() == 1 && left_on(hint) == *most));
   }
 }
 

@@ -24,11 +24,11 @@ enum class KnobPlace : uint8_t {
 
 /// The form of a knob's values.
 enum class ValueForm : uint8_t {
-  kNumber,   ///< a whole number
-  kBytes,    ///< a quantity such as 512Mi; the kernel keeps whole pages
-  kPercent,  ///< with two decimals; the kernel shows 100 as "max"
-  kPolicy,   ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
-  kClassId,  ///< a class of tc, "10:1" in hexadecimal; the kernel shows one decimal number
+  kNumber,       ///< a whole number
+  kBytes,        ///< a quantity such as 512Mi; the kernel keeps whole pages
+  kPercent,      ///< with two decimals; the kernel shows 100 as "max"
+  kPolicy,       ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
+  kClassId,      ///< a class of tc, "10:1" in hexadecimal; the kernel shows one decimal number
   kByInterface,  ///< lines of an interface and a number, from a mapping
 };
 

@@ -159,8 +159,7 @@ class QuotaClasses final : public FileClasses<QuotaClass, QuotaClass> {
       QRM_ASSIGN_OR_RETURN(const Bandwidth now, ReadBandwidth(cgroup, machine_.is_v1));
       is_limited = is_limited && now.quota.has_value();
       if (now.burst != 0) {
-        QRM_RETURN_IF_ERROR(
-            WithRemedy(cgroup, cgroup.Write(BurstFile(machine_.is_v1), "0")));
+        QRM_RETURN_IF_ERROR(WithRemedy(cgroup, cgroup.Write(BurstFile(machine_.is_v1), "0")));
       }
     }
     return is_limited ? OkStatus()

@@ -78,9 +78,8 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
 }  // namespace
 
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"reserved-memory", "roles", "rules", "static", "exclusive-node-percent",
-                         "bind-shared"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"reserved-memory", "roles", "rules", "static", "exclusive-node-percent", "bind-shared"}));
   MemoryPluginConfig config;
   if (!section.Has("reserved-memory") || section.IsScalar("reserved-memory")) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes_per_node, section.Bytes("reserved-memory", 0));

@@ -243,9 +243,7 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
   placement.by_static_policy = !placement.rule && config.by_static_policy &&
                                request.type != ContainerType::kEphemeral &&
                                request.native_qos_class == "Guaranteed";
-  placement.by = placement.rule               ? rules::kByBinding
-                 : placement.by_static_policy ? "static"
-                                              : "";
+  placement.by = placement.rule ? rules::kByBinding : placement.by_static_policy ? "static" : "";
   return placement;
 }
 

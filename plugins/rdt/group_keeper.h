@@ -30,9 +30,9 @@ class GroupKeeper {
   GroupKeeper& operator=(const GroupKeeper&) = delete;
 
   /// Makes qrm's groups equal to `wanted`, which maps groups to schemata and may include the root
-  /// group "", which is restored as soon as `wanted` lacks it. All changes are made, or none. Errors: kResourceExhausted, before any change, if the
-  /// machine does not support that many groups; those of Resctrl, after which all changes are
-  /// undone.
+  /// group "", which is restored as soon as `wanted` lacks it. All changes are made, or none.
+  /// Errors: kResourceExhausted, before any change, if the machine does not support that many
+  /// groups; those of Resctrl, after which all changes are undone.
   Status Keep(const std::map<std::string, Schemata>& wanted, const RdtInfo& info);
 
   /// How often it corrected missing or changed groups.

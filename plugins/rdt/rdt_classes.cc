@@ -166,7 +166,9 @@ StatusOr<std::string> FindElsewhere(const Resctrl& resctrl, const std::string& d
 }
 
 RdtClasses::RdtClasses(RdtSettings settings)
-    : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_, settings_.journal) {
+    : settings_(std::move(settings)),
+      resctrl_(settings_.paths),
+      keeper_(resctrl_, settings_.journal) {
   type_.name = kTypeName;
   type_.is_mutable = !IsRuntimes();
   type_.problem = "not known yet: resctrl has not been read; try again";

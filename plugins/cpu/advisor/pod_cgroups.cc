@@ -103,9 +103,10 @@ StatusOr<UseByPod> PodCgroups::Look(const std::set<std::string>& pods,
     without_pressure_ =
         stalled.has_value()
             ? ""
-            : fmt::format("pools are sized by use alone: {} has no cpu.pressure; use cgroup v2 and "
-                          "a kernel with PSI (psi=1) to let pools grow while threads wait",
-                          path);
+            : fmt::format(
+                  "pools are sized by use alone: {} has no cpu.pressure; use cgroup v2 and "
+                  "a kernel with PSI (psi=1) to let pools grow while threads wait",
+                  path);
     const Counters counters = {*used, stalled.value_or(0)};
     if (const auto before = before_.find(uid); before != before_.end() && elapsed.count() > 0) {
       const auto share = [&](int64_t later, int64_t earlier) {

@@ -45,7 +45,7 @@ class UseAdvisor {
   const UseRule rule_;
   AdviceDesk& desk_;
   const Clock& clock_;
-  PodCgroups cgroups_;   // used by Look
+  PodCgroups cgroups_;  // used by Look
   mutable Mutex problem_mutex_;
   std::string problem_ QRM_GUARDED_BY(problem_mutex_);
   Mutex mutex_;

@@ -133,8 +133,8 @@ Status CheckInstances(const Section& section, const InstanceRule& rule,
     return section.Error("by", "is 'all', so that one instance would have all containers",
                          "write when-full: another, or remove instances");
   }
-  if (rule.min > 0 && (size.value_or(ElasticSize()).min == 0 ||
-                       (rule.max > 0 && rule.max < rule.min))) {
+  if (rule.min > 0 &&
+      (size.value_or(ElasticSize()).min == 0 || (rule.max > 0 && rule.max < rule.min))) {
     return section.Error("min", fmt::format("is '{}'", rule.min),
                          "write no more than max, and give the pool a size.min");
   }
@@ -151,18 +151,17 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
     return pool.Error("place", "is for pools with a size only", "write size instead of cpus");
   }
   QRM_ASSIGN_OR_RETURN(const Section place, pool.Child("place"));
-  QRM_RETURN_IF_ERROR(
-      place.AllowKeys({"numa", "core", "near", "keep-near", "threads", "align-l3", "avoid",
-                       "require"}));
+  QRM_RETURN_IF_ERROR(place.AllowKeys(
+      {"numa", "core", "near", "keep-near", "threads", "align-l3", "avoid", "require"}));
   QRM_ASSIGN_OR_RETURN(const std::size_t numa,
                        place.Choice("numa", 0, {"any", "one", "fewest", "even"}));
   rule.numa = static_cast<PlaceRule::Numa>(numa);
   QRM_ASSIGN_OR_RETURN(const std::size_t core,
                        place.Choice("core", 0, {"any", "performance", "efficient"}));
   rule.core = static_cast<PlaceRule::Core>(core);
-  QRM_ASSIGN_OR_RETURN(const std::size_t threads,
-                       place.Choice("threads", 0,
-                                    {"all", "one-per-core", "whole-cores", "spread"}));
+  QRM_ASSIGN_OR_RETURN(
+      const std::size_t threads,
+      place.Choice("threads", 0, {"all", "one-per-core", "whole-cores", "spread"}));
   rule.threads = static_cast<PlaceRule::Threads>(threads);
   QRM_ASSIGN_OR_RETURN(rule.align_l3, place.Flag("align-l3", false));
   QRM_RETURN_IF_ERROR(ParseNear(place, rule));
@@ -369,8 +368,7 @@ Status CheckSharing(const NamedSections& sections, const std::map<std::string, P
         (bound == pools.end() ||
          bound->second.instances.value_or(InstanceRule()).by != InstanceRule::By::kNode)) {
       return section.Error(
-          "numa-bound",
-          fmt::format("is '{}', which is not a pool by NUMA node", pool.numa_bound),
+          "numa-bound", fmt::format("is '{}', which is not a pool by NUMA node", pool.numa_bound),
           "name a pool with instances: {by: numa-node}");
     }
     for (const std::string& borrower : pool.lend.to) {
@@ -401,9 +399,9 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
       return parent.Error(name, "has a slash, which only names of instances may have",
                           "choose another name");
     }
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow",
-                                         "lend", "place", "instances", "numa-bound", "class",
-                                         "idle-weight"}));
+    QRM_RETURN_IF_ERROR(
+        child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow", "lend", "place",
+                         "instances", "numa-bound", "class", "idle-weight"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));

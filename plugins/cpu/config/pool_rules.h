@@ -141,8 +141,8 @@ struct PoolConfig {
   std::optional<InstanceRule> instances;  ///< of an elastic pool; set: it only has their CPUs
   /// The pool by NUMA node of the pods of this pool that ask to be bound to a node; empty: none.
   std::string numa_bound;
-  std::string cpu_class;                  ///< how its CPUs are tuned; empty: not tuned
-  bool idle_weight = false;               ///< its containers run only where no other wants to
+  std::string cpu_class;     ///< how its CPUs are tuned; empty: not tuned
+  bool idle_weight = false;  ///< its containers run only where no other wants to
 };
 
 /// The names of the pools that are not configured: the CPUs that are left, and the reserved CPUs.

@@ -125,9 +125,9 @@ TEST_F(ClassWorkerTest, ListsTheValuesOfALostClassThatCannotBeTakenBackUntilTheC
   WantedClass lost = Wanted("main", "1", "");
   lost.lost = "gold";
   worker_.Round(All({lost}));
-  EXPECT_THAT(worker_.GetWork().left,
-              ElementsAre(Pair(lost.target.key,
-                               LeftClass{"gold", "only kubelet knows the former value"})));
+  EXPECT_THAT(
+      worker_.GetWork().left,
+      ElementsAre(Pair(lost.target.key, LeftClass{"gold", "only kubelet knows the former value"})));
   EXPECT_THAT(worker_.GetWork().problems, ElementsAre(HasSubstr("keeps values of blockio class")));
   worker_.Round({});
   EXPECT_THAT(worker_.GetWork().left, IsEmpty());

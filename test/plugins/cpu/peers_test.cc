@@ -1,5 +1,5 @@
-// Published tests of nri-plugins, played step by step: what its balloons and topology-aware policies
-// promise there, as tables of places.
+// Published tests of nri-plugins, played step by step: what its balloons and topology-aware
+// policies promise there, as tables of places.
 //
 // Source: containers/nri-plugins v0.14.0-30-g0705acc8 (2026-08-21), test/e2e/policies.test-suite,
 // machine n4c16: balloons test05-namespace and test10-allocator-opts, topology-aware
@@ -174,7 +174,8 @@ pools:
   EXPECT_FALSE(pod5.Intersects(node2)) << ToString(pod5);
 }
 
-// test07-mixed-allocations: shared pools of NUMA nodes, and exclusive CPUs beside their node's pool.
+// test07-mixed-allocations: shared pools of NUMA nodes, and exclusive CPUs beside their node's
+// pool.
 TEST_F(PeersTest, TopologyAwareMixesExclusiveAndSharedCpusOfANode) {
   Drive drive = StartOn(R"(
 reserved-cpus: "0"
@@ -213,9 +214,9 @@ grants: {mixed: {plus: shared, share-numa-with: ["*"]}}
        });
 }
 
-// test14-burstable, from its second configuration on: how far a container may burst. Each level is a
-// pool here. Nodes are compared, not packages, so that pod4's containers have each other's package.
-// The first configuration is about memory by limit: memory follows requests here.
+// test14-burstable, from its second configuration on: how far a container may burst. Each level is
+// a pool here. Nodes are compared, not packages, so that pod4's containers have each other's
+// package. The first configuration is about memory by limit: memory follows requests here.
 TEST_F(PeersTest, TopologyAwareLetsContainersBurstUpToALevel) {
   constexpr char kLevels[] = R"(
 reserved-cpus: "0"

@@ -87,12 +87,11 @@ class KnobProviderTest : public testing::Test {
   }
   std::unique_ptr<sdk::ClassProvider> Make(const std::string& type, const std::string& classes) {
     WriteConfig(classes);
-    auto made = MakeKnobProvider(
-        TypeOf(type), dir_ / "knobs.yaml",
-        {.files_root = dir_ / "cgroups",
-         .is_v1 = false,
-         .threads_root = dir_ / "cgroups",
-         .journal = dir_ / "knobs.json"});
+    auto made = MakeKnobProvider(TypeOf(type), dir_ / "knobs.yaml",
+                                 {.files_root = dir_ / "cgroups",
+                                  .is_v1 = false,
+                                  .threads_root = dir_ / "cgroups",
+                                  .journal = dir_ / "knobs.json"});
     EXPECT_TRUE(IsOk(made.status()));
     return *std::move(made);
   }
@@ -340,7 +339,8 @@ TEST_F(KnobProviderTest, PacketsOfAContainerHaveItsClassAndPriorityOnCgroupV1) {
   EXPECT_EQ(DriftOf(**made, "fast"), "");
   ASSERT_TRUE(IsOk((*made)->Apply(target_, "fast", "")));
   EXPECT_EQ(Get("net_cls.classid") + " " + Get("net_prio.ifpriomap"), "0 eth0 0");
-  EXPECT_THAT(ProblemOf(**made, "away"), HasSubstr("no interface eth7; correct net_prio.ifpriomap"));
+  EXPECT_THAT(ProblemOf(**made, "away"),
+              HasSubstr("no interface eth7; correct net_prio.ifpriomap"));
 }
 
 TEST_F(KnobProviderTest, WithoutClassesOfPacketsTheMachineSaysWhatToUseInstead) {

@@ -60,11 +60,10 @@ class RdtClassesTest : public testing::Test {
     MakeProvider(dir_ / "rdt.yaml");
   }
   void MakeProvider(const std::string& config_file) {
-    provider_ = std::make_unique<RdtClasses>(
-        RdtSettings{.config_file = config_file,
-                    .paths = resctrl_->paths(),
-                    .etc = dir_.path(),
-                    .journal = dir_ / "rdt.knobs.json"});
+    provider_ = std::make_unique<RdtClasses>(RdtSettings{.config_file = config_file,
+                                                         .paths = resctrl_->paths(),
+                                                         .etc = dir_.path(),
+                                                         .journal = dir_ / "rdt.knobs.json"});
   }
   void WriteConfig(const std::string& text) { std::ofstream(dir_ / "rdt.yaml") << text; }
 
@@ -338,7 +337,8 @@ TEST_F(RdtClassesTest, RootClassDividesTheRootGroupAndIsNotOffered) {
 
 TEST_F(RdtClassesTest, TheRootGroupIsRestoredOnceTheFileDoesNotDivideItAnyMore) {
   const std::string before = ReadFile("schemata");
-  WriteConfig("partitions: {p: {l3Allocation: 100%, classes: {system/default: {l3Allocation: 50%}}}}");
+  WriteConfig(
+      "partitions: {p: {l3Allocation: 100%, classes: {system/default: {l3Allocation: 50%}}}}");
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   ASSERT_NE(ReadFile("schemata"), before);
   MakeProvider("/dev/null");  // as after a restart without the type

@@ -59,9 +59,9 @@ TEST(QosAnnotationsTest, KeysOfASharedPodThatIsBoundToANodeHaveAnEffect) {
                       R"({"numa_binding": "true", "numa_exclusive": "true"})");
   pod["katalyst.kubewharf.io/numa_ids"] = "1";
   pod["katalyst.kubewharf.io/numa_number"] = "2";
-  EXPECT_THAT(Texts(pod, NodeBinding::kBound),
-              ElementsAre("numa_exclusive: numa_exclusive at shared_cores",
-                          "numa_number: numa_number"));
+  EXPECT_THAT(
+      Texts(pod, NodeBinding::kBound),
+      ElementsAre("numa_exclusive: numa_exclusive at shared_cores", "numa_number: numa_number"));
   pod["katalyst.kubewharf.io/numa_ids"] = "x";
   pod["katalyst.kubewharf.io/numa_number"] = "1";
   EXPECT_THAT(Texts(pod, NodeBinding::kBound),

@@ -114,10 +114,9 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
     return *exit;
   }
   const auto answer = ControlClient(line).Ask<v1::ListClassesResponse>(v1::ListClassesRequest());
-  return Show(line, answer, out, err,
-              [&](const v1::ListClassesResponse& classes) {
-                left ? PrintLeft(classes, out) : PrintClasses(classes, out);
-              });
+  return Show(line, answer, out, err, [&](const v1::ListClassesResponse& classes) {
+    left ? PrintLeft(classes, out) : PrintClasses(classes, out);
+  });
 }
 
 }  // namespace qrm::manager::cli
