@@ -94,17 +94,26 @@ StatusOr<std::string> ShownClassId(const Knob& knob, const std::string& text) {
   return std::to_string(*major * (int64_t{1} << kHex) + *minor);
 }
 
-/// `{eth0: 5, eth1: 3}` as lines. Errors: kInvalidArgument with the key.
-StatusOr<std::string> ReadByInterface(const config::Section& section, const Knob& knob) {
+/// `{eth0: 5, eth1: 3}` or `{"8:0": 10000}` as lines. Errors: kInvalidArgument with the key.
+StatusOr<std::string> ReadMapping(const config::Section& section, const Knob& knob) {
   QRM_ASSIGN_OR_RETURN(const config::Section child, section.Child(knob.name));
+  const bool by_device = knob.form == ValueForm::kByDevice;
   std::string lines;
-  for (const std::string& interface : child.Keys()) {
-    QRM_ASSIGN_OR_RETURN(const uint64_t number, child.Number(interface, 0));
+  for (const std::string& key : child.Keys()) {
+    const std::size_t colon = key.find(':');
+    const bool is_device = colon != std::string::npos &&
+                           ParseNumber<uint32_t>(key.substr(0, colon)).has_value() &&
+                           ParseNumber<uint32_t>(key.substr(colon + 1)).has_value();
+    if (by_device && !is_device) {
+      return child.Error(key, "is not a block device", "write its numbers, such as \"8:0\"");
+    }
+    QRM_ASSIGN_OR_RETURN(const uint64_t number, child.Number(key, 0));
     if (number > static_cast<uint64_t>(knob.most)) {
-      return child.Error(interface, fmt::format("is {}", number),
+      return child.Error(key, fmt::format("is {}", number),
                          fmt::format("write a number up to {}", knob.most));
     }
-    lines += fmt::format("{}{} {}", lines.empty() ? "" : "\n", interface, number);
+    lines += fmt::format("{}{} {}{}", lines.empty() ? "" : "\n", key, by_device ? "target=" : "",
+                         number);
   }
   return lines;
 }
@@ -124,8 +133,8 @@ StatusOr<KnobValues> ReadClass(const config::Section& section, const KnobType& t
       return section.Error(key, "is not a known key",
                            "choose from " + config::EnumerateWords(names, "and"));
     }
-    if (knob->form == ValueForm::kByInterface) {
-      QRM_ASSIGN_OR_RETURN(values[key], ReadByInterface(section, *knob));
+    if (IsMapping(knob->form)) {
+      QRM_ASSIGN_OR_RETURN(values[key], ReadMapping(section, *knob));
       continue;
     }
     QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
@@ -278,6 +287,20 @@ constexpr char kWithoutNetCls[] =
     "match the pod's cgroup with nftables (socket cgroupv2) or eBPF, or limit it by a network "
     "plugin (kubernetes.io/egress-bandwidth)";
 
+constexpr int64_t kMostLatency = 60'000'000;  // microseconds
+
+// Of the pod's cgroup: the kernel compares siblings.
+KnobType IoLatency() {
+  return {.name = "io-latency",
+          .level = sdk::ClassLevel::kPod,
+          .controller = "io",
+          .knobs = {{.name = "io.latency",
+                     .place = KnobPlace::kFileV2,
+                     .form = ValueForm::kByDevice,
+                     .most = kMostLatency,
+                     .neutral = "target=0"}}};
+}
+
 // Sockets of the host's network only: packets lose their sender where they leave a pod's network.
 KnobType Network() {
   return {.name = "network",
@@ -309,6 +332,7 @@ StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint
     case ValueForm::kClassId:
       return ShownClassId(knob, text);
     case ValueForm::kByInterface:
+    case ValueForm::kByDevice:
     case ValueForm::kNumber:
       break;
   }
@@ -353,6 +377,10 @@ KnobMachine FindKnobs(const std::string& controller, const std::string& cgroup_r
   return machine;
 }
 
+bool IsMapping(ValueForm form) {
+  return form == ValueForm::kByInterface || form == ValueForm::kByDevice;
+}
+
 bool IsOf(const Knob& knob, const KnobMachine& machine) {
   return knob.place != (machine.is_v1 ? KnobPlace::kFileV2 : KnobPlace::kFileV1);
 }
@@ -379,8 +407,8 @@ Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMac
 }
 
 const std::vector<KnobType>& KnobTypes() {
-  static const std::vector<KnobType> types = {Memory(), MemoryProtection(), CpuScheduling(), Oom(),
-                                              Network()};
+  static const std::vector<KnobType> types = {Memory(), MemoryProtection(), CpuScheduling(),
+                                              Oom(),    Network(),          IoLatency()};
   return types;
 }
 

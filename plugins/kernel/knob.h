@@ -30,6 +30,7 @@ enum class ValueForm : uint8_t {
   kPolicy,       ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
   kClassId,      ///< a class of tc, "10:1" in hexadecimal; the kernel shows one decimal number
   kByInterface,  ///< lines of an interface and a number, from a mapping
+  kByDevice,     ///< lines of a block device and "target=" with a number, from a mapping
 };
 
 /// The knobs that are attributes of threads; the last one is of the thread's process.
@@ -71,7 +72,8 @@ struct KnobType {
 inline constexpr char kSchedulingType[] = "cpu-scheduling";
 inline constexpr char kIdleClass[] = "idle";
 
-/// memory, memory-protection, cpu-scheduling, oom and network. A new type is one more entry.
+/// memory, memory-protection, cpu-scheduling, oom, network and io-latency. A new type is one more
+/// entry.
 const std::vector<KnobType>& KnobTypes();
 
 /// Knob -> value, in the form that the kernel shows.
@@ -106,6 +108,9 @@ KnobMachine FindKnobs(const std::string& controller, const std::string& cgroup_r
 /// OK if containers on `machine` can have all of `values`. Errors: kFailedPrecondition with the
 /// first impossible value, and what to do.
 Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMachine& machine);
+
+/// Whether the values of `form` are lines with a key each.
+bool IsMapping(ValueForm form);
 
 /// Whether `knob` fits this machine's cgroup version, if the kernel has it.
 bool IsOf(const Knob& knob, const KnobMachine& machine);

@@ -208,7 +208,7 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     const std::string neutral =
         knob.neutral.empty() ? ReadLine(machine_.files_root + "/" + knob.name) : knob.neutral;
     return {.name = knob.name,
-            .form = knob.form == ValueForm::kByInterface ? LineForm::kKeyed : LineForm::kWhole,
+            .form = IsMapping(knob.form) ? LineForm::kKeyed : LineForm::kWhole,
             .neutral = neutral,
             .reset = knob.reset.empty() ? neutral : knob.reset};
   }

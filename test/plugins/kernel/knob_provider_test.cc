@@ -354,6 +354,18 @@ TEST_F(KnobProviderTest, WithoutClassesOfPacketsTheMachineSaysWhatToUseInstead) 
                     HasSubstr("instead, match the pod's cgroup with nftables")));
 }
 
+TEST_F(KnobProviderTest, APodHasATargetOfLatencyForADevice) {
+  std::filesystem::create_directories(dir_ / "cgroups/pod");
+  std::ofstream(dir_ / "cgroups/pod/io.latency") << '\n';
+  const auto provider = Make("io-latency", "  db: {io.latency: {'8:0': 10000}}\n");
+  const sdk::ClassTarget pod{.key = {"pod", ""}, .runtime_id = "p", .cgroups_path = "/pod"};
+  ASSERT_TRUE(IsOk(provider->Apply(pod, "", "db")));
+  EXPECT_EQ(ReadLine(dir_ / "cgroups/pod/io.latency"), "8:0 target=10000");
+  EXPECT_EQ(*provider->ReadBack(pod, "db"), "");
+  ASSERT_TRUE(IsOk(provider->Apply(pod, "db", "")));
+  EXPECT_EQ(ReadLine(dir_ / "cgroups/pod/io.latency"), "8:0 target=0");
+}
+
 TEST_F(KnobProviderTest, ProtectionOfMemoryIsAbsentInCgroupV1) {
   WriteConfig("  db: {memory.low: 1Mi}\n");
   const auto provider = MakeKnobProvider(
