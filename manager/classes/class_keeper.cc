@@ -30,7 +30,7 @@ std::string Left(const checkpoint::PodRecord& pod, const std::string& container,
                      pod.meta.pod_namespace, pod.meta.name, left.name, left.why);
 }
 
-/// The types that containers have a class of, but that nobody serves.
+/// The types that containers have a class of, but that have no provider.
 std::vector<ClassTypeStatus> Unserved(const checkpoint::NodeState& state,
                                       const LiveContainers& live, const OfferedTypes& served) {
   static const auto kNoRules = std::make_shared<const ClassTypeRules>();

@@ -417,7 +417,7 @@ TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsIsTakenBackThoughTheFormerCla
   EXPECT_EQ(RecordedClass(), "fast");
 }
 
-TEST_F(ClassKeeperTest, ListsClassesOfTypesThatNobodyServes) {
+TEST_F(ClassKeeperTest, ListsClassesOfTypesWithoutAProvider) {
   checkpoint::Change change;
   change.put_containers.push_back({{.uid = "uid-web", .pod_namespace = "default", .name = "web"},
                                    "main",
