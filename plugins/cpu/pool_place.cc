@@ -52,7 +52,7 @@ Status CheckCovered(const View& view, const ContainerRequest& request, const Can
   const int64_t has = asked + left;
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: the containers of pool {} would request {} CPUs, but it can have "
-                "only {}; request fewer, delete a pod, or set overcommit: allow",
+                "only {}; request fewer, delete a pod, or allow the pool more",
                 NameOf(request), candidate.guest.pool, static_cast<double>(asked) / kMilli,
                 has / kMilli);
 }
