@@ -42,7 +42,8 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
  public:
   CpuPlugin(CpuPluginConfig config, Machine machine, const Clock& clock)
       : config_(std::move(config)), machine_(std::move(machine)), layout_(machine_), clock_(clock) {
-    SetPoolSizes(InitialState(config_).pools);
+    const CpuState initial = InitialState(config_);
+    SetPoolSizes(SizedPools({machine_, config_, initial}));
     if (config_.static_mode) {
       static_policy_.emplace(CpuLayout::LikeKubelet(machine_), config_.static_mode->options,
                              config_.reserved);

@@ -278,22 +278,24 @@ TEST_F(InstancesTest, ASecondOneServesWhatTheFirstHasNoRoomFor) {
   AdmitIn(drive, "x", "a", 3);
   AdmitIn(drive, "y", "b", 1);
   AdmitIn(drive, "x", "c", 1);
+  drive.Reconcile();
   EXPECT_THAT(Names(drive), ElementsAre("default", "team/all", "team/all:2"));
   EXPECT_EQ(drive.Value("a"), drive.Value("b"));
   EXPECT_NE(drive.Value("a"), drive.Value("c"));
   AdmitIn(drive, "z", "d", 2);
+  drive.Reconcile();
   EXPECT_EQ(drive.Value("d"), drive.Value("c")) << "which can grow";
 }
 
 TEST_F(InstancesTest, WithoutRoomForAnotherOneAContainerIsRejected) {
   Drive drive = Start(kFilled);
+  EXPECT_THAT(MessageOf(drive.Admit(In("x", "e", 5)).status()),
+              HasSubstr("would request 5 CPUs, but it can have only 4"));
   for (const char* pod : {"a", "b", "c"}) {
     AdmitIn(drive, "x", pod, 4);
   }
   EXPECT_THAT(MessageOf(drive.Admit(In("x", "d", 1)).status()),
               HasSubstr("pool team has reached instances.max, which is 3"));
-  EXPECT_THAT(MessageOf(drive.Admit(In("x", "e", 5)).status()),
-              HasSubstr("would request 5 CPUs, but it can have only 4"));
 }
 
 TEST_F(InstancesTest, ContainersOfAPodStayTogetherWhileThereIsRoom) {
@@ -305,6 +307,7 @@ TEST_F(InstancesTest, ContainersOfAPodStayTogetherWhileThereIsRoom) {
   helper.key.container = "helper";
   const auto given = drive.Admit(helper);
   ASSERT_TRUE(given.ok()) << given.status();
+  drive.Reconcile();
   EXPECT_EQ(given->value, drive.Value("a")) << "though the other one has more room";
 }
 
@@ -348,7 +351,7 @@ pools:
 }
 
 TEST_F(InstancesTest, ThoseOfAHigherPriorityChooseTheirCpusFirst) {
-  constexpr char kText[] = R"(
+  static constexpr char kText[] = R"(
 pools:
   a: {{roles: [a], size: {{min: 2}}, priority: {}, instances: {{by: pod, min: 1}}}}
   b: {{roles: [b], size: {{min: 2}}, priority: {}, instances: {{by: pod, min: 1}}}}

@@ -41,13 +41,15 @@ TEST(NodePoolsTest, ContainersSpreadOverNodesAndUseAllIdleCpusThere) {
 TEST(NodePoolsTest, TheSharedCpusOfAMixedContainerAreOfItsNode) {
   Drive drive(Make(kByNode, FourNodes()));
   ASSERT_EQ(Admit(drive, "a", "shared", 0.5), "4-7");
-  EXPECT_EQ(Admit(drive, "b", "mixed", 1.5), "1");
-  EXPECT_EQ(drive.Of("b").shares, "2-3");
-  EXPECT_EQ(Admit(drive, "c", "mixed", 3.5), "5-7") << "node 1 keeps one for its pool";
-  EXPECT_EQ(drive.Of("c").shares, "4");
+  EXPECT_EQ(Admit(drive, "b", "mixed", 1.5), "8") << "of the nodes with most CPUs left";
+  EXPECT_EQ(drive.Of("b").shares, "9-11");
+  EXPECT_EQ(Admit(drive, "c", "mixed", 3.5), "12-14");
+  EXPECT_EQ(drive.Of("c").shares, "15");
+  EXPECT_EQ(Admit(drive, "d", "mixed", 3.5), "5-7") << "node 1 keeps one for its pool";
+  EXPECT_EQ(drive.Of("d").shares, "4");
   drive.Reconcile();
   EXPECT_EQ(drive.Value("a"), "4");
-  drive.RemovePod("c");
+  drive.RemovePod("d");
   drive.Reconcile();
   EXPECT_EQ(drive.Value("a"), "4-7");
 }
@@ -86,14 +88,15 @@ pools:
   const auto bound = drive.Admit(request("b", R"({"numa_binding": "true"})"));
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_EQ(bound->shares_of + " " + bound->decided_by,
-            "share-numa/2 annotation memory_enhancement");
+            "share-numa/1 annotation memory_enhancement");
   ContainerRequest on_node = request("c", R"({"numa_binding": "true"})");
   on_node.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "3";
   const auto chosen = drive.Admit(on_node);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->shares_of, "share-numa/3");
-  on_node.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "7";
-  EXPECT_THAT(MessageOf(drive.Admit(on_node).status()), HasSubstr("has no CPU on NUMA nodes 7"));
+  ContainerRequest nowhere = request("d", R"({"numa_binding": "true"})");
+  nowhere.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "7";
+  EXPECT_THAT(MessageOf(drive.Admit(nowhere).status()), HasSubstr("has no CPU on NUMA nodes 7"));
 }
 
 TEST(NodePoolsTest, WithoutOvercommitAContainerThatFitsNoNodeIsRejected) {

@@ -92,11 +92,11 @@ pools:
 )");
   Play(drive, From::kNamespaces,
        {
-           {"pod0/c0", "default", 0, "", "1-2", ""},
-           {"pod0/c1", "default", 0, "", "1-2", ""},
+           {"pod0/c0", "default", 0, "", "2-3", ""},
+           {"pod0/c1", "default", 0, "", "2-3", ""},
            {"pod1/c0", "e2e-a", 0, "", "4-5", ""},
            {"pod1/c1", "e2e-a", 0, "", "4-5", ""},
-           {"pod2/c0", "default", 2, "", "1-2", ""},
+           {"pod2/c0", "default", 2, "", "2-3", ""},
            {"pod2/c1", "default", 2, "", "1-3,6", ""},
            {"pod3/c0", "default", 0.1, "ns/default:2", "8-9", ""},
            {"pod3/c1", "default", 0.1, "ns/default:2", "8-9", ""},

@@ -184,9 +184,9 @@ TEST_F(KnobProviderTest, TheJournalForgetsContainersThatEnded) {
   constexpr char kClasses[] = "  low: {cpu.idle: 1}\n";
   const sdk::ClassTarget other{{"pod", "d"}, "id-d", "/d1"};
   std::filesystem::create_directories(dir_ / "cgroups/d1");
-  for (const char* file : {"cpu.idle", "cpu.weight", "cgroup.threads"}) {
-    std::ofstream(dir_ / (std::string("cgroups/d1/") + file)) << '\n';
-  }
+  std::ofstream(dir_ / "cgroups/d1/cpu.idle") << "0\n";
+  std::ofstream(dir_ / "cgroups/d1/cpu.weight") << "79\n";
+  std::ofstream(dir_ / "cgroups/d1/cgroup.threads") << '\n';
   ASSERT_TRUE(IsOk(Make("cpu-scheduling", kClasses)->Apply(other, "", "low")));
   EXPECT_THAT(Journal(), HasSubstr("d1/cpu.weight"));
   std::filesystem::remove_all(dir_ / "cgroups/d1");
