@@ -130,7 +130,8 @@ qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
                        qrm::manager::MakeBuiltinPlugins(prepared.config.builtin, prepared.machine));
   QRM_ASSIGN_OR_RETURN(prepared.class_providers,
                        qrm::manager::MakeClassProviders(prepared.config.classes,
-                                                        prepared.config.runtime.cgroup_root));
+                                                        {prepared.config.runtime.cgroup_root,
+                                                         prepared.config.process.state_dir}));
   QRM_ASSIGN_OR_RETURN(const qrm::CpuSet reserved,
                        qrm::manager::ReservedCpus(prepared.config.builtin, prepared.config.machine,
                                                   prepared.machine));

@@ -492,7 +492,7 @@ void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result
     }
   }
   if (result == AdmissionEvent::Result::kAdmitted) {
-    NoteIgnoredKeys(draft.demand.pod, event);
+    NoteIgnoredKeys(draft.demand.pod, BindingOf(draft.explanation), event);
   }
   parts_.listener(event);
 }

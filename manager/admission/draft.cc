@@ -235,7 +235,7 @@ placement::ContainerDemand SubjectOf(const placement::ContainerDemand& demand) {
                                         .type = demand.type,
                                         .requests = demand.requests,
                                         .source = demand.source};
-  if (!rules::IgnoredQosKeys(demand.pod.annotations).empty()) {
+  if (!rules::IgnoredQosKeys(demand.pod.annotations, rules::NodeBinding::kNone).empty()) {
     subject.pod.annotations = demand.pod.annotations;
   }
   return subject;

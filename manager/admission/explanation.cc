@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
-#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
 namespace {
@@ -169,9 +168,10 @@ Json DriverJson(const ExplainedDriver& driver) {
   return json;
 }
 
-Json IgnoredKeysJson(const placement::ContainerDemand& demand) {
+Json IgnoredKeysJson(const Explanation& explanation, const placement::ContainerDemand& demand) {
   Json json = Json::array();
-  for (const rules::IgnoredQosKey& key : rules::IgnoredQosKeys(demand.pod.annotations)) {
+  for (const rules::IgnoredQosKey& key :
+       rules::IgnoredQosKeys(demand.pod.annotations, BindingOf(explanation))) {
     json.push_back(key.text);
   }
   return json;
@@ -194,6 +194,13 @@ std::string NameOf(const placement::ContainerDemand& demand) {
                      Quoted(demand.pod.pod_namespace), Quoted(demand.pod.name));
 }
 
+rules::NodeBinding BindingOf(const Explanation& explanation) {
+  const bool is_bound =
+      std::any_of(explanation.allocations.begin(), explanation.allocations.end(),
+                  [](const auto& each) { return each.second.decided_by == rules::kByBinding; });
+  return is_bound ? rules::NodeBinding::kBound : rules::NodeBinding::kNone;
+}
+
 std::string ToJson(const Explanation& explanation, const placement::ContainerDemand& demand) {
   Json json = {{"pod", Quoted(demand.pod.pod_namespace) + "/" + Quoted(demand.pod.name)},
                {"pod_uid", Quoted(demand.pod.uid)},
@@ -209,7 +216,7 @@ std::string ToJson(const Explanation& explanation, const placement::ContainerDem
                  explanation.equal_ones_before == 0 ? Json() : Json(explanation.equal_ones_before));
   AddUnlessEmpty(json, "together_with", explanation.together);
   AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
-  AddUnlessEmpty(json, "annotation_keys_without_effect", IgnoredKeysJson(demand));
+  AddUnlessEmpty(json, "annotation_keys_without_effect", IgnoredKeysJson(explanation, demand));
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
   AddUnlessEmpty(json, "requests_awaiting_plugin", explanation.awaited);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);

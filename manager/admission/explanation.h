@@ -15,6 +15,7 @@
 #include "manager/classes/class_choice.h"
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
+#include "plugins/rules/qos_annotations.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
@@ -63,6 +64,9 @@ struct Explanation {
   /// "rejected".
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> steps;
 };
+
+/// Whether a plugin bound the container to NUMA nodes by its annotations.
+rules::NodeBinding BindingOf(const Explanation& explanation);
 
 /// "container NAME of pod NAMESPACE/NAME".
 std::string NameOf(const placement::ContainerDemand& demand);

@@ -142,9 +142,10 @@ bool KeepsFromRecord(Draft& draft, const std::string& name, double amount,
 
 }  // namespace
 
-void NoteIgnoredKeys(const checkpoint::PodMeta& pod, AdmissionEvent& event) {
+void NoteIgnoredKeys(const checkpoint::PodMeta& pod, rules::NodeBinding binding,
+                     AdmissionEvent& event) {
   std::vector<std::string> texts;
-  for (rules::IgnoredQosKey& key : rules::IgnoredQosKeys(pod.annotations)) {
+  for (rules::IgnoredQosKey& key : rules::IgnoredQosKeys(pod.annotations, binding)) {
     event.ignored_keys.push_back(key.label);
     texts.push_back(std::move(key.text));
   }

@@ -17,7 +17,8 @@ struct AdmissionEvent;
 struct Draft;
 
 /// Adds to `event` the keys of the pod's QoS annotations that have no effect, and the warning.
-void NoteIgnoredKeys(const checkpoint::PodMeta& pod, AdmissionEvent& event);
+void NoteIgnoredKeys(const checkpoint::PodMeta& pod, rules::NodeBinding binding,
+                     AdmissionEvent& event);
 
 /// True if a container that requests `resource` is not placed without its plugin: the plugin is
 /// required, has registered since qrmd started, or is known from the checkpoint. The last does not

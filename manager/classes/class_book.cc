@@ -92,6 +92,7 @@ void ClassBook::Update() {
   for (const auto& provider : providers_) {
     OfferedType offered{.type = provider->List()};
     offered.rules = RulesOf(options, offered.type.name);
+    offered.is_retired = !options->types.contains(offered.type.name);
     types->push_back(std::move(offered));
   }
   std::sort(types->begin(), types->end(),

@@ -21,6 +21,7 @@ namespace qrm::manager {
 struct OfferedType {
   sdk::ClassType type;
   std::shared_ptr<const ClassTypeRules> rules;
+  bool is_retired = false;  ///< class-types does not have it any more; values may be left
 
   const sdk::ClassInfo* Find(const std::string& name) const;
   /// How many may have the class at a time: the lower of the kernel's and the operator's limit;
@@ -115,11 +116,20 @@ struct ClassChange {
   std::string by;    ///< who asked for it: "uid 0, pid 4711"
 };
 
+/// A class that does not exist any more, and why a container still has values of it.
+struct LeftClass {
+  std::string name;
+  std::string why;
+
+  bool operator==(const LeftClass&) const = default;
+};
+
 /// The results of one type's provider.
 struct ClassWork {
   uint64_t repairs = 0;                     ///< corrected drifts
   std::vector<std::string> problems;        ///< containers without all values of their class, why
   std::vector<sdk::ClassReading> readings;  ///< of the latest round
+  std::map<ContainerKey, LeftClass> left;
 };
 
 /// One type.
@@ -127,6 +137,7 @@ struct ClassTypeStatus {
   OfferedType offered;
   ClassWork work;
   std::map<std::string, uint64_t> users;  ///< class -> users, counted as capacity does
+  std::vector<std::string> left;          ///< values of lost classes: one sentence per container
 };
 
 }  // namespace qrm::manager

@@ -23,6 +23,43 @@ namespace {
 using Prepared = std::function<void(const Status&)>;
 using Changed = std::function<void(const StatusOr<std::string>&)>;
 
+std::string Left(const checkpoint::PodRecord& pod, const std::string& container,
+                 const LeftClass& left) {
+  return fmt::format("{}{}/{} keeps values of class {}: {}",
+                     container.empty() ? "pod " : fmt::format("container {} of pod ", container),
+                     pod.meta.pod_namespace, pod.meta.name, left.name, left.why);
+}
+
+/// The types that containers have a class of, but that have no provider.
+std::vector<ClassTypeStatus> Unserved(const checkpoint::NodeState& state,
+                                      const LiveContainers& live, const OfferedTypes& served) {
+  static const auto kNoRules = std::make_shared<const ClassTypeRules>();
+  std::map<std::string, ClassTypeStatus> unserved;
+  state.ForEachPod([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [container, record] : pod.containers) {
+      for (const auto& [type, name] : record->classes) {
+        if (name.empty() || FindType(served, type) != nullptr ||
+            !live.Find({pod.meta.uid, container}).has_value()) {
+          continue;
+        }
+        ClassTypeStatus& status = unserved[type];
+        status.offered = {.type = {.name = type}, .rules = kNoRules, .is_retired = true};
+        const char* const why =
+            IsPluginType(type)
+                ? "its plugin is not asked; name the type in class-types and restart qrmd"
+                : "qos-classes is off; turn it on and restart qrmd, without the type to have the "
+                  "values removed";
+        status.left.push_back(Left(pod, container, {.name = name, .why = why}));
+      }
+    }
+  });
+  std::vector<ClassTypeStatus> statuses;
+  for (auto& [type, status] : unserved) {
+    statuses.push_back(std::move(status));
+  }
+  return statuses;
+}
+
 /// Joins the answers of several types into one: the first error, or OK.
 class Join {
  public:
@@ -359,10 +396,18 @@ std::vector<std::string> ClassKeeper::ProblemsOf(const ContainerKey& key) const 
 std::vector<ClassTypeStatus> ClassKeeper::GetStatus() const {
   const auto state = impl_->parts.state.Load();
   const auto types = impl_->parts.book.Types();
-  std::vector<ClassTypeStatus> statuses;
+  std::vector<ClassTypeStatus> statuses = Unserved(*state, impl_->parts.live, *types);
   for (const OfferedType& type : *types) {
     ClassTypeStatus status{.offered = type};
     status.work = impl_->Find(type.type.name)->worker.GetWork();
+    for (const auto& [key, left] : status.work.left) {
+      if (const checkpoint::PodRecord* pod = state->FindPod(key.pod_uid); pod != nullptr) {
+        status.left.push_back(Left(*pod, key.container, left));
+      }
+    }
+    if (type.is_retired && !type.type.problem.empty()) {
+      status.left.push_back(type.type.problem);
+    }
     for (const sdk::ClassInfo& info : type.type.classes) {
       status.users[info.name] = CountUsers(*state, type, info.name);
     }

@@ -59,9 +59,13 @@ void ClassWorker::Round(const WantedClasses& all) {
       continue;
     }
     const Status kept = Keep(key, wanted);
-    Report(key, kept.ok() ? LossOf(key, wanted)
-                          : fmt::format("{} does not have all values of {} class {}: {}",
-                                        NameOf(key), type_, wanted.name, MessageOf(kept)));
+    if (!wanted.lost.empty()) {
+      NoteLeft(key, wanted.lost, kept);
+    }
+    Report(key, kept.ok() || !wanted.lost.empty()
+                    ? LossOf(key, wanted, kept)
+                    : fmt::format("{} does not have all values of {} class {}: {}", NameOf(key),
+                                  type_, wanted.name, MessageOf(kept)));
     if (kept.code() == StatusCode::kDeadlineExceeded) {
       break;  // the others would time out, too, while starting containers wait for this thread
     }
@@ -133,15 +137,34 @@ void ClassWorker::ForgetProblems(const WantedClasses& all) {
   std::erase_if(problems_, [&](const auto& problem) {
     return problem.first != ContainerKey() && !all.contains(problem.first);
   });
+  std::erase_if(left_, [&](const auto& left) {
+    const auto wanted = all.find(left.first);
+    return wanted == all.end() || wanted->second.lost.empty();
+  });
 }
 
-std::string ClassWorker::LossOf(const ContainerKey& key, const WantedClass& wanted) const {
-  return wanted.lost.empty()
-             ? std::string()
-             : fmt::format(
-                   "{} runs without {} class {}, which it has on record: the class does "
-                   "not exist any more; define it again, or recreate the pod",
-                   NameOf(key), type_, wanted.lost);
+void ClassWorker::NoteLeft(const ContainerKey& key, const std::string& lost, const Status& reset) {
+  const MutexLock guard(mutex_);
+  if (reset.ok()) {
+    left_.erase(key);
+  } else {
+    left_[key] = {.name = lost, .why = MessageOf(reset)};
+  }
+}
+
+std::string ClassWorker::LossOf(const ContainerKey& key, const WantedClass& wanted,
+                                const Status& reset) const {
+  if (wanted.lost.empty()) {
+    return {};
+  }
+  return reset.ok() ? fmt::format(
+                          "{} runs without {} class {}, which it has on record: the class "
+                          "does not exist any more; define it again, or recreate the pod",
+                          NameOf(key), type_, wanted.lost)
+                    : fmt::format(
+                          "{} keeps values of {} class {}, which does not exist any more: "
+                          "{}",
+                          NameOf(key), type_, wanted.lost, MessageOf(reset));
 }
 
 void ClassWorker::Report(const ContainerKey& key, const std::string& problem) {
@@ -170,7 +193,7 @@ std::string ClassWorker::ProblemOf(const ContainerKey& key) const {
 
 ClassWork ClassWorker::GetWork() const {
   const MutexLock guard(mutex_);
-  ClassWork work{.repairs = repairs_, .readings = readings_};
+  ClassWork work{.repairs = repairs_, .readings = readings_, .left = left_};
   for (const auto& [key, problem] : problems_) {
     work.problems.push_back(problem);
   }

@@ -63,7 +63,9 @@ class ClassWorker {
   Status Keep(const ContainerKey& key, const WantedClass& wanted);
   void ReleaseGone(const WantedClasses& all);
   void ForgetProblems(const WantedClasses& all);
-  std::string LossOf(const ContainerKey& key, const WantedClass& wanted) const;
+  /// `reset` is what became of the values of its lost class.
+  std::string LossOf(const ContainerKey& key, const WantedClass& wanted, const Status& reset) const;
+  void NoteLeft(const ContainerKey& key, const std::string& lost, const Status& reset);
   StatusOr<std::string> ReadBack(const WantedClass& wanted);
 
   sdk::ClassProvider& provider_;
@@ -74,6 +76,7 @@ class ClassWorker {
   uint64_t repairs_ QRM_GUARDED_BY(mutex_) = 0;
   std::map<ContainerKey, std::string> problems_ QRM_GUARDED_BY(mutex_);  // no key: of the type
   std::vector<sdk::ClassReading> readings_ QRM_GUARDED_BY(mutex_);
+  std::map<ContainerKey, LeftClass> left_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

@@ -55,6 +55,8 @@ v1::ListClassesResponse ClassesAnswer(const std::vector<ClassTypeStatus>& types)
     message.set_problem(type.problem);
     message.set_repairs(status.work.repairs + type.repairs);
     *message.mutable_problems() = {status.work.problems.begin(), status.work.problems.end()};
+    message.set_retired(status.offered.is_retired);
+    *message.mutable_left() = {status.left.begin(), status.left.end()};
     for (const sdk::ClassInfo& info : type.classes) {
       FillClass(info, status, *message.add_classes());
     }

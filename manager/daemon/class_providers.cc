@@ -5,7 +5,11 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/check.h"
 #include "api/base/log.h"
@@ -21,26 +25,36 @@ using Made = StatusOr<std::unique_ptr<sdk::ClassProvider>>;
 
 struct KnownType {
   std::string name;
-  std::function<Made(const ClassTypeRules& rules, const std::string& cgroup_root)> make;
+  std::function<Made(const ClassTypeRules& rules, const ClassPaths& paths)> make;
 };
+
+std::string JournalOf(const ClassPaths& paths, const std::string& type) {
+  return paths.state_dir.empty() ? "" : fmt::format("{}/{}.knobs.json", paths.state_dir, type);
+}
 
 std::vector<KnownType> KnownTypes() {
   std::vector<KnownType> types = {
       {blockio::kType,
-       [](const auto& rules, const auto& root) {
-         return blockio::MakeSystemBlockio(rules.config_file, root, rules.require_devices);
+       [](const auto& rules, const auto& paths) {
+         return blockio::MakeSystemBlockio(rules.config_file, paths.cgroup_root,
+                                           rules.require_devices);
        }},
       {kernel::kQuotaType,
-       [](const auto& rules, const auto& root) {
-         return kernel::MakeQuotaProvider(rules.config_file, kernel::FindKnobs("cpu", root));
+       [](const auto& rules, const auto& paths) {
+         return kernel::MakeQuotaProvider(rules.config_file,
+                                          kernel::FindKnobs("cpu", paths.cgroup_root));
        }},
-      {rdt::kTypeName, [](const auto& rules, const auto& root) {
-         return rdt::MakeSystemRdt(rules.config_file, root);
+      {rdt::kTypeName, [](const auto& rules, const auto& paths) {
+         return rdt::MakeSystemRdt({.config_file = rules.config_file,
+                                    .cgroup_root = paths.cgroup_root,
+                                    .journal = JournalOf(paths, rdt::kTypeName)});
        }}};
   for (const kernel::KnobType& type : kernel::KnobTypes()) {
-    types.push_back({type.name, [&type](const auto& rules, const auto& root) {
-                       return kernel::MakeKnobProvider(type, rules.config_file,
-                                                       kernel::FindKnobs(type.controller, root));
+    types.push_back({type.name, [&type](const auto& rules, const auto& paths) {
+                       kernel::KnobMachine machine =
+                           kernel::FindKnobs(type.controller, paths.cgroup_root);
+                       machine.journal = JournalOf(paths, type.name);
+                       return kernel::MakeKnobProvider(type, rules.config_file, std::move(machine));
                      }});
   }
   return types;
@@ -57,7 +71,7 @@ std::vector<std::string> ClassTypeNames() {
 }
 
 StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
-                                                  const std::string& cgroup_root) {
+                                                  const ClassPaths& paths) {
   ClassBook::Providers providers;
   if (!options.enabled) {
     return providers;
@@ -71,7 +85,7 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
         std::find_if(types.begin(), types.end(),
                      [&, &wanted = name](const KnownType& type) { return type.name == wanted; });
     QRM_CHECK(known != types.end());  // reading the configuration accepts only known names
-    Made made = known->make(rules, cgroup_root);
+    Made made = known->make(rules, paths);
     if (!made.ok()) {
       return Annotate(made.status(), "class-types: " + name);
     }
@@ -80,15 +94,20 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
   return providers;
 }
 
-void AddRetiredTypes(const ClassesOptions& options, const std::string& cgroup_root,
+void AddRetiredTypes(const ClassesOptions& options, const ClassPaths& paths,
                      const checkpoint::NodeState& state, ClassBook::Providers& providers) {
   ClassesOptions retired{.enabled = options.enabled};
   for (const std::string& type : ClassTypeNames()) {
-    if (!options.types.contains(type) && !ClassesInUse(type, state).empty()) {
+    const std::set<std::string> in_use = ClassesInUse(type, state);
+    const bool is_left =
+        !in_use.empty() || (type == rdt::kTypeName && rdt::IsLeftOnSystem(JournalOf(paths, type)));
+    if (options.enabled && !options.types.contains(type) && is_left) {
+      log::Info("type of classes was removed from class-types; its values are removed",
+                {{"type", type}, {"classes", fmt::format("{}", fmt::join(in_use, ", "))}});
       retired.types[type].config_file = "/dev/null";
     }
   }
-  StatusOr<ClassBook::Providers> made = MakeClassProviders(retired, cgroup_root);
+  StatusOr<ClassBook::Providers> made = MakeClassProviders(retired, paths);
   if (!made.ok()) {
     log::Warning("values of removed types stay in force", {{"error", MessageOf(made.status())}});
     return;

@@ -263,7 +263,8 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
 DaemonParts::~DaemonParts() = default;
 
 ClassBook::Providers DaemonParts::WithOtherTypes(ClassBook::Providers providers) {
-  AddRetiredTypes(config.classes, config.runtime.cgroup_root, *state.Load(), providers);
+  AddRetiredTypes(config.classes, {config.runtime.cgroup_root, config.process.state_dir},
+                  *state.Load(), providers);
   for (const auto& [type, rules] : config.classes.types) {
     if (config.classes.enabled && IsPluginType(type)) {
       providers.push_back(std::make_unique<PluginClasses>(type, registry->plugins(),

@@ -450,6 +450,7 @@ void NodeView::AddPoolsAndNodes(NodeStatus& status) const {
   status.numa_nodes = NumaStatuses(*state, parts_.machine);
   if (const auto usage = BuiltinCpuUsage(parts_.plugins); usage.has_value()) {
     AddUsage(*usage, parts_.machine, status);
+    status.warnings.insert(status.warnings.end(), usage->problems.begin(), usage->problems.end());
   }
   for (const PoolStatus& pool : status.pools) {
     if (pool.changed()) {

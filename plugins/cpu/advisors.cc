@@ -140,6 +140,10 @@ void Advisors::Recall() {
   }
 }
 
+std::string Advisors::problem() const {
+  return use_ == nullptr ? std::string() : use_->Problem();
+}
+
 std::map<int, double> Advisors::headroom() const {
   return katalyst_ == nullptr ? std::map<int, double>() : katalyst_->headroom();
 }

@@ -48,6 +48,9 @@ class Advisors {
   /// Shows the node to advisors; `grants` are all grants.
   void Show(const View& view, const sdk::Grants& grants);
 
+  /// What the built-in advisor cannot measure, in one sentence; empty: nothing.
+  std::string problem() const;
+
   /// CPUs by NUMA node that batch work can count on; empty when no advisor reports them.
   std::map<int, double> headroom() const;
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/base/log.h"
 #include "plugins/cpu/advisors.h"
 #include "plugins/cpu/allocations.h"
@@ -40,7 +42,8 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
  public:
   CpuPlugin(CpuPluginConfig config, Machine machine, const Clock& clock)
       : config_(std::move(config)), machine_(std::move(machine)), layout_(machine_), clock_(clock) {
-    SetPoolSizes(InitialState(config_).pools);
+    const CpuState initial = InitialState(config_);
+    SetPoolSizes(SizedPools({machine_, config_, initial}));
     if (config_.static_mode) {
       static_policy_.emplace(CpuLayout::LikeKubelet(machine_), config_.static_mode->options,
                              config_.reserved);
@@ -131,17 +134,13 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     std::optional<Holding> former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
     View view = ViewOf();
-    const Holding shared{};  // it had no exclusive CPUs
+    const Holding shared{.beside = former_guest.value_or(Guest())};  // without exclusive CPUs
     if (former_holding.has_value()) {
       view.former = &*former_holding;
     } else if (former_guest.has_value() && former_guest->lost == 0) {
       view.former = &shared;
     }
-    const auto home = former_guest.has_value() ? NodeOfInstance(config_, former_guest->pool)
-                                               : std::nullopt;  // it stays there
-    StatusOr<Decision> decision = PlaceContainer(
-        view, request,
-        home.has_value() ? TopologyHint{.nodes = {*home}, .preferred = hint.preferred} : hint);
+    StatusOr<Decision> decision = PlaceContainer(view, request, hint);
     if (!decision.ok()) {
       if (former_holding.has_value()) {
         Own(request.key, *std::move(former_holding));
@@ -247,7 +246,18 @@ class CpuPlugin final : public sdk::ResourcePlugin, public UsageSource {
     return OkStatus();
   }
 
-  CpuUsage Usage() const override { return UsageOf(ViewOf()); }
+  CpuUsage Usage() const override {
+    CpuUsage usage = UsageOf(ViewOf());
+    if (advisors_ != nullptr && !advisors_->problem().empty()) {
+      usage.problems.push_back(advisors_->problem());
+    }
+    for (const auto& [name, profile] : config_.classes) {
+      if (const std::string why = tuner_ == nullptr ? "" : tuner_->ProblemOf(name); !why.empty()) {
+        usage.problems.push_back(fmt::format("class {} of CPUs is not in effect: {}", name, why));
+      }
+    }
+    return usage;
+  }
 
   std::string SaveState() const override { return saved_pools_; }
 

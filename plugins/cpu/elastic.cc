@@ -33,8 +33,9 @@ bool Avoids(const PlaceRule& rule, std::string_view other) {
 }
 
 bool SomeAvoid(const CpuPluginConfig& config) {
-  return std::any_of(config.pools.begin(), config.pools.end(),
-                     [](const auto& pool) { return !pool.second.place.avoid.empty(); });
+  return std::any_of(config.pools.begin(), config.pools.end(), [](const auto& pool) {
+    return !pool.second.place.avoid.empty() || pool.second.place.keeps_near;
+  });
 }
 
 CpuSet SharingWith(const Machine& machine, PlaceRule::Share share, const CpuSet& cpus) {
@@ -59,6 +60,7 @@ class Chooser {
         free_(std::move(free)),
         some_avoid_(SomeAvoid(view.config)) {
     pools_ = view.state.pools;
+    GiveSpares();
     for (const auto& [name, ask] : asks) {
       CpuSet& cpus = pools_[name];
       cpus &= regions.at(name);
@@ -105,6 +107,23 @@ class Chooser {
   }
 
  private:
+  /// A new instance takes over the CPUs of one that existed without containers.
+  void GiveSpares() {
+    for (const auto& [spare, cpus] : view_.state.pools) {
+      if (!IsSpare(spare) || asks_.contains(spare)) {
+        continue;
+      }
+      pools_.erase(spare);
+      const auto heir = std::find_if(asks_.begin(), asks_.end(), [&](const auto& ask) {
+        return ask.second.in_use && ConfiguredName(ask.first) == ConfiguredName(spare) &&
+               pools_[ask.first].Empty();
+      });
+      if (heir != asks_.end()) {
+        pools_[heir->first] = cpus;
+      }
+    }
+  }
+
   /// `rule` is the rule of the pool `name`, and outlives the result.
   Surroundings Around(const std::string& name, const PlaceRule& rule) const {
     return {view_.machine, rule, view_.offline, some_avoid_ ? AvoidedBy(name, rule) : CpuSet()};
@@ -112,6 +131,11 @@ class Chooser {
 
   CpuSet AvoidedBy(const std::string& name, const PlaceRule& rule) const {
     CpuSet avoided;
+    for (const auto& [other, config] : view_.config.pools) {
+      if (config.place.keeps_near && other != ConfiguredName(name)) {
+        avoided |= view_.machine.CpusOf(config.place.near_nodes);
+      }
+    }
     for (const auto& [other, cpus] : pools_) {
       const PoolConfig* const theirs = FindPool(view_.config, other);
       if (other == name || theirs == nullptr || cpus.Empty()) {

@@ -118,7 +118,9 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
   QRM_RETURN_IF_ERROR(CheckMinimums({machine, config, initial}));
   initial.pools = SizedPools({machine, config, initial});
   for (const auto& [name, cpus] : initial.pools) {
-    config.pools.at(name).cpus = cpus;
+    if (const auto pool = config.pools.find(name); pool != config.pools.end()) {
+      pool->second.cpus = cpus;  // not of an instance
+    }
   }
   QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));
   return FittingConfig{std::move(config), std::move(repairs)};

@@ -134,6 +134,43 @@ CpuSet DropCpus(const Machine& machine, const CpuSet& own, int count) {
 
 namespace {
 
+/// As PickCpus, but in each L3 cache that it chooses, cores without CPUs of `own` come first, with
+/// one thread each.
+CpuSet PickSpread(const Machine& machine, const CpuSet& own, const CpuSet& free, int count) {
+  const CpuSet chosen = PickCpus(machine, own, free, count);
+  CpuSet picked;
+  for (const NumaNode& node : machine.nodes()) {
+    for (const CpuGroup& l3 : machine.l3s()) {
+      const CpuSet here = l3.cpus & node.cpus;
+      const int wanted = (chosen & here).Count();
+      const CpuSet unused = (free & here) - machine.CoresOf(own);
+      CpuSet more = PickCpus(machine, {}, machine.FirstThreads(unused), wanted);
+      more |= PickCpus(machine, own, (free & here) - more, wanted - more.Count());
+      picked |= more;
+    }
+  }
+  // CPUs may have no L3 cache.
+  return picked | PickCpus(machine, own | picked, free - picked, chosen.Count() - picked.Count());
+}
+
+/// As DropCpus, but CPUs whose core the owner has another thread of come first.
+CpuSet DropSpread(const Machine& machine, const CpuSet& own, int count) {
+  const CpuSet second = own - machine.FirstThreads(own);
+  const CpuSet dropped = DropCpus(machine, second, count);
+  return dropped | DropCpus(machine, own - second, count - dropped.Count());
+}
+
+CpuSet PickByThreads(const Surroundings& around, const CpuSet& own, const CpuSet& free, int count) {
+  return around.rule.threads == PlaceRule::Threads::kSpread
+             ? PickSpread(around.machine, own, free, count)
+             : PickCpus(around.machine, own, free, count);
+}
+
+CpuSet DropByThreads(const Surroundings& around, const CpuSet& own, int count) {
+  return around.rule.threads == PlaceRule::Threads::kSpread ? DropSpread(around.machine, own, count)
+                                                            : DropCpus(around.machine, own, count);
+}
+
 /// The node with CPUs of `among` that has fewest (or most) of `own`; the lowest number of equal
 /// ones.
 template <typename Better>
@@ -158,8 +195,8 @@ CpuSet PickEvenly(const Surroundings& around, const CpuSet& own, const CpuSet& f
   while (taken.Count() < count) {
     const CpuSet left = free - taken;
     const CpuSet node = NodeCpusBy(around.machine, own | taken, left, std::less<>());
-    const CpuSet more = PickCpus(around.machine, (own | taken) & node, left & node,
-                                 std::min(StepOf(around, left), count - taken.Count()));
+    const CpuSet more = PickByThreads(around, (own | taken) & node, left & node,
+                                      std::min(StepOf(around, left), count - taken.Count()));
     if (more.Empty()) {
       break;
     }
@@ -173,8 +210,8 @@ CpuSet DropEvenly(const Surroundings& around, const CpuSet& own, int count) {
   while (dropped.Count() < std::min(count, own.Count())) {
     const CpuSet left = own - dropped;
     const CpuSet node = NodeCpusBy(around.machine, left, left, std::greater<>());
-    dropped |= DropCpus(around.machine, left & node,
-                        std::min(StepOf(around, left), count - dropped.Count()));
+    dropped |=
+        DropByThreads(around, left & node, std::min(StepOf(around, left), count - dropped.Count()));
   }
   return dropped;
 }
@@ -232,7 +269,7 @@ CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& f
     }
     taken |= around.rule.numa == PlaceRule::Numa::kEven
                  ? PickEvenly(around, own | taken, from, missing)
-                 : PickCpus(around.machine, own | taken, from, missing);
+                 : PickByThreads(around, own | taken, from, missing);
   }
   // Cores with offline threads can leave a remainder that is smaller than a core.
   return around.rule.OwnsWholeCores()
@@ -250,7 +287,7 @@ CpuSet DropPlaced(const Surroundings& around, const CpuSet& own, int count) {
       break;
     }
     dropped |= around.rule.numa == PlaceRule::Numa::kEven ? DropEvenly(around, from, surplus)
-                                                          : DropCpus(around.machine, from, surplus);
+                                                          : DropByThreads(around, from, surplus);
   }
   return dropped;
 }

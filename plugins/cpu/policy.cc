@@ -336,6 +336,9 @@ StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerReq
   if (!own.plus.empty()) {  // the pool loses as many CPUs on any nodes
     QRM_RETURN_IF_ERROR(PlaceIn(view, request, room, fitting.front(), own).status());
   }
+  if (IsByNode(view.config, own.plus)) {
+    PreferRoomiest(view, request, own.plus, fitting);
+  }
   if (own.rule.whole_nodes || KeepsItsCpus(view, request, room.free, {})) {
     return rules::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on));
   }
@@ -378,7 +381,7 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request, cons
   Decision decision{.allocation = ShareCpus(view.machine, place.cpus),
                     .pool = place.pool,
                     .pools = std::move(place.pools)};
-  if (place.pool != pool) {  // the node is not in the request
+  if (place.pool != pool) {  // the instance is not in the request
     decision.allocation.shares_of = place.pool;
   }
   return decision;

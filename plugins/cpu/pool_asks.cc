@@ -174,6 +174,23 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
   return ask;
 }
 
+/// Sets which instances exist without containers: as many as those with containers lack of
+/// instances.min.
+void SetSpares(const View& view, PoolAsks& asks) {
+  std::erase_if(asks, [](const auto& ask) { return IsSpare(ask.first); });
+  for (const auto& [name, pool] : view.config.pools) {
+    const int least = pool.instances.value_or(InstanceRule()).min;
+    const auto used = std::count_if(asks.begin(), asks.end(), [&pool_name = name](const auto& ask) {
+      return ask.second.in_use && ConfiguredName(ask.first) == pool_name;
+    });
+    for (int spare = 1; spare <= least - static_cast<int>(used); ++spare) {
+      PoolAsk& ask = asks[SpareInstance(name, spare)];
+      ask = AskOf(view.machine, pool, {.containers = 1});
+      ask.in_use = false;
+    }
+  }
+}
+
 PoolAsks AsksBy(const View& view, const Demands& demands) {
   PoolAsks asks;
   for (const std::string& name : ElasticPools(view, demands)) {
@@ -181,6 +198,7 @@ PoolAsks AsksBy(const View& view, const Demands& demands) {
     asks[name] = AskOf(view.machine, *FindPool(view.config, name),
                        demand == demands.end() ? PoolDemand() : demand->second);
   }
+  SetSpares(view, asks);
   return asks;
 }
 
@@ -216,6 +234,7 @@ AsksAround AsksAroundOf(const View& view, const Candidate& candidate) {
   const std::string& pool = candidate.guest.pool;
   asks.after[pool] =
       AskOf(view.machine, *FindPool(view.config, pool), AddCandidate(view, candidate, demands));
+  SetSpares(view, asks.after);
   return {.before = Advised(view, std::move(asks.before)),
           .after = Advised(view, std::move(asks.after))};
 }

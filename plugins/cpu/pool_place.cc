@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +18,7 @@
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/pool_asks.h"
 #include "plugins/cpu/pools.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::cpu {
 namespace {
@@ -26,22 +31,28 @@ bool Empties(const View& view, const PoolMap& after) {
   });
 }
 
-/// OK when the pool's `cpus` cover what its containers request, or need not.
-Status CheckOvercommit(const View& view, const ContainerRequest& request,
-                       const Candidate& candidate, const CpuSet& cpus) {
-  constexpr int kMilli = 1000;
-  const PoolConfig& config = *FindPool(view.config, candidate.guest.pool);
-  if (!config.size.has_value() || config.size->overcommits) {
+constexpr int kMilli = 1000;
+
+/// What the pool's `cpus` leave beside the requests of its containers. Units: thousandths of a CPU;
+/// negative if it is overcommitted.
+int64_t LeftOf(const View& view, const Candidate& candidate, const CpuSet& cpus) {
+  const PlaceRule& place = FindPool(view.config, candidate.guest.pool)->place;
+  return int64_t{kMilli} * ThreadsInUse(view.machine, place, cpus).Count() -
+         MilliCpusWith(view, candidate);
+}
+
+/// OK when the pool's `cpus` cover what its containers request.
+Status CheckCovered(const View& view, const ContainerRequest& request, const Candidate& candidate,
+                    const CpuSet& cpus) {
+  const int64_t left = LeftOf(view, candidate, cpus);
+  if (left >= 0) {
     return OkStatus();
   }
-  const int64_t has = int64_t{kMilli} * ThreadsInUse(view.machine, config.place, cpus).Count();
   const int64_t asked = MilliCpusWith(view, candidate);
-  if (asked <= has) {
-    return OkStatus();
-  }
+  const int64_t has = asked + left;
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: the containers of pool {} would request {} CPUs, but it can have "
-                "only {}; request fewer, delete a pod, or set overcommit: allow",
+                "only {}; request fewer, delete a pod, or allow the pool more",
                 NameOf(request), candidate.guest.pool, static_cast<double>(asked) / kMilli,
                 has / kMilli);
 }
@@ -68,7 +79,9 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
                   "a pod, or change the pool's place.threads",
                   NameOf(request), pool);
   }
-  QRM_RETURN_IF_ERROR(CheckOvercommit(view, request, candidate, pools->at(pool)));
+  if (!FindPool(view.config, pool)->size->overcommits) {
+    QRM_RETURN_IF_ERROR(CheckCovered(view, request, candidate, pools->at(pool)));
+  }
   return pools;
 }
 
@@ -122,36 +135,79 @@ Guest OnNode(Guest guest, int node) {
 /// thousandths of a CPU; negative if it is overcommitted.
 int64_t LeftOn(const View& view, const ContainerRequest& request, const Guest& guest,
                const NumaNode& node) {
-  constexpr int kMilli = 1000;
-  return int64_t{kMilli} * (ElasticCpus(view) & node.cpus).Count() -
-         MilliCpusWith(view, {request.key, OnNode(guest, node.id), {}});
-}
-
-/// The nodes on which an instance can have the container of `guest`; preferred are those that have
-/// most CPUs left then, if they have its CPUs. Errors: those of PlaceInPool.
-StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
-                             const Guest& guest) {
-  const auto former = view.state.shared.find(request.key);
-  if (former != view.state.shared.end() &&
-      ConfiguredName(former->second.pool) == ConfiguredName(guest.pool)) {
-    if (const auto node = NodeOfInstance(view.config, former->second.pool); node.has_value()) {
-      return HintList({{.nodes = {*node}, .preferred = true}});
+  const Candidate candidate{request.key, OnNode(guest, node.id), {}};
+  CpuSet cpus = ElasticCpus(view) & node.cpus;
+  for (const auto& [name, others] : view.state.pools) {
+    if (name != candidate.guest.pool && NodeOfInstance(view.config, name).has_value()) {
+      cpus -= others;  // they can be on no other node
     }
   }
+  return int64_t{kMilli} * cpus.Count() - MilliCpusWith(view, candidate);
+}
+
+/// The instance of `pool` that the container has already; empty: none.
+std::string InstanceOf(const View& view, const ContainerKey& key, std::string_view pool) {
+  const auto held = view.state.shared.find(key);
+  const std::string former = held != view.state.shared.end() ? held->second.pool
+                             : view.former != nullptr        ? view.former->beside.pool
+                                                             : std::string();
+  return ConfiguredName(former) == pool ? former : std::string();
+}
+
+/// The instance of `pool` that another container of the pod has; empty: none.
+std::string InstanceOfPod(const View& view, const ContainerKey& key, std::string_view pool) {
+  for (auto other = view.state.shared.lower_bound({key.pod_uid, ""});
+       other != view.state.shared.end() && other->first.pod_uid == key.pod_uid; ++other) {
+    if (ConfiguredName(other->second.pool) == pool) {
+      return other->second.pool;
+    }
+  }
+  return {};
+}
+
+/// How well a node suits a container: whether it has the requested CPUs and how few containers are
+/// there, if the pool's rule says so; then the CPUs that are left.
+using NodeRank = std::tuple<bool, int64_t, int64_t>;
+
+NodeRank NodeRankOf(const View& view, const ContainerRequest& request, const Guest& guest,
+                    const NumaNode& node) {
+  const int64_t left = LeftOn(view, request, guest, node);
+  if (FindPool(view.config, guest.pool)->instances->fill != InstanceRule::Fill::kFewest) {
+    return {true, 0, left};
+  }
+  const uint64_t others = ContainersIn(view.state, InstanceOn(guest.pool, node.id));
+  return {left >= 0, -static_cast<int64_t>(others), left};
+}
+
+/// The nodes on which an instance can have the container of `guest`; preferred are those that suit
+/// it best. Errors: those of PlaceInPool.
+StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
+                             const Guest& guest) {
+  if (const auto node =
+          NodeOfInstance(view.config, InstanceOf(view, request.key, ConfiguredName(guest.pool)));
+      node.has_value()) {
+    return HintList({{.nodes = {*node}, .preferred = true}});
+  }
   std::vector<TopologyHint> hints;
-  std::vector<int64_t> left;
+  std::vector<NodeRank> ranks;
+  QRM_ASSIGN_OR_RETURN(const rules::QosRequest qos,
+                       rules::ParseQosAnnotations(request.annotations));
+  const NumaMask allowed =
+      qos.level == rules::QosLevel::kShared && qos.numa_binding && !qos.numa_ids.Empty()
+          ? qos.numa_ids
+          : view.machine.node_mask();
   Status refusal = Errorf(StatusCode::kResourceExhausted,
-                          "cannot place {}: pool {} has no CPU on any NUMA node; delete a pod, or "
+                          "cannot place {}: pool {} has no CPU on NUMA nodes {}; delete a pod, or "
                           "change the pool",
-                          NameOf(request), ConfiguredName(guest.pool));
+                          NameOf(request), ConfiguredName(guest.pool), ToString(allowed));
   for (const NumaNode& node : view.machine.nodes()) {
-    if (!ElasticCpus(view).Intersects(node.cpus)) {
+    if (!allowed.Has(node.id) || !ElasticCpus(view).Intersects(node.cpus)) {
       continue;
     }
     const auto pools = PoolsFor(view, request, OnNode(guest, node.id), {});
     if (pools.ok()) {
       hints.push_back({.nodes = {node.id}});
-      left.push_back(LeftOn(view, request, guest, node));
+      ranks.push_back(NodeRankOf(view, request, guest, node));
     } else {
       refusal = pools.status();
     }
@@ -160,7 +216,7 @@ StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
     return refusal;
   }
   for (std::size_t i = 0; i < hints.size(); ++i) {
-    hints[i].preferred = left[i] == *std::max_element(left.begin(), left.end());
+    hints[i].preferred = ranks[i] == *std::max_element(ranks.begin(), ranks.end());
   }
   return HintList(std::move(hints));
 }
@@ -202,9 +258,100 @@ HintList NodesOfPool(const View& view, const PoolMap& pools, const std::string& 
   return HintList(std::move(hints));
 }
 
-/// `guest`, of the instance on a node within `hint` if its pool has instances by node.
+/// An instance with the container.
+struct Choice {
+  Guest guest;
+  std::tuple<bool, int64_t, int64_t> rank;  ///< it need not grow; CPUs left; few containers
+};
+
+/// OK when `pools` leave all pools what the containers of `view` request from them, as far as they
+/// have it now.
+Status CheckOthersStay(const View& view, const ContainerRequest& request, const PoolMap& pools) {
+  for (const auto& [name, ask] : AsksOf(view)) {
+    const auto then = pools.find(name);
+    if (then != pools.end() &&
+        then->second.Count() < std::min(ask.firm, PoolCpus(view, name).Count())) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "cannot place {}: pool {} has no CPUs to give that its containers do not "
+                    "request; request fewer, or delete a pod",
+                    NameOf(request), name);
+    }
+  }
+  return OkStatus();
+}
+
+/// Errors: those of PlaceInElastic, and kResourceExhausted when an instance would be overcommitted.
+StatusOr<Choice> TryInstance(const View& view, const ContainerRequest& request, Guest guest,
+                             const std::string& instance) {
+  guest.pool = instance;
+  const Candidate candidate{request.key, guest, {}};
+  QRM_ASSIGN_OR_RETURN(const PoolMap pools, PlaceInElastic(view, request, candidate));
+  const CpuSet& cpus = pools.at(instance);
+  QRM_RETURN_IF_ERROR(CheckCovered(view, request, candidate, cpus));
+  QRM_RETURN_IF_ERROR(CheckOthersStay(view, request, pools));
+  const bool grows = cpus.Count() > PoolCpus(view, instance).Count();
+  return Choice{std::move(guest),
+                {!grows, LeftOf(view, candidate, cpus),
+                 -static_cast<int64_t>(ContainersIn(view.state, instance))}};
+}
+
+/// `guest`, of an instance with room for it: that of its pod, else one of its group, else a new
+/// one, else any if the rule allows it. Errors: why no instance could be created.
+StatusOr<Guest> WithRoom(const View& view, const ContainerRequest& request, const Guest& guest,
+                         InstanceRule::WhenFull when_full) {
+  const std::string_view pool = ConfiguredName(guest.pool);
+  const std::string first(FirstInstance(guest.pool));
+  std::set<std::string> of_group;
+  std::set<std::string> others;
+  ForEachGuest(view.state, [&](const ContainerKey& key, const Guest& other) {
+    if (ConfiguredName(other.pool) == pool && key != request.key) {
+      (FirstInstance(other.pool) == first ? of_group : others).insert(other.pool);
+    }
+  });
+  int number = 1;
+  while (of_group.contains(NumberedInstance(first, number))) {
+    ++number;
+  }
+  std::vector<std::set<std::string>> steps;
+  for (const std::string& own :
+       {InstanceOf(view, request.key, pool), InstanceOfPod(view, request.key, pool)}) {
+    if (!own.empty()) {
+      steps.push_back({own});
+    }
+  }
+  steps.push_back(std::move(of_group));
+  const std::string created = NumberedInstance(first, number);
+  steps.push_back({created});
+  if (when_full == InstanceRule::WhenFull::kAny) {
+    steps.push_back(std::move(others));
+  }
+  Status refusal;
+  for (const std::set<std::string>& step : steps) {
+    std::optional<Choice> best;
+    for (const std::string& instance : step) {
+      StatusOr<Choice> choice = TryInstance(view, request, guest, instance);
+      if (!choice.ok()) {
+        refusal = instance == created ? choice.status() : refusal;
+      } else if (!best.has_value() || choice->rank > best->rank) {
+        best = *std::move(choice);
+      }
+    }
+    if (best.has_value()) {
+      return std::move(best->guest);
+    }
+  }
+  return refusal;
+}
+
+/// `guest`, of the instance that it uses: on a node within `hint` if its pool has instances by
+/// node, or one of several with room.
 StatusOr<Guest> Resolved(const View& view, const ContainerRequest& request, const Guest& guest,
                          const NumaMask& hint) {
+  const PoolConfig* const pool = FindPool(view.config, guest.pool);
+  if (pool != nullptr && pool->instances.has_value() &&
+      pool->instances->when_full != InstanceRule::WhenFull::kOverbook) {
+    return WithRoom(view, request, guest, pool->instances->when_full);
+  }
   if (!IsByNode(view.config, guest.pool) || NodeOfInstance(view.config, guest.pool).has_value()) {
     return guest;
   }
@@ -225,10 +372,11 @@ StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& reques
 }
 
 StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request,
-                             const Guest& guest) {
-  if (IsByNode(view.config, guest.pool)) {
-    return NodeHints(view, request, guest);
+                             const Guest& asked) {
+  if (IsByNode(view.config, asked.pool)) {
+    return NodeHints(view, request, asked);
   }
+  QRM_ASSIGN_OR_RETURN(const Guest guest, Resolved(view, request, asked, {}));
   QRM_ASSIGN_OR_RETURN(const std::optional<PoolMap> anywhere, PoolsFor(view, request, guest, {}));
   const PoolConfig* const config = FindPool(view.config, guest.pool);
   if (config == nullptr || !config->place.numa_required || !anywhere.has_value()) {
@@ -248,6 +396,24 @@ StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request,
     hints[i].preferred = ranks[i] == *std::max_element(ranks.begin(), ranks.end());
   }
   return HintList(std::move(hints));
+}
+
+void PreferRoomiest(const View& view, const ContainerRequest& request, const std::string& pool,
+                    std::vector<TopologyHint>& hints) {
+  const Guest guest = GuestOf(view.config, request, pool);
+  const auto left_on = [&](const TopologyHint& hint) {
+    return LeftOn(view, request, guest, *view.machine.FindNode(hint.nodes.First()));
+  };
+  std::optional<int64_t> most;
+  for (const TopologyHint& hint : hints) {
+    if (hint.preferred && hint.nodes.Count() == 1) {
+      most = std::max(most.value_or(left_on(hint)), left_on(hint));
+    }
+  }
+  for (TopologyHint& hint : hints) {
+    hint.preferred = hint.preferred &&
+                     (!most.has_value() || (hint.nodes.Count() == 1 && left_on(hint) == *most));
+  }
 }
 
 }  // namespace qrm::cpu

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "api/base/status.h"
+#include "api/hint.h"
 #include "api/resource.h"
 #include "plugins/cpu/state.h"
 
@@ -18,7 +21,8 @@ struct PoolPlace {
 
 /// The CPUs of the container of `request` in a pool, from which it asks for `guest`; within the
 /// nodes of `hint` if the pool must choose one. Of instances by NUMA node, it uses the one that it
-/// used before, else the one with most room. Errors: kResourceExhausted if the pool with the
+/// used before, else the one with most room; of several instances for its group, the one that its
+/// pod uses, else one with room. Errors: kResourceExhausted if the pool with the
 /// container has no CPU, or no room in its required place. Also if it would leave another pool
 /// without CPUs or below its minimum.
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
@@ -28,6 +32,11 @@ StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& reques
 /// with room; so of a pool with instances by NUMA node. Nodes where the pool gets most are
 /// preferred. Of other pools, the nodes of their CPUs, for the memory and NICs of the container; no
 /// preference with CPUs of all nodes. Errors: those of PlaceInPool.
-StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& guest);
+StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& asked);
+
+/// Of the preferred single nodes among `hints` for exclusive CPUs, prefers only those that leave
+/// most CPUs beside the instance of `pool` there, which also serves the container's fraction.
+void PreferRoomiest(const View& view, const ContainerRequest& request, const std::string& pool,
+                    std::vector<TopologyHint>& hints);
 
 }  // namespace qrm::cpu

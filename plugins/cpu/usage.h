@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "api/id_set.h"
 #include "plugins/cpu/state.h"
@@ -39,6 +40,7 @@ struct CpuUsage {
   /// CPUs by NUMA node that batch work can count on: idle CPUs, and CPUs of lending pools beyond
   /// what their containers request and what the pools keep.
   std::map<int, double> headroom;
+  std::vector<std::string> problems;  ///< what the plugin cannot do now: one sentence each
 };
 
 /// The use of pools and CPUs in `view`, whatever advisors say.

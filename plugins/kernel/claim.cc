@@ -135,6 +135,8 @@ StatusOr<std::string> Combine(ClaimForm form, const std::string& original,
       return WithoutCpus(form, original, values, online);
     case ClaimForm::kCpuUnion:
       return WithCpus(original, values);
+    case ClaimForm::kKept:
+      return original;
   }
   return Errorf(StatusCode::kInternal, "unknown form of a claim");
 }

@@ -21,6 +21,7 @@ enum class ClaimForm : uint8_t {
   kCpuMask,    ///< the same in hexadecimal words
   kCpuUnion,   ///< CPUs; each claim adds CPUs
   kPartition,  ///< cpuset.cpus.partition: a word; the kernel appends why it is not in effect
+  kKept,       ///< a value that the kernel drops meanwhile: claims change nothing
 };
 
 /// One owner's request.

@@ -93,7 +93,7 @@ Status KernelValues::LoadJournal() {
 void KernelValues::AdoptForeignValues() {
   for (JournalRecord& record : records_) {
     if (!record.is_settled || record.claims.empty() || HoldsCpus(record.form) ||
-        record.form == ClaimForm::kPartition) {
+        record.form == ClaimForm::kPartition || record.form == ClaimForm::kKept) {
       continue;
     }
     const StatusOr<std::string> now = files_.Read(record.path);
@@ -199,6 +199,9 @@ Status KernelValues::Announce(const std::vector<std::string>& paths) {
 /// Writes the wanted value to the file of `record`.
 Status KernelValues::Apply(const JournalRecord& record) const {
   const bool is_over = record.claims.empty();
+  if (record.form == ClaimForm::kKept && !is_over) {
+    return OkStatus();
+  }
   QRM_ASSIGN_OR_RETURN(const std::string wanted, Wanted(record));
   const StatusOr<std::string> before = files_.Read(record.path);
   if (is_over && before.status().code() == StatusCode::kNotFound) {
@@ -208,7 +211,8 @@ Status KernelValues::Apply(const JournalRecord& record) const {
   if (IsSameValue(record.form, *before, wanted) && (!is_over || *before == wanted)) {
     return OkStatus();
   }
-  if (is_over && record.is_settled && !ComesFromAny(record.ours, record.form, *before)) {
+  if (is_over && record.is_settled && record.form != ClaimForm::kKept &&
+      !ComesFromAny(record.ours, record.form, *before)) {
     log::Warning("host knob was changed by another process; it is not restored",
                  {{"file", record.path}, {"value", *before}, {"before", record.original}});
     return OkStatus();

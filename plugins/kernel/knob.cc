@@ -1,7 +1,7 @@
 // The tables of knobs, and values in the form that a knob's table gives; finds the knobs' files,
 // and checks values against this process's permissions. Source: Linux Documentation/admin-
 // guide/cgroup-v2.rst, cgroup-v1/memory.rst, kernel/sched/core.c (cpu_legacy_files, cpu_files),
-// sched(7), proc_pid_oom_score_adj(5).
+// sched(7), proc_pid_oom_score_adj(5), cgroup-v1/net_cls.rst, cgroup-v1/net_prio.rst.
 #include "plugins/kernel/knob.h"
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "api/base/config_key.h"
 #include "api/base/errorf.h"
 #include "api/base/number.h"
+#include "plugins/kernel/cgroup_table.h"
 #include "plugins/kernel/file_classes.h"
 #include "plugins/kernel/thread_attributes.h"
 
@@ -78,6 +79,45 @@ StatusOr<std::string> ShownPolicy(const std::string& text) {
   return Wrong("other, batch, idle, or fifo or rr with a priority from 1 to 99, such as 'fifo 10'");
 }
 
+StatusOr<std::string> ShownClassId(const Knob& knob, const std::string& text) {
+  constexpr int kHex = 16;
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    return ShownNumber(knob, text);
+  }
+  const std::string_view view = text;
+  const auto major = ParseNumber<uint16_t>(view.substr(0, colon), kHex);
+  const auto minor = ParseNumber<uint16_t>(view.substr(colon + 1), kHex);
+  if (!major.has_value() || !minor.has_value()) {
+    return Wrong("a class of tc such as 10:1, in hexadecimal, or one decimal number");
+  }
+  return std::to_string(*major * (int64_t{1} << kHex) + *minor);
+}
+
+/// `{eth0: 5, eth1: 3}` or `{"8:0": 10000}` as lines. Errors: kInvalidArgument with the key.
+StatusOr<std::string> ReadMapping(const config::Section& section, const Knob& knob) {
+  QRM_ASSIGN_OR_RETURN(const config::Section child, section.Child(knob.name));
+  const bool by_device = knob.form == ValueForm::kByDevice;
+  std::string lines;
+  for (const std::string& key : child.Keys()) {
+    const std::size_t colon = key.find(':');
+    const bool is_device = colon != std::string::npos &&
+                           ParseNumber<uint32_t>(key.substr(0, colon)).has_value() &&
+                           ParseNumber<uint32_t>(key.substr(colon + 1)).has_value();
+    if (by_device && !is_device) {
+      return child.Error(key, "is not a block device", "write its numbers, such as \"8:0\"");
+    }
+    QRM_ASSIGN_OR_RETURN(const uint64_t number, child.Number(key, 0));
+    if (number > static_cast<uint64_t>(knob.most)) {
+      return child.Error(key, fmt::format("is {}", number),
+                         fmt::format("write a number up to {}", knob.most));
+    }
+    lines += fmt::format("{}{} {}{}", lines.empty() ? "" : "\n", key, by_device ? "target=" : "",
+                         number);
+  }
+  return lines;
+}
+
 StatusOr<KnobValues> ReadClass(const config::Section& section, const KnobType& type) {
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   KnobValues values;
@@ -92,6 +132,10 @@ StatusOr<KnobValues> ReadClass(const config::Section& section, const KnobType& t
       }
       return section.Error(key, "is not a known key",
                            "choose from " + config::EnumerateWords(names, "and"));
+    }
+    if (IsMapping(knob->form)) {
+      QRM_ASSIGN_OR_RETURN(values[key], ReadMapping(section, *knob));
+      continue;
     }
     QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
     StatusOr<std::string> shown = ShownValue(*knob, text, page);
@@ -131,11 +175,27 @@ Status NotHere(const KnobType& type, const Knob& knob, const KnobMachine& machin
   }
   const std::string why = !IsOf(knob, machine)
                               ? fmt::format("it exists in cgroup v{} only", machine.is_v1 ? 2 : 1)
+                          : machine.files_root.empty()
+                              ? fmt::format("the controller {} is not mounted", type.controller)
                               : fmt::format("no cgroup in {} has it", machine.files_root);
   return Errorf(
-      StatusCode::kFailedPrecondition, "this machine has no {}: {}; remove it from the class{}",
-      knob.name, why,
+      StatusCode::kFailedPrecondition, "this machine has no {}: {}; remove it from the class{}{}",
+      knob.name, why, knob.instead.empty() ? "" : "; instead, " + knob.instead,
       others.empty() ? "" : "; this machine has " + config::EnumerateWords(others, "and"));
+}
+
+/// The root's file lists all interfaces.
+Status CheckInterfaces(const Knob& knob, const std::string& lines, const KnobMachine& machine) {
+  const CgroupFile file{.name = knob.name};
+  const auto known = ParseLines(file, ReadLine(machine.files_root + "/" + knob.name));
+  for (const auto& [interface, number] : ParseLines(file, lines)) {
+    if (!known.contains(interface)) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "this machine has no interface {}; correct {} of the class", interface,
+                    knob.name);
+    }
+  }
+  return OkStatus();
 }
 
 constexpr char kMaxValue[] = "max";
@@ -222,6 +282,43 @@ KnobType Oom() {
                      .most = kMostOomScoreAdj}}};
 }
 
+constexpr int64_t kMostClassId = (int64_t{1} << 32) - 1;
+constexpr char kWithoutNetCls[] =
+    "match the pod's cgroup with nftables (socket cgroupv2) or eBPF, or limit it by a network "
+    "plugin (kubernetes.io/egress-bandwidth)";
+
+constexpr int64_t kMostLatency = 60'000'000;  // microseconds
+
+// Of the pod's cgroup: the kernel compares siblings.
+KnobType IoLatency() {
+  return {.name = "io-latency",
+          .level = sdk::ClassLevel::kPod,
+          .controller = "io",
+          .knobs = {{.name = "io.latency",
+                     .place = KnobPlace::kFileV2,
+                     .form = ValueForm::kByDevice,
+                     .most = kMostLatency,
+                     .neutral = "target=0"}}};
+}
+
+// Sockets of the host's network only: packets lose their sender where they leave a pod's network.
+KnobType Network() {
+  return {.name = "network",
+          .controller = "net_cls",
+          .knobs = {{.name = "net_cls.classid",
+                     .place = KnobPlace::kFileV1,
+                     .form = ValueForm::kClassId,
+                     .most = kMostClassId,
+                     .neutral = "0",
+                     .instead = kWithoutNetCls},
+                    {.name = "net_prio.ifpriomap",
+                     .place = KnobPlace::kFileV1,
+                     .form = ValueForm::kByInterface,
+                     .most = kMostClassId,
+                     .neutral = "0",
+                     .instead = kWithoutNetCls}}};
+}
+
 }  // namespace
 
 StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint64_t page) {
@@ -232,6 +329,10 @@ StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint
       return ShownPercent(text);
     case ValueForm::kPolicy:
       return ShownPolicy(text);
+    case ValueForm::kClassId:
+      return ShownClassId(knob, text);
+    case ValueForm::kByInterface:
+    case ValueForm::kByDevice:
     case ValueForm::kNumber:
       break;
   }
@@ -267,11 +368,17 @@ KnobMachine FindKnobs(const std::string& controller, const std::string& cgroup_r
   if (files.ok()) {
     machine.files_root = files->root;
     machine.is_v1 = files->is_v1;
+  } else {
+    machine.is_v1 = !Exists(cgroup_root + "/cgroup.controllers");
   }
   // In cgroup v1, the hierarchy where a container can be frozen.
   const auto threads = FindCgroupHierarchy(cgroup_root, "freezer", "memory");
   machine.threads_root = threads.ok() ? threads->root : machine.files_root;
   return machine;
+}
+
+bool IsMapping(ValueForm form) {
+  return form == ValueForm::kByInterface || form == ValueForm::kByDevice;
 }
 
 bool IsOf(const Knob& knob, const KnobMachine& machine) {
@@ -289,6 +396,9 @@ Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMac
     } else if (!IsOf(knob, machine) || !machine.HasFile(knob.name)) {
       return NotHere(type, knob, machine);
     }
+    if (knob.form == ValueForm::kByInterface) {
+      QRM_RETURN_IF_ERROR(CheckInterfaces(knob, value->second, machine));
+    }
     if (knob.name == kPolicy) {
       QRM_RETURN_IF_ERROR(CheckPolicy(value->second, machine));
     }
@@ -297,7 +407,8 @@ Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMac
 }
 
 const std::vector<KnobType>& KnobTypes() {
-  static const std::vector<KnobType> types = {Memory(), MemoryProtection(), CpuScheduling(), Oom()};
+  static const std::vector<KnobType> types = {Memory(), MemoryProtection(), CpuScheduling(),
+                                              Oom(),    Network(),          IoLatency()};
   return types;
 }
 

@@ -24,10 +24,13 @@ enum class KnobPlace : uint8_t {
 
 /// The form of a knob's values.
 enum class ValueForm : uint8_t {
-  kNumber,   ///< a whole number
-  kBytes,    ///< a quantity such as 512Mi; the kernel keeps whole pages
-  kPercent,  ///< with two decimals; the kernel shows 100 as "max"
-  kPolicy,   ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
+  kNumber,       ///< a whole number
+  kBytes,        ///< a quantity such as 512Mi; the kernel keeps whole pages
+  kPercent,      ///< with two decimals; the kernel shows 100 as "max"
+  kPolicy,       ///< a scheduling policy: other, batch, idle, "fifo 10", "rr 10"
+  kClassId,      ///< a class of tc, "10:1" in hexadecimal; the kernel shows one decimal number
+  kByInterface,  ///< lines of an interface and a number, from a mapping
+  kByDevice,     ///< lines of a block device and "target=" with a number, from a mapping
 };
 
 /// The knobs that are attributes of threads; the last one is of the thread's process.
@@ -52,6 +55,7 @@ struct Knob {
   /// The kernel compares it between siblings: beside other pods, the value of the pod's cgroup
   /// counts. The pod has it while all of its containers have it.
   bool is_of_pods = false;
+  std::string instead;  ///< what to use where the machine does not have it; empty: nothing
 };
 
 /// One type of classes.
@@ -68,7 +72,8 @@ struct KnobType {
 inline constexpr char kSchedulingType[] = "cpu-scheduling";
 inline constexpr char kIdleClass[] = "idle";
 
-/// memory, memory-protection, cpu-scheduling and oom. A new type is one more entry.
+/// memory, memory-protection, cpu-scheduling, oom, network and io-latency. A new type is one more
+/// entry.
 const std::vector<KnobType>& KnobTypes();
 
 /// Knob -> value, in the form that the kernel shows.
@@ -88,6 +93,9 @@ struct KnobMachine {
   std::string files_root;  ///< the hierarchy with the type's controller; empty: none
   bool is_v1 = true;
   std::string threads_root;  ///< the hierarchy where containers can be frozen
+  /// The journal of the values that the kernel drops while a knob is set, to restore them also
+  /// after a restart; empty: they are not restored.
+  std::string journal;
 
   /// Whether the root cgroup or one of its children has the file. Some files are not in the root,
   /// and in v2 most exist only where the controller is enabled.
@@ -100,6 +108,9 @@ KnobMachine FindKnobs(const std::string& controller, const std::string& cgroup_r
 /// OK if containers on `machine` can have all of `values`. Errors: kFailedPrecondition with the
 /// first impossible value, and what to do.
 Status CheckValues(const KnobType& type, const KnobValues& values, const KnobMachine& machine);
+
+/// Whether the values of `form` are lines with a key each.
+bool IsMapping(ValueForm form);
 
 /// Whether `knob` fits this machine's cgroup version, if the kernel has it.
 bool IsOf(const Knob& knob, const KnobMachine& machine);

@@ -8,9 +8,12 @@
 #include <fmt/format.h>
 
 #include "api/base/cgroup.h"
+#include "api/base/errorf.h"
+#include "api/base/log.h"
 #include "api/base/number.h"
 #include "plugins/kernel/cgroup_table.h"
 #include "plugins/kernel/file_classes.h"
+#include "plugins/kernel/kernel_values.h"
 #include "plugins/kernel/knob.h"
 #include "plugins/kernel/thread_attributes.h"
 
@@ -31,6 +34,7 @@ std::string DefinitionOf(const KnobValues& values) {
   for (const auto& [name, value] : values) {
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", name, value);
   }
+  std::ranges::replace(text, '\n', ',');
   return text.empty() ? "nothing set" : text;
 }
 
@@ -90,11 +94,11 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
   void Release(const ClassTarget& target) override {
     const std::string own = FilesOf(target);
     const std::string pod = PodCgroup(own, target.key.pod_uid);
-    spoiled_.erase(own);
+    RestoreKept(own);
     if (auto found = pods_.find(pod);
         found != pods_.end() && found->second.erase(own) > 0 && found->second.empty()) {
       pods_.erase(found);
-      spoiled_.erase(pod);
+      RestoreKept(pod);
     }
   }
 
@@ -147,8 +151,9 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     KnobSetting setting;
     for (const CgroupFile& file : files_) {
       const auto value = values.find(file.name);
-      if (value != values.end() && value->second != file.neutral) {
-        setting.files[file.name][kNoKey] = value->second;
+      auto lines = ParseLines(file, value == values.end() ? file.neutral : value->second);
+      if (!lines.empty()) {
+        setting.files[file.name] = std::move(lines);
       }
     }
     for (const Knob& knob : type_.knobs) {
@@ -161,29 +166,49 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
     return setting;
   }
 
-  /// Of a class that does not exist any more, any value may be left.
+  /// Of a class that does not exist any more, any value may be left. A pod keeps what its other
+  /// containers have by a class.
   Status ResetAll(const ClassTarget& target) {
     std::vector<CgroupFile> files;
+    std::vector<CgroupFile> of_pods;
     ThreadValues threads;
+    std::string lasting;
     for (const Knob& knob : type_.knobs) {
       if (knob.place == KnobPlace::kThreads) {
-        if (!knob.neutral.empty()) {
+        if (knob.neutral.empty()) {
+          lasting = knob.name;
+        } else {
           threads[knob.name] = knob.neutral;
         }
       } else if (IsOf(knob, machine_) && machine_.HasFile(knob.name)) {
         files.push_back(FileOf(knob));
+        if (knob.is_of_pods && !owned_.contains(knob.name)) {
+          of_pods.push_back(files.back());
+        }
       }
     }
-    SystemFiles directory(FilesOf(target));
-    QRM_RETURN_IF_ERROR(WriteTable(directory, files, {}));
-    return SetAllThreads(ThreadsOf(target), threads);
+    const std::string own = FilesOf(target);
+    const std::string pod = of_pods.empty() ? "" : PodCgroup(own, target.key.pod_uid);
+    for (const auto& [path, reset] : {std::pair(own, files), std::pair(pod, of_pods)}) {
+      if (!path.empty()) {
+        SystemFiles directory(path);
+        QRM_RETURN_IF_ERROR(WriteTable(directory, reset, {}));
+        RestoreKept(path);
+      }
+    }
+    QRM_RETURN_IF_ERROR(SetAllThreads(ThreadsOf(target), threads));
+    return lasting.empty() ? OkStatus()
+                           : Errorf(StatusCode::kFailedPrecondition,
+                                    "if the class set {}, only kubelet knows its former value; "
+                                    "recreate the pod",
+                                    lasting);
   }
 
   [[nodiscard]] CgroupFile FileOf(const Knob& knob) const {
     const std::string neutral =
         knob.neutral.empty() ? ReadLine(machine_.files_root + "/" + knob.name) : knob.neutral;
     return {.name = knob.name,
-            .form = LineForm::kWhole,
+            .form = IsMapping(knob.form) ? LineForm::kKeyed : LineForm::kWhole,
             .neutral = neutral,
             .reset = knob.reset.empty() ? neutral : knob.reset};
   }
@@ -223,50 +248,80 @@ class KnobClasses final : public FileClasses<KnobValues, KnobSetting> {
       SystemFiles directory(level.path);
       KeepSpoiled(level, directory);
       QRM_RETURN_IF_ERROR(WriteTable(directory, *level.files, level.wanted));
-      RestoreSpoiled(level, directory);
+      RestoreSpoiled(level);
     }
     return SetAllThreads(ThreadsOf(target), wanted.threads);
   }
 
   /// Records the values that the kernel will drop.
   void KeepSpoiled(const Level& level, const KernelFiles& directory) {
+    std::vector<Claim> claims;
     const auto found = ReadTable(directory, *level.files);
     for (const Knob& knob : type_.knobs) {
       if (!found.ok() || found->contains(knob.name) || !level.wanted.contains(knob.name)) {
         continue;
       }
       for (const std::string& file : knob.spoils) {
-        if (auto value = directory.Read(file); value.ok()) {
-          spoiled_[level.path][file] = *std::move(value);
+        if (directory.Read(file).ok()) {
+          claims.push_back({.path = level.path + "/" + file, .form = ClaimForm::kKept});
         }
       }
+    }
+    if (KernelValues* const kept = claims.empty() ? nullptr : Kept(); kept != nullptr) {
+      Warn(kept->Hold(level.path, claims).status());
     }
   }
 
-  void RestoreSpoiled(const Level& level, KernelFiles& directory) {
-    for (const Knob& knob : type_.knobs) {
-      const auto kept = spoiled_.find(level.path);
-      if (kept == spoiled_.end() || level.wanted.contains(knob.name)) {
-        continue;
-      }
-      for (const std::string& file : knob.spoils) {
-        if (const auto value = kept->second.find(file); value != kept->second.end()) {
-          directory.Write(file, value->second).IgnoreError();  // the runtime writes it as well
-          kept->second.erase(value);
+  void RestoreSpoiled(const Level& level) {
+    const bool drops = std::ranges::any_of(type_.knobs, [&](const Knob& knob) {
+      return !knob.spoils.empty() && level.wanted.contains(knob.name);
+    });
+    if (!drops) {
+      RestoreKept(level.path);
+    }
+  }
+
+  void RestoreKept(const std::string& path) {
+    if (KernelValues* const kept = Kept(); kept != nullptr) {
+      Warn(kept->Release(path));
+    }
+  }
+
+  static void Warn(const Status& status) {
+    if (!status.ok()) {
+      log::Warning("value that the kernel drops is not restored", {{"error", MessageOf(status)}});
+    }
+  }
+
+  /// Null if the type has no such values, or the journal cannot be read.
+  KernelValues* Kept() {
+    const bool spoils =
+        std::ranges::any_of(type_.knobs, [](const Knob& knob) { return !knob.spoils.empty(); });
+    if (!std::exchange(is_opened_, true) && spoils && !machine_.journal.empty()) {
+      auto opened = KernelValues::Open(root_, machine_.journal);
+      Warn(opened.status());
+      kept_ = opened.ok() ? *std::move(opened) : nullptr;
+      const JournalRecords records = kept_ == nullptr ? JournalRecords() : kept_->records();
+      for (const JournalRecord& record : records) {
+        if (root_.Read(record.path).status().code() == StatusCode::kNotFound) {
+          Warn(kept_->ReleaseFile(record.path));  // its cgroup ended meanwhile
         }
       }
     }
+    return kept_.get();
   }
 
   const KnobType& type_;
   const KnobMachine machine_;
-  // This and the next four: only on the provider's thread.
+  // This and the next six: only on the provider's thread.
   std::set<std::string> owned_;  // the knobs that a class sets or has set
   std::vector<CgroupFile> files_;
   std::vector<CgroupFile> pod_files_;  // those of `files_` that pods have as well
   // A pod's cgroup -> those of its containers -> what they want of `pod_files_`.
   std::map<std::string, std::map<std::string, CgroupTable>> pods_;
-  std::map<std::string, StringMap> spoiled_;  // cgroup -> file -> its value before
+  SystemFiles root_{"/"};
+  std::unique_ptr<KernelValues> kept_;  // the owners are cgroups
+  bool is_opened_ = false;
 };
 
 }  // namespace

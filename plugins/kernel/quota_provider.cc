@@ -121,10 +121,9 @@ class QuotaClasses final : public FileClasses<QuotaClass, QuotaClass> {
     return ClassOptions();
   }
 
-  Status Apply(const ClassTarget& target, const std::string& /*from*/,
-               const std::string& to) override {
+  Status Apply(const ClassTarget& target, const std::string& from, const std::string& to) override {
     if (to.empty()) {
-      return OkStatus();
+      return from.empty() || Has(from) ? OkStatus() : ResetAll(target);
     }
     QRM_ASSIGN_OR_RETURN(const QuotaClass wanted, Find(to));
     for (const std::string& path : CgroupsOf(target)) {
@@ -152,6 +151,23 @@ class QuotaClasses final : public FileClasses<QuotaClass, QuotaClass> {
   }
 
  private:
+  /// Of a class that does not exist any more, a burst or a lifted quota may be left.
+  Status ResetAll(const ClassTarget& target) {
+    bool is_limited = true;
+    for (const std::string& path : CgroupsOf(target)) {
+      SystemFiles cgroup(path);
+      QRM_ASSIGN_OR_RETURN(const Bandwidth now, ReadBandwidth(cgroup, machine_.is_v1));
+      is_limited = is_limited && now.quota.has_value();
+      if (now.burst != 0) {
+        QRM_RETURN_IF_ERROR(WithRemedy(cgroup, cgroup.Write(BurstFile(machine_.is_v1), "0")));
+      }
+    }
+    return is_limited ? OkStatus()
+                      : Errorf(StatusCode::kFailedPrecondition,
+                               "it has no quota, and only kubelet knows the former one; if the "
+                               "container has a CPU limit, recreate the pod");
+  }
+
   [[nodiscard]] StatusOr<Classes> Parse(const config::Section& file) const override {
     return ParseQuotaClasses(file);
   }

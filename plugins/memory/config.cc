@@ -78,8 +78,8 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
 }  // namespace
 
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"reserved-memory", "roles", "rules", "static", "exclusive-node-percent"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"reserved-memory", "roles", "rules", "static", "exclusive-node-percent", "bind-shared"}));
   MemoryPluginConfig config;
   if (!section.Has("reserved-memory") || section.IsScalar("reserved-memory")) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes_per_node, section.Bytes("reserved-memory", 0));
@@ -90,6 +90,7 @@ StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
   QRM_ASSIGN_OR_RETURN(config.rules, config::ParseRoleRules(section));
   QRM_ASSIGN_OR_RETURN(config.exclusive_node_percent, config::ParseExclusiveNodePercent(section));
   QRM_ASSIGN_OR_RETURN(config.by_static_policy, section.Flag("static", false));
+  QRM_ASSIGN_OR_RETURN(config.binds_shared, section.Flag("bind-shared", false));
   return config;
 }
 

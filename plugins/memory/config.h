@@ -41,6 +41,7 @@ struct MemoryPluginConfig {
   uint64_t exclusive_node_percent = rules::kUsualExclusiveNodePercent;
   /// Kubelet's static policy binds Guaranteed containers that nothing else binds.
   bool by_static_policy = false;
+  bool binds_shared = false;  ///< pods of shared_cores that ask for it are bound to one node, too
 };
 
 /// Reads the keys of the memory plugin. Errors: kInvalidArgument with file, line, key, value and

@@ -80,7 +80,10 @@ ResourceAllocation Record(uint64_t bytes) {
   return {.is_scalar_resource = true, .quantity = static_cast<double>(bytes)};
 }
 
-std::optional<BindingRule> RuleOfQos(const QosRequest& qos) {
+std::optional<BindingRule> RuleOfQos(const MemoryPluginConfig& config, const QosRequest& qos) {
+  if (config.binds_shared && qos.level == QosLevel::kShared && qos.numa_binding) {
+    return BindingRule{.numa = NumaSpan::kOne, .share = {.anyone = true}};
+  }
   if (qos.level != QosLevel::kDedicated || !qos.numa_binding) {
     return std::nullopt;
   }
@@ -235,14 +238,12 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
       return placement;
     }
     QRM_ASSIGN_OR_RETURN(const QosRequest qos, rules::ParseQosAnnotations(request.annotations));
-    placement.rule = RuleOfQos(qos);
+    placement.rule = RuleOfQos(config, qos);
   }
   placement.by_static_policy = !placement.rule && config.by_static_policy &&
                                request.type != ContainerType::kEphemeral &&
                                request.native_qos_class == "Guaranteed";
-  placement.by = placement.rule               ? "annotation memory_enhancement"
-                 : placement.by_static_policy ? "static"
-                                              : "";
+  placement.by = placement.rule ? rules::kByBinding : placement.by_static_policy ? "static" : "";
   return placement;
 }
 

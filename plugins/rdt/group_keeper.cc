@@ -62,6 +62,45 @@ class Undo {
 
 }  // namespace
 
+/// The root group's schemata, as one value.
+class GroupKeeper::RootGroup final : public kernel::KernelFiles {
+ public:
+  explicit RootGroup(const Resctrl& resctrl) : resctrl_(resctrl) {}
+
+  StatusOr<std::string> Read(const std::string& path) const override {
+    if (path != kRootSchemata) {
+      return system_.Read(path);
+    }
+    QRM_ASSIGN_OR_RETURN(const std::string text, resctrl_.ReadSchemata(""));
+    return ToString(ParseSchemata(text));
+  }
+  Status Write(const std::string& /*path*/, const std::string& value) override {
+    return resctrl_.WriteSchemata("", value);
+  }
+  std::vector<std::string> List(const std::string& directory) const override {
+    return system_.List(directory);
+  }
+  bool MayWrite(const std::string& path) const override { return system_.MayWrite(path); }
+
+ private:
+  const Resctrl& resctrl_;
+  const kernel::SystemFiles system_{"/"};
+};
+
+GroupKeeper::GroupKeeper(const Resctrl& resctrl, std::string journal)
+    : resctrl_(resctrl),
+      journal_(std::move(journal)),
+      root_(std::make_unique<RootGroup>(resctrl)) {}
+
+GroupKeeper::~GroupKeeper() = default;
+
+StatusOr<kernel::KernelValues*> GroupKeeper::Journal() {
+  if (values_ == nullptr && !journal_.empty()) {
+    QRM_ASSIGN_OR_RETURN(values_, kernel::KernelValues::Open(*root_, journal_));
+  }
+  return values_.get();
+}
+
 /// The planned changes; `different` has each group with its former lines.
 struct GroupKeeper::Plan {
   std::map<std::string, std::string> stale;
@@ -165,7 +204,16 @@ Status GroupKeeper::Keep(const Wanted& wanted, const RdtInfo& info) {
   QRM_ASSIGN_OR_RETURN(const std::set<std::string> present, resctrl_.Groups());
   QRM_RETURN_IF_ERROR(CheckRoom(wanted, present, info.groups));
   QRM_ASSIGN_OR_RETURN(const Plan plan, MakePlan(wanted, present, info));
+  QRM_ASSIGN_OR_RETURN(kernel::KernelValues* const root, Journal());
+  const bool is_root_kept = root != nullptr && !root->records().empty();
+  if (root != nullptr && wanted.contains("") && !is_root_kept) {
+    QRM_RETURN_IF_ERROR(
+        root->Hold("rdt", {{.path = kRootSchemata, .form = kernel::ClaimForm::kKept}}).status());
+  }
   QRM_RETURN_IF_ERROR(Carry(plan, wanted, info));
+  if (is_root_kept && !wanted.contains("")) {
+    QRM_RETURN_IF_ERROR(root->Release("rdt"));
+  }
   for (const std::string& group : plan.missing) {
     if (kept_.contains(group)) {
       ++repairs_;

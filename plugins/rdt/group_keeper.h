@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
 #include "api/base/status.h"
+#include "plugins/kernel/kernel_values.h"
 #include "plugins/rdt/resctrl.h"
 #include "plugins/rdt/schemata.h"
 
@@ -14,17 +16,23 @@ namespace qrm::rdt {
 
 /// The prefix of all qrm groups; all other groups belong to other programs.
 inline constexpr char kGroupPrefix[] = "qrm-";
+/// The root group's name in journals.
+inline constexpr char kRootSchemata[] = "resctrl/schemata";
 
 /// Creates, corrects and removes qrm's groups. Threads: one at a time.
 class GroupKeeper {
  public:
-  /// `resctrl` must outlive the keeper.
-  explicit GroupKeeper(const Resctrl& resctrl) : resctrl_(resctrl) {}
+  /// `resctrl` must outlive the keeper. `journal` has the root group's schemata from before the
+  /// first change; empty: they are not restored.
+  GroupKeeper(const Resctrl& resctrl, std::string journal);
+  ~GroupKeeper();
+  GroupKeeper(const GroupKeeper&) = delete;
+  GroupKeeper& operator=(const GroupKeeper&) = delete;
 
   /// Makes qrm's groups equal to `wanted`, which maps groups to schemata and may include the root
-  /// group "". All changes are made, or none. Errors: kResourceExhausted, before any change, if the
-  /// machine does not support that many groups; those of Resctrl, after which all changes are
-  /// undone.
+  /// group "", which is restored as soon as `wanted` lacks it. All changes are made, or none.
+  /// Errors: kResourceExhausted, before any change, if the machine does not support that many
+  /// groups; those of Resctrl, after which all changes are undone.
   Status Keep(const std::map<std::string, Schemata>& wanted, const RdtInfo& info);
 
   /// How often it corrected missing or changed groups.
@@ -41,8 +49,15 @@ class GroupKeeper {
                const RdtInfo& info) const;
   Status Write(const std::string& group, const Schemata& wanted, const RdtInfo& info) const;
 
+  StatusOr<kernel::KernelValues*> Journal();
+
+  class RootGroup;
+
   const Resctrl& resctrl_;
-  std::map<std::string, Schemata> kept_;  ///< the result of the last call
+  const std::string journal_;
+  const std::unique_ptr<RootGroup> root_;
+  std::unique_ptr<kernel::KernelValues> values_;  ///< of the root group
+  std::map<std::string, Schemata> kept_;          ///< the result of the last call
   uint64_t repairs_ = 0;
 };
 

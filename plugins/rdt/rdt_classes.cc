@@ -166,7 +166,9 @@ StatusOr<std::string> FindElsewhere(const Resctrl& resctrl, const std::string& d
 }
 
 RdtClasses::RdtClasses(RdtSettings settings)
-    : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_) {
+    : settings_(std::move(settings)),
+      resctrl_(settings_.paths),
+      keeper_(resctrl_, settings_.journal) {
   type_.name = kTypeName;
   type_.is_mutable = !IsRuntimes();
   type_.problem = "not known yet: resctrl has not been read; try again";
@@ -286,12 +288,13 @@ Status RdtClasses::FollowConfig(const std::set<std::string>& in_use) {
 Status RdtClasses::FollowRuntime() {
   in_force_ = false;
   QRM_RETURN_IF_ERROR(FindResctrl());
+  QRM_RETURN_IF_ERROR(keeper_.Keep({}, info_));  // those of a former config-file
   QRM_ASSIGN_OR_RETURN(const std::set<std::string> groups, resctrl_.Groups());
   definitions_.clear();
   for (const std::string& group : groups) {
     const StatusOr<std::string> text = resctrl_.ReadSchemata(group);
     // Only groups that still exist and that a pod can request.
-    if (text.ok() && !group.starts_with(kGroupPrefix) && sdk::IsClassName(group)) {
+    if (text.ok() && sdk::IsClassName(group)) {
       definitions_[group] = OneLine(ParseSchemata(*text));
     }
   }
@@ -377,18 +380,24 @@ std::vector<sdk::ClassReading> RdtClasses::Readings() {
   return readings;
 }
 
-StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
-                                                            const std::string& cgroup_root) {
-  if (!config_file.empty()) {
-    StatusOr<config::Section> section = config::Section::Load(config_file);
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(RdtSettings settings) {
+  if (!settings.config_file.empty()) {
+    StatusOr<config::Section> section = config::Section::Load(settings.config_file);
     if (section.status().code() == StatusCode::kNotFound) {
       return Status(StatusCode::kInvalidArgument, section.status().message());
     }
     QRM_RETURN_IF_ERROR(section.status());
     QRM_RETURN_IF_ERROR(ParseRdtConfig(*section).status());
   }
-  return std::make_unique<RdtClasses>(
-      RdtSettings{.config_file = config_file, .cgroup_root = cgroup_root});
+  return std::make_unique<RdtClasses>(std::move(settings));
+}
+
+bool IsLeftOnSystem(const std::string& journal) {
+  const auto groups = Resctrl({}).Groups();
+  return kernel::ReadLine(journal).find(kRootSchemata) != std::string::npos ||
+         (groups.ok() && std::ranges::any_of(*groups, [](const std::string& group) {
+            return group.starts_with(kGroupPrefix);
+          }));
 }
 
 }  // namespace qrm::rdt

@@ -43,6 +43,7 @@ struct RdtSettings {
   ResctrlPaths paths;
   std::string cgroup_root = "/sys/fs/cgroup";
   std::string etc = "/etc";  ///< the directory of the runtimes' configuration
+  std::string journal;       ///< the file of the root group's former schemata; empty: none
 };
 
 /// Keeps a resctrl group for each class, from the first Refresh on. The runtime creates containers
@@ -87,9 +88,11 @@ class RdtClasses final : public sdk::ClassProvider {
   sdk::ClassType type_ QRM_GUARDED_BY(mutex_);
 };
 
-/// The type on this machine, whose cgroups are below `cgroup_root`. Without resctrl, the type has
-/// no classes. Errors: kInvalidArgument for a `config_file` that cannot be read or has an error.
-StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
-                                                            const std::string& cgroup_root);
+/// The type on this machine, by the files of `settings`. Without resctrl, the type has no classes.
+/// Errors: kInvalidArgument for a `config_file` that cannot be read or has an error.
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(RdtSettings settings);
+
+/// Whether resctrl on this machine has groups of this type, or `journal` has a changed root group.
+bool IsLeftOnSystem(const std::string& journal);
 
 }  // namespace qrm::rdt

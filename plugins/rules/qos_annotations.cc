@@ -56,6 +56,10 @@ struct QosKey {
   std::string_view name;
   bool is_flag = false;          ///< it is "true" or "false"
   std::vector<QosLevel> levels;  ///< at which it has an effect here
+  /// At shared_cores it has an effect if the container is bound to a node: then these values, or
+  /// any if there are none.
+  bool for_bound = false;
+  std::vector<std::string_view> bound_values;
 };
 
 const std::vector<QosKey>& QosKeys() {
@@ -64,13 +68,13 @@ const std::vector<QosKey>& QosKeys() {
       {.name = "cpuset_pool", .levels = {kShared, kReclaimed, kSystem}},
       {.name = "full_pcpus_pairing", .is_flag = true, .levels = {kDedicated}},
       {.name = "distribute_evenly_across_numa", .is_flag = true, .levels = {kDedicated}},
-      {.name = "numa_binding", .is_flag = true, .levels = {kDedicated}},
+      {.name = "numa_binding", .is_flag = true, .levels = {kDedicated}, .for_bound = true},
       {.name = "numa_exclusive", .is_flag = true, .levels = {kDedicated}},
-      {.name = "align_by_socket"},
+      {.name = "align_by_socket", .for_bound = true},
       {.name = "cpu_burst_percent"},
       {.name = "cpu_burst_policy"},
-      {.name = "numa_ids"},
-      {.name = "numa_number"},
+      {.name = "numa_ids", .for_bound = true},
+      {.name = "numa_number", .for_bound = true, .bound_values = {"1"}},
       {.name = "numa_share"},
       {.name = "oom_priority"},
       {.name = "rss_overuse_threshold"},
@@ -85,10 +89,39 @@ const QosKey* FindKey(const std::string& name) {
   return found == QosKeys().end() ? nullptr : &*found;
 }
 
-/// Appends `name` with `value`, of a pod of `level`, if it has no effect.
-void AddIfIgnored(const StringMap& annotations, QosLevel level, const std::string& name,
-                  const std::string& value, std::vector<IgnoredQosKey>& ignored) {
+/// The node list of an annotation; empty if it cannot be read.
+NumaMask NodesOf(const StringMap& annotations) {
+  const auto found = annotations.find(std::string(kDomain) + "numa_ids");
+  return found == annotations.end() ? NumaMask()
+                                    : NumaMask::Parse(found->second).value_or(NumaMask());
+}
+
+/// Whether `key` with `value` has an effect on a container of shared_cores that is bound to a node.
+bool BindsTo(const StringMap& annotations, const QosKey& key, const std::string& value) {
+  if (key.name == "numa_ids") {
+    return !NodesOf(annotations).Empty();
+  }
+  return key.for_bound && (!key.is_flag || value == "true") &&
+         (key.bound_values.empty() ||
+          std::ranges::find(key.bound_values, value) != key.bound_values.end());
+}
+
+/// A pod with QoS annotations.
+struct Annotated {
+  const StringMap& annotations;
+  QosLevel level;
+  NodeBinding binding;
+};
+
+/// Appends `name` with `value`, of `pod`, if it has no effect.
+void AddIfIgnored(const Annotated& pod, const std::string& name, const std::string& value,
+                  std::vector<IgnoredQosKey>& ignored) {
+  const auto& [annotations, level, binding] = pod;
   const QosKey* const key = FindKey(name);
+  if (key != nullptr && level == QosLevel::kShared && binding == NodeBinding::kBound &&
+      BindsTo(annotations, *key, value)) {
+    return;
+  }
   if (key == nullptr || key->levels.empty()) {
     if (value != "false" && !value.empty()) {
       ignored.push_back({key == nullptr ? "other" : key->name, Quoted(name)});
@@ -157,26 +190,28 @@ StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   QRM_ASSIGN_OR_RETURN(const StringMap memory, ParseEnhancement(annotations, kQosMemoryKey));
   request.numa_binding = IsTrue(memory, "numa_binding");
   request.numa_exclusive = IsTrue(memory, "numa_exclusive");
+  request.numa_ids = NodesOf(annotations);
   return request;
 }
 
-std::vector<IgnoredQosKey> IgnoredQosKeys(const StringMap& annotations) {
+std::vector<IgnoredQosKey> IgnoredQosKeys(const StringMap& annotations, NodeBinding binding) {
   std::vector<IgnoredQosKey> ignored;
   const StatusOr<QosRequest> request = ParseQosAnnotations(annotations);
   if (!request.ok()) {
     return ignored;
   }
+  const Annotated pod{annotations, request->level, binding};
   for (const char* const annotation : {kQosCpuKey, kQosMemoryKey}) {
     const StringMap values = ParseEnhancement(annotations, annotation).value_or(StringMap());
     for (const auto& [name, value] : values) {
-      AddIfIgnored(annotations, request->level, name, value, ignored);
+      AddIfIgnored(pod, name, value, ignored);
     }
   }
   for (const char* const name :
        {"numa_ids", "numa_number"}) {  // they have annotations of their own
     if (const auto found = annotations.find(std::string(kDomain) + name);
         found != annotations.end()) {
-      AddIfIgnored(annotations, request->level, name, found->second, ignored);
+      AddIfIgnored(pod, name, found->second, ignored);
     }
   }
   return ignored;

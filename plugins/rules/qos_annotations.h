@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "api/id_set.h"
 #include "api/resource.h"
 
 namespace qrm::rules {
@@ -32,7 +33,11 @@ struct QosRequest {
   bool distribute_evenly_across_numa = false;  ///< cpu_enhancement
   bool numa_binding = false;                   ///< memory_enhancement
   bool numa_exclusive = false;  ///< memory_enhancement: no other container on its nodes
+  NumaMask numa_ids;            ///< nodes that it asks for; empty: any
 };
+
+/// What decided an allocation that binds a container to NUMA nodes by its annotations.
+inline constexpr char kByBinding[] = "annotation memory_enhancement";
 
 /// Reads a request's annotations, and ignores keys that do not affect placement. Errors:
 /// kInvalidArgument with the annotation, its value and the allowed values.
@@ -44,8 +49,11 @@ struct IgnoredQosKey {
   std::string text;        ///< the key and why: "numa_binding at shared_cores"
 };
 
+/// Whether a container of shared_cores is bound to a NUMA node, as the plugins' configuration says.
+enum class NodeBinding { kNone, kBound };
+
 /// The keys of readable annotations that the pod's level does not have, whose value is not allowed,
 /// or that qrm does not know. A key that is "false" asks for nothing.
-std::vector<IgnoredQosKey> IgnoredQosKeys(const StringMap& annotations);
+std::vector<IgnoredQosKey> IgnoredQosKeys(const StringMap& annotations, NodeBinding binding);
 
 }  // namespace qrm::rules

@@ -17,7 +17,7 @@ std::vector<std::string> ClassTypeNames() {
 }
 
 StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
-                                                  const std::string& cgroup_root) {
+                                                  const ClassPaths& paths) {
   const char* const directory = std::getenv("QRM_RESCTRL_DOUBLE");
   if (directory == nullptr) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -28,12 +28,12 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
     providers.push_back(std::make_unique<rdt::RdtClasses>(
         rdt::RdtSettings{.config_file = rules.config_file,
                          .paths = test::ResctrlDouble::PathsBelow(directory),
-                         .cgroup_root = cgroup_root}));
+                         .cgroup_root = paths.cgroup_root}));
   }
   return providers;
 }
 
-void AddRetiredTypes(const ClassesOptions& /*options*/, const std::string& /*cgroup_root*/,
+void AddRetiredTypes(const ClassesOptions& /*options*/, const ClassPaths& /*paths*/,
                      const checkpoint::NodeState& /*state*/, ClassBook::Providers& /*providers*/) {
   // Tests on the double never take its only type out of the configuration.
 }

@@ -140,7 +140,7 @@ configuration is known here: not the capacity that a plugin has for its classes.
   {{- range $class, $rule := $rules | dig "classes" dict }}
     {{- if ($rule | default dict).capacity }}{{ $classes = append $classes $class }}{{ end }}
   {{- end }}
-  {{- if and $classes (has "class-resources" $publish) (ne $type "memory-protection") }}
+  {{- if and $classes (has "class-resources" $publish) (not (has $type (list "memory-protection" "io-latency"))) }}
     {{- $domain := contains "." $type | ternary $type (printf "%s.qrm.io" $type) }}
     {{- $counted = append $counted (dict "type" $type "domain" $domain "classes" (sortAlpha $classes)) }}
   {{- end }}

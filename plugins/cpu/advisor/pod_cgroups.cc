@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "api/base/errorf.h"
 #include "api/base/number.h"
 
@@ -97,8 +99,15 @@ StatusOr<UseByPod> PodCgroups::Look(const std::set<std::string>& pods,
     if (!used.has_value()) {
       continue;  // it was just removed
     }
-    // Absent in kernels without pressure.
-    const Counters counters = {*used, NumberBehind(path + "/cpu.pressure", "total").value_or(0)};
+    const auto stalled = NumberBehind(path + "/cpu.pressure", "total");
+    without_pressure_ =
+        stalled.has_value()
+            ? ""
+            : fmt::format(
+                  "pools are sized by use alone: {} has no cpu.pressure; use cgroup v2 and "
+                  "a kernel with PSI (psi=1) to let pools grow while threads wait",
+                  path);
+    const Counters counters = {*used, stalled.value_or(0)};
     if (const auto before = before_.find(uid); before != before_.end() && elapsed.count() > 0) {
       const auto share = [&](int64_t later, int64_t earlier) {
         return static_cast<double>(std::max<int64_t>(later - earlier, 0)) /

@@ -27,6 +27,9 @@ class PodCgroups {
   StatusOr<UseByPod> Look(const std::set<std::string>& pods,
                           std::chrono::steady_clock::time_point now);
 
+  /// Why the latest Look did not see how long threads waited, and what to do; empty: it did.
+  const std::string& without_pressure() const { return without_pressure_; }
+
  private:
   /// The kernel's counters. Units: microseconds since the pod started.
   struct Counters {
@@ -38,6 +41,7 @@ class PodCgroups {
   const std::string root_;
   std::map<std::string, Counters> before_;  // by UID
   std::chrono::steady_clock::time_point looked_at_;
+  std::string without_pressure_;
 };
 
 }  // namespace qrm::cpu

@@ -73,6 +73,19 @@ UseAdvisor::~UseAdvisor() {
   thread_.join();
 }
 
+void UseAdvisor::NoteProblem(const std::string& problem) {
+  const MutexLock lock(problem_mutex_);
+  if (problem != problem_ && !problem.empty()) {
+    log::Warning("the built-in advisor lacks measurements", {{"error", problem}});
+  }
+  problem_ = problem;
+}
+
+std::string UseAdvisor::Problem() const {
+  const MutexLock lock(problem_mutex_);
+  return problem_;
+}
+
 void UseAdvisor::Run() {
   MutexLock lock(mutex_);
   std::chrono::milliseconds next = rule_.every;
@@ -88,12 +101,7 @@ std::chrono::milliseconds UseAdvisor::Look() {
     return rule_.every;
   }
   const StatusOr<UseByPod> uses = cgroups_.Look(PodsOf(*node), clock_.Steady());
-  if (std::string problem = MessageOf(uses.status()); problem != problem_) {
-    if (!uses.ok()) {
-      log::Warning("the built-in advisor does not size pools", {{"error", problem}});
-    }
-    problem_ = std::move(problem);
-  }
+  NoteProblem(uses.ok() ? cgroups_.without_pressure() : MessageOf(uses.status()));
   if (!uses.ok()) {
     return rule_.every;
   }

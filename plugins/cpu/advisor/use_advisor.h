@@ -35,14 +35,19 @@ class UseAdvisor {
   /// One measurement, as in the thread; for tests. Returns when the next one is due.
   std::chrono::milliseconds Look();
 
+  /// What it cannot measure, in one sentence; empty: nothing. Threads: any.
+  std::string Problem() const;
+
  private:
   void Run();
+  void NoteProblem(const std::string& problem);
 
   const UseRule rule_;
   AdviceDesk& desk_;
   const Clock& clock_;
-  PodCgroups cgroups_;   // used by Look
-  std::string problem_;  // why the last measurement failed
+  PodCgroups cgroups_;  // used by Look
+  mutable Mutex problem_mutex_;
+  std::string problem_ QRM_GUARDED_BY(problem_mutex_);
   Mutex mutex_;
   CondVar stopped_;
   bool is_stopping_ QRM_GUARDED_BY(mutex_) = false;

@@ -93,6 +93,18 @@ StatusOr<Placement> InQosPool(const CpuPluginConfig& config, const QosRequest& q
   return InPool(qos.cpuset_pool, "annotation cpu_enhancement");
 }
 
+/// `placement` of a pod of shared_cores, in the pool by NUMA node if it asks to be bound to a node.
+StatusOr<Placement> Bound(const CpuPluginConfig& config, const QosRequest& qos,
+                          StatusOr<Placement> placement) {
+  if (!qos.numa_binding || !placement.ok()) {
+    return placement;
+  }
+  const auto pool = config.pools.find(placement->pool);
+  return pool == config.pools.end() || pool->second.numa_bound.empty()
+             ? placement
+             : InPool(pool->second.numa_bound, rules::kByBinding);
+}
+
 /// Source: Kubernetes 1.36, static policy, guaranteedCPUs.
 bool IsForStaticPolicy(const CpuPluginConfig& config, const ContainerRequest& request) {
   const double cpus = request.quantity();
@@ -114,7 +126,7 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
                  ? Placement{.exclusive = DedicatedRule(qos), .by = kQosLevel}
                  : Beside(config, "", kQosLevel, "whose exclusive CPUs are for other containers");
     case QosLevel::kShared:
-      return InQosPool(config, qos, "share", config.default_pool);
+      return Bound(config, qos, InQosPool(config, qos, "share", config.default_pool));
     case QosLevel::kReclaimed:
       return InQosPool(config, qos, "reclaim", config.default_pool);
     case QosLevel::kSystem:

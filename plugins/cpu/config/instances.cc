@@ -12,6 +12,7 @@ namespace qrm::cpu {
 namespace {
 
 constexpr char kSeparator = '/';  // never in the name of a configured pool
+constexpr char kNumber = ':';     // never in the name of a group
 
 bool IsInstance(std::string_view pool) {
   return pool.find(kSeparator) != std::string_view::npos;
@@ -29,6 +30,8 @@ StatusOr<std::string> GroupOf(const InstanceRule& rule, const std::string& pool,
       return request.pod_namespace;
     case InstanceRule::By::kNode:
       return "any";
+    case InstanceRule::By::kAll:
+      return "all";
     case InstanceRule::By::kLabel:
       break;
   }
@@ -73,6 +76,23 @@ std::string InstanceOn(std::string_view pool, int node) {
 std::optional<int> NodeOfInstance(const CpuPluginConfig& config, std::string_view pool) {
   return IsByNode(config, pool) ? ParseNumber<int>(pool.substr(pool.find(kSeparator) + 1))
                                 : std::nullopt;
+}
+
+std::string NumberedInstance(const std::string& first, int number) {
+  return number == 1 ? first : fmt::format("{}{}{}", first, kNumber, number);
+}
+
+std::string_view FirstInstance(std::string_view instance) {
+  return instance.substr(0, instance.find(kNumber));
+}
+
+std::string SpareInstance(std::string_view pool, int number) {
+  return fmt::format("{}{}{}{}", ConfiguredName(pool), kSeparator, kNumber, number);
+}
+
+bool IsSpare(std::string_view pool) {
+  const std::string_view group = pool.substr(ConfiguredName(pool).size());
+  return group.size() > 1 && group[1] == kNumber;
 }
 
 StatusOr<std::string> PoolFor(const CpuPluginConfig& config, const std::string& pool,

@@ -27,7 +27,17 @@ bool IsByNode(const CpuPluginConfig& config, std::string_view pool);
 std::string InstanceOn(std::string_view pool, int node);
 std::optional<int> NodeOfInstance(const CpuPluginConfig& config, std::string_view pool);
 
-/// The pool or instance that a container of `pool` uses; the instance may not exist yet. Errors:
+/// The `number`-th instance of the group of `first`, its first one; and the first one of the group
+/// of `instance`.
+std::string NumberedInstance(const std::string& first, int number);
+std::string_view FirstInstance(std::string_view instance);
+
+/// The instances of `pool` that instances.min keeps without containers, from 1.
+std::string SpareInstance(std::string_view pool, int number);
+bool IsSpare(std::string_view pool);
+
+/// The pool or instance that a container of `pool` uses; the instance may not exist yet, and may be
+/// the first one of several. Errors:
 /// kInvalidArgument when the pod lacks the label that selects an instance.
 StatusOr<std::string> PoolFor(const CpuPluginConfig& config, const std::string& pool,
                               const ContainerRequest& request);

@@ -86,6 +86,15 @@ Status ParseNear(const Section& place, PlaceRule& rule) {
   return OkStatus();
 }
 
+StatusOr<int> ReadCount(const Section& section, std::string_view key, int fallback) {
+  QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, static_cast<uint64_t>(fallback)));
+  if (count > CpuSet::kMaxIds) {
+    return section.Error(key, fmt::format("is {}, which is more than any machine has", count),
+                         "write a number of CPUs");
+  }
+  return static_cast<int>(count);
+}
+
 StatusOr<InstanceRule> ParseBy(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const std::string by, section.Text("by", ""));
   if (by.starts_with(kLabel) && by.size() > sizeof(kLabel) - 1) {
@@ -96,6 +105,7 @@ StatusOr<InstanceRule> ParseBy(const Section& section) {
       {"container", InstanceRule::By::kContainer},
       {"namespace", InstanceRule::By::kNamespace},
       {"numa-node", InstanceRule::By::kNode},
+      {"all", InstanceRule::By::kAll},
   };
   for (const auto& [word, value] : words) {
     if (by == word) {
@@ -103,7 +113,32 @@ StatusOr<InstanceRule> ParseBy(const Section& section) {
     }
   }
   return section.Error("by", fmt::format("is '{}', which does not group containers", by),
-                       "write pod, container, namespace, numa-node or label:KEY");
+                       "write pod, container, namespace, numa-node, all or label:KEY");
+}
+
+/// OK when the keys of `section` fit each other and the pool's size.
+Status CheckInstances(const Section& section, const InstanceRule& rule,
+                      const std::optional<ElasticSize>& size) {
+  const bool by_node = rule.by == InstanceRule::By::kNode;
+  const bool overbooks = rule.when_full == InstanceRule::WhenFull::kOverbook;
+  if (by_node && (rule.min > 0 || !overbooks)) {
+    return section.Error("by", "is 'numa-node', with one instance on each node",
+                         "remove min and when-full");
+  }
+  if (!by_node && rule.fill == InstanceRule::Fill::kFewest) {
+    return section.Error("fill", "is 'fewest', which is for by: numa-node",
+                         "write packed or balanced");
+  }
+  if (rule.by == InstanceRule::By::kAll && overbooks) {
+    return section.Error("by", "is 'all', so that one instance would have all containers",
+                         "write when-full: another, or remove instances");
+  }
+  if (rule.min > 0 &&
+      (size.value_or(ElasticSize()).min == 0 || (rule.max > 0 && rule.max < rule.min))) {
+    return section.Error("min", fmt::format("is '{}'", rule.min),
+                         "write no more than max, and give the pool a size.min");
+  }
+  return OkStatus();
 }
 
 /// The mapping `place`, absent or not. The caller checks that the named pools exist.
@@ -116,26 +151,33 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
     return pool.Error("place", "is for pools with a size only", "write size instead of cpus");
   }
   QRM_ASSIGN_OR_RETURN(const Section place, pool.Child("place"));
-  QRM_RETURN_IF_ERROR(
-      place.AllowKeys({"numa", "core", "near", "threads", "align-l3", "avoid", "require"}));
+  QRM_RETURN_IF_ERROR(place.AllowKeys(
+      {"numa", "core", "near", "keep-near", "threads", "align-l3", "avoid", "require"}));
   QRM_ASSIGN_OR_RETURN(const std::size_t numa,
                        place.Choice("numa", 0, {"any", "one", "fewest", "even"}));
   rule.numa = static_cast<PlaceRule::Numa>(numa);
   QRM_ASSIGN_OR_RETURN(const std::size_t core,
                        place.Choice("core", 0, {"any", "performance", "efficient"}));
   rule.core = static_cast<PlaceRule::Core>(core);
-  QRM_ASSIGN_OR_RETURN(const std::size_t threads,
-                       place.Choice("threads", 0, {"all", "one-per-core", "whole-cores"}));
+  QRM_ASSIGN_OR_RETURN(
+      const std::size_t threads,
+      place.Choice("threads", 0, {"all", "one-per-core", "whole-cores", "spread"}));
   rule.threads = static_cast<PlaceRule::Threads>(threads);
   QRM_ASSIGN_OR_RETURN(rule.align_l3, place.Flag("align-l3", false));
   QRM_RETURN_IF_ERROR(ParseNear(place, rule));
+  QRM_ASSIGN_OR_RETURN(rule.keeps_near, place.Flag("keep-near", false));
+  if (rule.keeps_near && (rule.near.empty() || rule.NearResources())) {
+    return place.Error("keep-near", "is 'true', but near names no device of the machine",
+                       "name one, or remove keep-near");
+  }
   QRM_RETURN_IF_ERROR(ParseAvoid(place, rule));
   QRM_RETURN_IF_ERROR(ParseRequire(place, rule));
   return rule;
 }
 
 /// The mapping `instances`; absent without it.
-StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool) {
+StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool,
+                                                     const std::optional<ElasticSize>& size) {
   if (!pool.Has("instances")) {
     return std::optional<InstanceRule>();
   }
@@ -143,28 +185,25 @@ StatusOr<std::optional<InstanceRule>> ParseInstances(const Section& pool) {
     return pool.Error("instances", "is for pools with a size only", "write size instead of cpus");
   }
   QRM_ASSIGN_OR_RETURN(const Section section, pool.Child("instances"));
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"by", "max", "fill"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"by", "min", "max", "fill", "when-full"}));
   QRM_ASSIGN_OR_RETURN(InstanceRule rule, ParseBy(section));
+  QRM_ASSIGN_OR_RETURN(rule.min, ReadCount(section, "min", 0));
   QRM_ASSIGN_OR_RETURN(const uint64_t most, section.Number("max", 0));
   rule.max = static_cast<int>(std::min<uint64_t>(most, CpuSet::kMaxIds));
   if (section.Has("max") && rule.max == 0) {
     return section.Error("max", "is '0', which admits no container", "write 1 or more");
   }
-  QRM_ASSIGN_OR_RETURN(const std::size_t fill, section.Choice("fill", 0, {"packed", "balanced"}));
+  QRM_ASSIGN_OR_RETURN(const std::size_t fill,
+                       section.Choice("fill", 0, {"packed", "balanced", "fewest"}));
   rule.fill = static_cast<InstanceRule::Fill>(fill);
+  QRM_ASSIGN_OR_RETURN(const std::size_t when_full,
+                       section.Choice("when-full", 0, {"overbook", "another", "any"}));
+  rule.when_full = static_cast<InstanceRule::WhenFull>(when_full);
+  QRM_RETURN_IF_ERROR(CheckInstances(section, rule, size));
   return std::optional(std::move(rule));
 }
 
 constexpr int kMostRatio = 10000;
-
-StatusOr<int> ReadCount(const Section& section, std::string_view key, int fallback) {
-  QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, static_cast<uint64_t>(fallback)));
-  if (count > CpuSet::kMaxIds) {
-    return section.Error(key, fmt::format("is {}, which is more than any machine has", count),
-                         "write a number of CPUs");
-  }
-  return static_cast<int>(count);
-}
 
 StatusOr<std::chrono::seconds> ReadShrinkAfter(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const std::string text, section.Text("shrink-after", "30s"));
@@ -324,6 +363,14 @@ Status CheckSharing(const NamedSections& sections, const std::map<std::string, P
                            "name other pools");
       }
     }
+    const auto bound = pools.find(pool.numa_bound);
+    if (!pool.numa_bound.empty() &&
+        (bound == pools.end() ||
+         bound->second.instances.value_or(InstanceRule()).by != InstanceRule::By::kNode)) {
+      return section.Error(
+          "numa-bound", fmt::format("is '{}', which is not a pool by NUMA node", pool.numa_bound),
+          "name a pool with instances: {by: numa-node}");
+    }
     for (const std::string& borrower : pool.lend.to) {
       if (borrower == name || !pools.contains(borrower)) {
         QRM_ASSIGN_OR_RETURN(const Section lend, section.Child("lend"));
@@ -352,16 +399,18 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
       return parent.Error(name, "has a slash, which only names of instances may have",
                           "choose another name");
     }
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow",
-                                         "lend", "place", "instances", "class", "idle-weight"}));
+    QRM_RETURN_IF_ERROR(
+        child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow", "lend", "place",
+                         "instances", "numa-bound", "class", "idle-weight"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
     QRM_ASSIGN_OR_RETURN(pool.borrow_idle, ReadBorrow(child));
     QRM_ASSIGN_OR_RETURN(pool.lend, ReadLend(child));
     QRM_ASSIGN_OR_RETURN(pool.place, ParsePlace(child));
-    QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child));
+    QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child, pool.size));
     QRM_RETURN_IF_ERROR(CheckNear(child, pool));
+    QRM_ASSIGN_OR_RETURN(pool.numa_bound, child.Text("numa-bound", ""));
     QRM_ASSIGN_OR_RETURN(pool.cpu_class, child.Text("class", ""));
     QRM_ASSIGN_OR_RETURN(pool.idle_weight, child.Flag("idle-weight", false));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));

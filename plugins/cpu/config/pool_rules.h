@@ -64,6 +64,7 @@ struct PlaceRule {
     kAll,
     kOnePerCore,  ///< the pool owns whole cores, and its containers run on one thread of each
     kWholeCores,  ///< the pool owns whole cores
+    kSpread,      ///< one thread of each core first; others may have the other threads
   };
   enum class Share { kCore, kL3 };
 
@@ -79,8 +80,11 @@ struct PlaceRule {
   bool numa_required = false;  ///< only on its node; else its containers are rejected
   bool core_required = false;  ///< cores of its kind only
   bool near_required = false;  ///< CPUs of near nodes only
+  bool keeps_near = false;     ///< other pools take CPUs near its devices last
 
-  bool OwnsWholeCores() const { return threads != Threads::kAll; }
+  bool OwnsWholeCores() const {
+    return threads == Threads::kOnePerCore || threads == Threads::kWholeCores;
+  }
   /// Whether each instance should be near the devices of its containers. Names of resources have a
   /// slash, unlike names of the machine's devices.
   bool NearResources() const {
@@ -90,7 +94,8 @@ struct PlaceRule {
 };
 
 /// Which containers of a pool share CPUs: each group has an instance of the pool, with its size and
-/// place. An instance is created for its first container, and removed some time after its last.
+/// place, or several. An instance is created for its first container, and removed some time after
+/// its last.
 struct InstanceRule {
   enum class By {
     kPod,
@@ -98,16 +103,27 @@ struct InstanceRule {
     kNamespace,
     kLabel,
     kNode,  ///< the NUMA node on which a container is placed
+    kAll,   ///< all containers are one group
   };
   enum class Fill {
     kPacked,    ///< a new instance goes to the first NUMA node with room for it
     kBalanced,  ///< it goes to the node with most room
+    kFewest,    ///< of kNode: a container goes to the node with fewest containers
+  };
+  /// Where a container goes that its group's instance has no room for; in the order of the words in
+  /// configuration files.
+  enum class WhenFull {
+    kOverbook,  ///< there
+    kAnother,   ///< to another instance of the group
+    kAny,       ///< the same; if no more can be created, to any instance with room
   };
 
   By by = By::kPod;
   std::string label;  ///< of pods, for kLabel
+  int min = 0;        ///< instances that exist without containers
   int max = 0;        ///< the most instances with containers; 0: any number
   Fill fill = Fill::kPacked;
+  WhenFull when_full = WhenFull::kOverbook;
 
   bool operator==(const InstanceRule&) const = default;
 };
@@ -123,8 +139,10 @@ struct PoolConfig {
   LendRule lend;
   PlaceRule place;                        ///< of an elastic pool
   std::optional<InstanceRule> instances;  ///< of an elastic pool; set: it only has their CPUs
-  std::string cpu_class;                  ///< how its CPUs are tuned; empty: not tuned
-  bool idle_weight = false;               ///< its containers run only where no other wants to
+  /// The pool by NUMA node of the pods of this pool that ask to be bound to a node; empty: none.
+  std::string numa_bound;
+  std::string cpu_class;     ///< how its CPUs are tuned; empty: not tuned
+  bool idle_weight = false;  ///< its containers run only where no other wants to
 };
 
 /// The names of the pools that are not configured: the CPUs that are left, and the reserved CPUs.

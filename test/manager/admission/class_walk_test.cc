@@ -911,6 +911,9 @@ class Walk {
   Status CheckCounts(std::map<std::string, std::set<ContainerKey>>& unmet) {
     for (const ClassTypeStatus& status : qrmd_->keeper.GetStatus()) {
       const std::string& type = status.offered.type.name;
+      if (!Known().contains(type)) {
+        continue;
+      }
       for (const auto& [name, users] : status.users) {
         const std::size_t expected = name == kAnchor ? 1 : Users(type, name);
         if (users != expected) {

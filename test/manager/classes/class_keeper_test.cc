@@ -24,6 +24,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 sdk::ClassType Blockio() {
   return {.name = "blockio", .classes = {{.name = "fast", .capacity = 1}, {.name = "slow"}}};
@@ -115,6 +116,21 @@ TEST_F(ClassWorkerTest, TakesBackAClassThatDoesNotExistAnyMoreAndReportsIt) {
   worker_.Round(All({Wanted("main", "1", "gold")}));
   EXPECT_EQ(provider_.ClassOf("1"), "gold");
   EXPECT_THAT(worker_.GetWork().problems, IsEmpty());
+}
+
+TEST_F(ClassWorkerTest, ListsTheValuesOfALostClassThatCannotBeTakenBackUntilTheContainerEnds) {
+  provider_.on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kFailedPrecondition, "only kubelet knows the former value");
+  };
+  WantedClass lost = Wanted("main", "1", "");
+  lost.lost = "gold";
+  worker_.Round(All({lost}));
+  EXPECT_THAT(
+      worker_.GetWork().left,
+      ElementsAre(Pair(lost.target.key, LeftClass{"gold", "only kubelet knows the former value"})));
+  EXPECT_THAT(worker_.GetWork().problems, ElementsAre(HasSubstr("keeps values of blockio class")));
+  worker_.Round({});
+  EXPECT_THAT(worker_.GetWork().left, IsEmpty());
 }
 
 TEST_F(ClassWorkerTest, TakesAContainerThatEndedMeanwhileForDone) {
@@ -399,6 +415,22 @@ TEST_F(ClassKeeperTest, AChangeThatTheKernelRejectsIsTakenBackThoughTheFormerCla
   };
   EXPECT_FALSE(Set({"web", "main", "blockio", "slow"}).ok());
   EXPECT_EQ(RecordedClass(), "fast");
+}
+
+TEST_F(ClassKeeperTest, ListsClassesOfTypesWithoutAProvider) {
+  checkpoint::Change change;
+  change.put_containers.push_back({{.uid = "uid-web", .pod_namespace = "default", .name = "web"},
+                                   "main",
+                                   {.classes = {{"blockio", "slow"}, {"memory", "batch"}}}});
+  ASSERT_TRUE(IsOk(test::RunOn(state_, [&] { return state_.Commit(change); })));
+  const auto types = keeper_->GetStatus();
+  ASSERT_EQ(types.size(), 2u);
+  EXPECT_EQ(types[0].offered.type.name, "memory");
+  EXPECT_TRUE(types[0].offered.is_retired);
+  EXPECT_THAT(types[0].left,
+              ElementsAre(HasSubstr("container main of pod default/web keeps values of class "
+                                    "batch: qos-classes is off")));
+  EXPECT_THAT(types[1].left, IsEmpty());
 }
 
 TEST_F(ClassKeeperTest, CountsContainersOfAClass) {

@@ -41,12 +41,12 @@ TEST_F(ClassProvidersTest, ATypeThatWasRemovedWhileInUseStaysWithoutClasses) {
                                    {.classes = {{"memory", "batch"}, {"oom", ""}}}});
   const checkpoint::NodeState state = checkpoint::NodeState().With(std::move(change));
   ClassBook::Providers providers;
-  AddRetiredTypes({.enabled = true}, Root(), state, providers);
+  AddRetiredTypes({.enabled = true}, {Root(), ""}, state, providers);
   ASSERT_EQ(providers.size(), 1U);
   EXPECT_EQ(providers.front()->List().name, "memory");
   EXPECT_TRUE(providers.front()->List().classes.empty());
   EXPECT_EQ(providers.front()->List().problem, "");
-  AddRetiredTypes({.enabled = false}, Root(), state, providers);
+  AddRetiredTypes({.enabled = false}, {Root(), ""}, state, providers);
   EXPECT_EQ(providers.size(), 1U) << "switched off, nothing changes in the kernel";
 }
 
@@ -55,7 +55,7 @@ TEST_F(ClassProvidersTest, ClassesOfCpuQuotaAndBurstOfCpuSchedulingAreRivals) {
   options.types["cpu-quota"].config_file = Write("quota", "classes: {bursty: {burst: 50%}}");
   options.types["cpu-scheduling"].config_file =
       Write("scheduling", "classes: {batch: {cpu.max.burst: 1000}, calm: {}}");
-  auto providers = MakeClassProviders(options, Root());
+  auto providers = MakeClassProviders(options, {Root(), ""});
   ASSERT_TRUE(IsOk(providers.status()));
   const ClassBook book(options, *std::move(providers));
   const auto types = book.Types();

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/cpu/usage.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 #include "test/support/await.h"
 #include "test/support/sysfs_machine.h"
@@ -21,6 +22,7 @@ namespace {
 
 using test::Drive;
 using test::Request;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -147,6 +149,8 @@ TEST_F(ClassesTest, ThatCannotBeSetAreReportedWithTheirPools) {
   EXPECT_TRUE(test::Await([&] { return !drive.plugin().Pools().front().class_problem.empty(); }));
   EXPECT_THAT(drive.plugin().Pools().front().class_problem,
               HasSubstr("CPUs 1-2 have no cpufreq that this process may write"));
+  EXPECT_THAT(dynamic_cast<const UsageSource&>(drive.plugin()).Usage().problems,
+              ElementsAre(HasSubstr("class a of CPUs is not in effect: ")));
 }
 
 TEST_F(ClassesTest, StayThroughARestartAndEndWithTheirKeys) {

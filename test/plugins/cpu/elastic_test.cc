@@ -62,8 +62,8 @@ pools:
   Admit(drive, "first", "online", 6.5);
   EXPECT_EQ(MessageOf(drive.Admit(Request("second", "online", "cpu", 4)).status()),
             "cannot place container c0 of pod default/second: the containers of pool online would "
-            "request 10.5 CPUs, but it can have only 10; request fewer, delete a pod, or set "
-            "overcommit: allow");
+            "request 10.5 CPUs, but it can have only 10; request fewer, delete a pod, or allow the "
+            "pool more");
   Admit(drive, "third", "online", 3.5);
   EXPECT_FALSE(drive.Admit(Request("first", "online", "cpu", 7)).ok()) << "nor to grow";
   drive.RemovePod("third");

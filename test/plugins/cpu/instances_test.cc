@@ -266,6 +266,121 @@ pools:
   EXPECT_EQ(Size(drive, "llm/default/b"), 12);
 }
 
+constexpr char kFilled[] = R"(
+rules: [{select: {namespace: ["*"]}, pool: team}]
+pools:
+  team: {size: {min: 2, max: 4}, instances: {by: all, max: 3, when-full: another}}
+  default: {size: {min: 4}}
+)";
+
+TEST_F(InstancesTest, ASecondOneServesWhatTheFirstHasNoRoomFor) {
+  Drive drive = Start(kFilled);
+  AdmitIn(drive, "x", "a", 3);
+  AdmitIn(drive, "y", "b", 1);
+  AdmitIn(drive, "x", "c", 1);
+  drive.Reconcile();
+  EXPECT_THAT(Names(drive), ElementsAre("default", "team/all", "team/all:2"));
+  EXPECT_EQ(drive.Value("a"), drive.Value("b"));
+  EXPECT_NE(drive.Value("a"), drive.Value("c"));
+  AdmitIn(drive, "z", "d", 2);
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("d"), drive.Value("c")) << "which can grow";
+}
+
+TEST_F(InstancesTest, WithoutRoomForAnotherOneAContainerIsRejected) {
+  Drive drive = Start(kFilled);
+  EXPECT_THAT(MessageOf(drive.Admit(In("x", "e", 5)).status()),
+              HasSubstr("would request 5 CPUs, but it can have only 4"));
+  for (const char* pod : {"a", "b", "c"}) {
+    AdmitIn(drive, "x", pod, 4);
+  }
+  EXPECT_THAT(MessageOf(drive.Admit(In("x", "d", 1)).status()),
+              HasSubstr("pool team has reached instances.max, which is 3"));
+}
+
+TEST_F(InstancesTest, ContainersOfAPodStayTogetherWhileThereIsRoom) {
+  Drive drive = Start(kFilled);
+  AdmitIn(drive, "x", "a", 3);
+  AdmitIn(drive, "x", "b", 2);
+  ASSERT_NE(drive.Value("a"), drive.Value("b"));
+  ContainerRequest helper = In("x", "a", 0.5);
+  helper.key.container = "helper";
+  const auto given = drive.Admit(helper);
+  ASSERT_TRUE(given.ok()) << given.status();
+  drive.Reconcile();
+  EXPECT_EQ(given->value, drive.Value("a")) << "though the other one has more room";
+}
+
+TEST_F(InstancesTest, AContainerStaysInItsInstanceThroughResizesAndRestarts) {
+  Drive before = Start(kFilled);
+  AdmitIn(before, "x", "a", 4);
+  AdmitIn(before, "x", "b", 1);
+  AdmitIn(before, "x", "c", 1);
+  before.RemovePod("a");
+  Drive drive = Restart(kFilled, before);
+  EXPECT_EQ(drive.Of("b").shares_of, "team/all:2");
+  AdmitIn(drive, "x", "b", 3);
+  EXPECT_EQ(drive.Of("b").shares_of, "team/all:2") << "though the first one is empty";
+  AdmitIn(drive, "x", "b", 4);
+  EXPECT_EQ(drive.Of("b").shares_of, "") << "it has outgrown the second one";
+  EXPECT_EQ(drive.Of("c").shares_of, "team/all:2");
+}
+
+TEST_F(InstancesTest, SomeExistWithoutContainersAndAreTakenOver) {
+  Drive drive = Start(R"(
+pools:
+  team: {roles: [t], size: {min: 2}, instances: {by: pod, min: 2}}
+  default: {size: {min: 4}}
+)");
+  EXPECT_THAT(Names(drive), ElementsAre("default", "team/:1", "team/:2"));
+  const CpuSet spare = Pool(drive, "team/:2");
+  EXPECT_EQ(spare.Count(), 2);
+  Admit(drive, "a", "t", 2);
+  EXPECT_THAT(Names(drive), ElementsAre("default", "team/:1", "team/default/a"));
+  EXPECT_EQ(Pool(drive, "team/default/a"), spare);
+  Admit(drive, "b", "t", 2);
+  Admit(drive, "c", "t", 2);
+  EXPECT_THAT(Names(drive),
+              ElementsAre("default", "team/default/a", "team/default/b", "team/default/c"));
+  for (const char* pod : {"a", "b", "c"}) {
+    drive.RemovePod(pod);
+  }
+  clock_.Advance(seconds(30));
+  drive.Reconcile();
+  EXPECT_THAT(Names(drive), ElementsAre("default", "team/:1", "team/:2"));
+}
+
+TEST_F(InstancesTest, ThoseOfAHigherPriorityChooseTheirCpusFirst) {
+  static constexpr char kText[] = R"(
+pools:
+  a: {{roles: [a], size: {{min: 2}}, priority: {}, instances: {{by: pod, min: 1}}}}
+  b: {{roles: [b], size: {{min: 2}}, priority: {}, instances: {{by: pod, min: 1}}}}
+  default: {{size: {{}}}}
+)";
+  EXPECT_EQ(ToString(Pool(Start(fmt::format(kText, 1, 2)), "b/:1")), "0,32");
+  EXPECT_EQ(ToString(Pool(Start(fmt::format(kText, 2, 1)), "a/:1")), "0,32");
+}
+
+TEST_F(InstancesTest, SidecarsOfADedicatedPodShareTheCpusOfItsMainContainer) {
+  Drive drive = Start(R"(
+rules: [{select: {qos-level: dedicated_cores}, pool: dedicated}]
+pools:
+  dedicated: {size: {overcommit: refuse}, instances: {by: pod}, place: {numa: one, require: numa}}
+  default: {size: {min: 4}}
+)");
+  ContainerRequest request = Request("a", "", "cpu", 4);
+  request.annotations = {{"katalyst.kubewharf.io/qos_level", "dedicated_cores"}};
+  ASSERT_TRUE(drive.Admit(request).ok());
+  request.key.container = "sidecar";
+  request.requests.Edit()["cpu"] = 0.0;
+  const auto sidecar = drive.Admit(request);
+  ASSERT_TRUE(sidecar.ok()) << sidecar.status();
+  EXPECT_EQ(sidecar->value, drive.Value("a"));
+  EXPECT_EQ(CpuSet::Parse(drive.Value("a"))->Count(), 4);
+  Admit(drive, "b", "", 60);
+  EXPECT_FALSE(CpuSet::Parse(drive.Value("b"))->Intersects(*CpuSet::Parse(drive.Value("a"))));
+}
+
 /// The fifth worked example.
 TEST_F(InstancesTest, HaveRoomUpToTheirLimitsWhileThereIsRoom) {
   Drive drive = Start(R"(

@@ -1,10 +1,10 @@
 // Pools with an instance for each NUMA node: containers spread over the nodes, and stay there.
 #include <string>
-#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/plugins/cpu/four_nodes.h"
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 
@@ -24,22 +24,6 @@ pools:
 grants: {mixed: {plus: shared, share-numa-with: ["*"]}}
 )";
 
-/// The machine n4c16 of nri-plugins' tests: four NUMA nodes of four CPUs, two in each package.
-Machine FourNodes() {
-  MachineParts parts;
-  for (int cpu = 0; cpu < 16; ++cpu) {
-    parts.cpus.push_back({.id = cpu,
-                          .core = cpu - cpu % 2,
-                          .l3 = cpu - cpu % 8,
-                          .node = cpu / 4,
-                          .package = cpu / 8});
-  }
-  for (int node = 0; node < 4; ++node) {
-    parts.nodes.push_back({.id = node, .package = node / 2});
-  }
-  return Machine(std::move(parts));
-}
-
 std::string Admit(Drive& drive, const std::string& pod, const std::string& role, double cpus) {
   const auto admitted = drive.Admit(Request(pod, role, "cpu", cpus));
   return admitted.ok() ? admitted->value : MessageOf(admitted.status());
@@ -57,13 +41,15 @@ TEST(NodePoolsTest, ContainersSpreadOverNodesAndUseAllIdleCpusThere) {
 TEST(NodePoolsTest, TheSharedCpusOfAMixedContainerAreOfItsNode) {
   Drive drive(Make(kByNode, FourNodes()));
   ASSERT_EQ(Admit(drive, "a", "shared", 0.5), "4-7");
-  EXPECT_EQ(Admit(drive, "b", "mixed", 1.5), "1");
-  EXPECT_EQ(drive.Of("b").shares, "2-3");
-  EXPECT_EQ(Admit(drive, "c", "mixed", 3.5), "5-7") << "node 1 keeps one for its pool";
-  EXPECT_EQ(drive.Of("c").shares, "4");
+  EXPECT_EQ(Admit(drive, "b", "mixed", 1.5), "8") << "of the nodes with most CPUs left";
+  EXPECT_EQ(drive.Of("b").shares, "9-11");
+  EXPECT_EQ(Admit(drive, "c", "mixed", 3.5), "12-14");
+  EXPECT_EQ(drive.Of("c").shares, "15");
+  EXPECT_EQ(Admit(drive, "d", "mixed", 3.5), "5-7") << "node 1 keeps one for its pool";
+  EXPECT_EQ(drive.Of("d").shares, "4");
   drive.Reconcile();
   EXPECT_EQ(drive.Value("a"), "4");
-  drive.RemovePod("c");
+  drive.RemovePod("d");
   drive.Reconcile();
   EXPECT_EQ(drive.Value("a"), "4-7");
 }
@@ -79,6 +65,38 @@ TEST(NodePoolsTest, AContainerStaysOnItsNodeThroughResizesAndRestarts) {
   restarted.Reconcile();
   EXPECT_EQ(restarted.Value("a") + " " + restarted.Value("b"), "4-7 8-11");
   EXPECT_EQ(Admit(restarted, "c", "shared", 1), "12-15");
+}
+
+TEST(NodePoolsTest, SharedPodsThatAskForItAreBoundToANode) {
+  Drive drive(Make(R"(
+reserved-cpus: "0"
+pools:
+  share: {size: {min: 4}, numa-bound: share-numa}
+  share-numa: {size: {}, instances: {by: numa-node}, borrow: {idle: numa}}
+  default: {size: {}}
+)",
+                   FourNodes()));
+  const auto request = [](const std::string& pod, const std::string& memory) {
+    ContainerRequest asked = Request(pod, "", "cpu", 1);
+    asked.annotations.Edit()["katalyst.kubewharf.io/qos_level"] = "shared_cores";
+    asked.annotations.Edit()["katalyst.kubewharf.io/memory_enhancement"] = memory;
+    return asked;
+  };
+  const auto unbound = drive.Admit(request("a", "{}"));
+  ASSERT_TRUE(unbound.ok()) << unbound.status();
+  EXPECT_EQ(unbound->pool, "share");
+  const auto bound = drive.Admit(request("b", R"({"numa_binding": "true"})"));
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->shares_of + " " + bound->decided_by,
+            "share-numa/1 annotation memory_enhancement");
+  ContainerRequest on_node = request("c", R"({"numa_binding": "true"})");
+  on_node.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "3";
+  const auto chosen = drive.Admit(on_node);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->shares_of, "share-numa/3");
+  ContainerRequest nowhere = request("d", R"({"numa_binding": "true"})");
+  nowhere.annotations.Edit()["katalyst.kubewharf.io/numa_ids"] = "7";
+  EXPECT_THAT(MessageOf(drive.Admit(nowhere).status()), HasSubstr("has no CPU on NUMA nodes 7"));
 }
 
 TEST(NodePoolsTest, WithoutOvercommitAContainerThatFitsNoNodeIsRejected) {

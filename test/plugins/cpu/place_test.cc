@@ -237,6 +237,40 @@ TEST_F(PartsTest, WholeCoresAreNotDividedAmongRequestsForWholeCores) {
   EXPECT_FALSE(Pool(*drive_, "one").Intersects(CpuSet::Range(0, 3)));
 }
 
+TEST_F(PlaceTest, SpreadTakesOneThreadOfEachCoreFirstAndLeavesTheOthersToOthers) {
+  Drive drive = StartOn(Chiplets(), R"(
+pools:
+  wide: {size: {shrink-after: 0s}, roles: [wide], place: {threads: spread}}
+  rest: {size: {}, roles: [rest]}
+  default: {size: {min: 56}}
+)");
+  Admit(drive, "a", "wide", 3);
+  EXPECT_EQ(ToString(Pool(drive, "wide")), "56,58,60");
+  Admit(drive, "b", "rest", 1);
+  EXPECT_EQ(ToString(Pool(drive, "rest")), "57") << "it shares a core with the other pool";
+  Admit(drive, "c", "wide", 2);
+  EXPECT_EQ(ToString(Pool(drive, "wide")), "56,58-60,62");
+  drive.RemovePod("c");
+  drive.Reconcile();
+  EXPECT_EQ(ToString(Pool(drive, "wide")), "56,58,60") << "second threads go first";
+}
+
+TEST_F(PlaceTest, CpusNearADeviceAreTakenLastByPoolsThatAreNotNearIt) {
+  Drive drive = StartOn(TwoNodes(), R"(
+devices: {eth0: 0}
+pools:
+  near: {size: {}, roles: [near], place: {near: eth0, keep-near: true}}
+  other: {size: {}, roles: [other]}
+  default: {size: {min: 2}}
+)");
+  Admit(drive, "a", "other", 8);
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "other"))), "1");
+  Admit(drive, "b", "near", 30);
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "near"))), "0");
+  Admit(drive, "c", "other", 24);
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "other"))), "0-1") << "if no others are free";
+}
+
 struct Mistake {
   std::string name;
   std::string pool;
@@ -270,6 +304,19 @@ const Mistake kMistakes[] = {
     {"InstancesByAnEmptyLabel", "size: {min: 1}, instances: {by: 'label:'}",
      "by is 'label:', which does not group containers"},
     {"NoInstance", "size: {min: 1}, instances: {by: pod, max: 0}", "max is '0'"},
+    {"BoundToAPoolOfAllNodes", "size: {min: 1}, numa-bound: other",
+     "numa-bound is 'other', which is not a pool by NUMA node"},
+    {"OneInstanceOfAll", "size: {min: 1}, instances: {by: all}",
+     "by is 'all', so that one instance would have all containers"},
+    {"AnotherInstanceOnANode", "size: {min: 1}, instances: {by: numa-node, when-full: any}",
+     "by is 'numa-node', with one instance on each node"},
+    {"FewestContainersOfAPod", "size: {min: 1}, instances: {by: pod, fill: fewest}",
+     "fill is 'fewest', which is for by: numa-node"},
+    {"InstancesWithoutCpus", "size: {}, instances: {by: pod, min: 2}", "min is '2'"},
+    {"MoreInstancesThanAllowed", "size: {min: 1}, instances: {by: pod, min: 2, max: 1}",
+     "min is '2'"},
+    {"KeepsCpusNearNothing", "size: {min: 1}, place: {keep-near: true}",
+     "keep-near is 'true', but near names no device of the machine"},
 };
 INSTANTIATE_TEST_SUITE_P(Pools, PlaceMistakeTest, testing::ValuesIn(kMistakes),
                          [](const auto& tested) { return tested.param.name; });

@@ -67,6 +67,15 @@ class KernelValuesTest : public testing::Test {
   std::unique_ptr<KernelValues> knobs_;
 };
 
+TEST_F(KernelValuesTest, AKeptValueIsNotWrittenAndIsRestoredWhateverItHasBecome) {
+  ASSERT_TRUE(IsOk(Hold("a", {{.path = kMin, .form = ClaimForm::kKept}})));
+  EXPECT_EQ(Value(kMin), "800");
+  files_.values[kMin] = "0";  // as the kernel does
+  Open();
+  ASSERT_TRUE(IsOk(knobs_->Release("a")));
+  EXPECT_EQ(Value(kMin), "800");
+}
+
 TEST_F(KernelValuesTest, AReleasedFileIsReleasedByAllOwners) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("1500")})));

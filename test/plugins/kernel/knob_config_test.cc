@@ -64,6 +64,10 @@ const ShownCase kShown[] = {
     {"RealTimePriority", "cpu-scheduling", "policy", "fifo 10", "fifo 10"},
     {"ZerosBeforeAPriority", "cpu-scheduling", "policy", "rr 007", "rr 7"},
     {"NegativeScore", "oom", "oom_score_adj", "-500", "-500"},
+    {"ClassOfTc", "network", "net_cls.classid", "'10:1'", "1048577"},
+    {"ClassAsANumber", "network", "net_cls.classid", "1048577", "1048577"},
+    {"LatencyOfDevices", "io-latency", "io.latency", "{'8:0': 10000}", "8:0 target=10000"},
+    {"PriorityOfInterfaces", "network", "net_prio.ifpriomap", "{eth0: 5, lo: 1}", "eth0 5\nlo 1"},
 };
 INSTANTIATE_TEST_SUITE_P(Values, KnobValueTest, testing::ValuesIn(kShown),
                          [](const auto& param_info) { return param_info.param.name; });
@@ -94,6 +98,9 @@ const BadKnob kBad[] = {
     {"PercentBeyond", "cpu-scheduling", "classes: {a: {cpu.uclamp.min: 101}}", "from 0 to 100"},
     {"NoQuantity", "memory", "classes: {a: {memory.low: lots}}", "a quantity up to"},
     {"MaxWhereThereIsNone", "memory", "classes: {a: {memory.low: max}}", "such as 512Mi"},
+    {"NoClassOfTc", "network", "classes: {a: {net_cls.classid: '10:x'}}", "such as 10:1"},
+    {"NoDevice", "io-latency", "classes: {a: {io.latency: {sda: 5}}}", "is not a block device"},
+    {"NoInterfaces", "network", "classes: {a: {net_prio.ifpriomap: 5}}", "net_prio.ifpriomap"},
     {"ScoreBeyond", "oom", "classes: {a: {oom_score_adj: 1001}}", "from -1000 to 1000"},
 };
 INSTANTIATE_TEST_SUITE_P(Configs, BadKnobConfigTest, testing::ValuesIn(kBad),

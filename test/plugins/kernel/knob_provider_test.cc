@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/kernel/kernel_files.h"
 #include "plugins/kernel/knob.h"
 #include "plugins/kernel/thread_attributes.h"
 #include "test/support/is_ok.h"
@@ -26,6 +27,7 @@ using test::TempDir;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Optional;
 using testing::Pair;
 
@@ -85,12 +87,15 @@ class KnobProviderTest : public testing::Test {
   }
   std::unique_ptr<sdk::ClassProvider> Make(const std::string& type, const std::string& classes) {
     WriteConfig(classes);
-    auto made = MakeKnobProvider(
-        TypeOf(type), dir_ / "knobs.yaml",
-        {.files_root = dir_ / "cgroups", .is_v1 = false, .threads_root = dir_ / "cgroups"});
+    auto made = MakeKnobProvider(TypeOf(type), dir_ / "knobs.yaml",
+                                 {.files_root = dir_ / "cgroups",
+                                  .is_v1 = false,
+                                  .threads_root = dir_ / "cgroups",
+                                  .journal = dir_ / "knobs.json"});
     EXPECT_TRUE(IsOk(made.status()));
     return *std::move(made);
   }
+  std::string Journal() const { return ReadLine(dir_ / "knobs.json"); }
   static std::string ProblemOf(const sdk::ClassProvider& provider, const std::string& name) {
     for (const sdk::ClassInfo& info : provider.List().classes) {
       if (info.name == name) {
@@ -167,18 +172,66 @@ TEST_F(KnobProviderTest, WhatTheKernelForgetsMeanwhileIsGivenBack) {
   EXPECT_EQ(Get("cpu.weight"), "79");
 }
 
+TEST_F(KnobProviderTest, WhatTheKernelForgetsMeanwhileIsGivenBackAfterARestart) {
+  constexpr char kClasses[] = "  low: {cpu.idle: 1}\n";
+  ASSERT_TRUE(IsOk(Make("cpu-scheduling", kClasses)->Apply(target_, "", "low")));
+  Put("cpu.weight", "0");  // as the kernel does
+  ASSERT_TRUE(IsOk(Make("cpu-scheduling", kClasses)->Apply(target_, "low", "")));
+  EXPECT_EQ(Get("cpu.weight"), "79");
+}
+
+TEST_F(KnobProviderTest, TheJournalForgetsContainersThatEnded) {
+  constexpr char kClasses[] = "  low: {cpu.idle: 1}\n";
+  const sdk::ClassTarget other{{"pod", "d"}, "id-d", "/d1"};
+  std::filesystem::create_directories(dir_ / "cgroups/d1");
+  std::ofstream(dir_ / "cgroups/d1/cpu.idle") << "0\n";
+  std::ofstream(dir_ / "cgroups/d1/cpu.weight") << "79\n";
+  std::ofstream(dir_ / "cgroups/d1/cgroup.threads") << '\n';
+  ASSERT_TRUE(IsOk(Make("cpu-scheduling", kClasses)->Apply(other, "", "low")));
+  EXPECT_THAT(Journal(), HasSubstr("d1/cpu.weight"));
+  std::filesystem::remove_all(dir_ / "cgroups/d1");
+  ASSERT_TRUE(IsOk(Make("cpu-scheduling", kClasses)->Apply(target_, "", "low")));
+  EXPECT_THAT(Journal(), AllOf(HasSubstr("c1/cpu.weight"), Not(HasSubstr("d1/cpu.weight"))));
+}
+
+TEST_F(KnobProviderTest, ATypeWithoutTheClassTakesIdleWeightFromThePodToo) {
+  std::filesystem::create_directories(dir_ / "cgroups/podu-1/a");
+  const auto file = [this](const std::string& name) { return dir_ / ("cgroups/podu-1/" + name); };
+  for (const std::string directory : {"", "a/"}) {
+    std::ofstream(file(directory + "cpu.idle")) << "0\n";
+    std::ofstream(file(directory + "cpu.shares")) << "4096\n";
+    std::ofstream(file(directory + "cgroup.threads")) << '\n';
+  }
+  const sdk::ClassTarget a = {{"u-1", "a"}, "id-a", "/podu-1/a"};
+  ASSERT_TRUE(IsOk(Make("cpu-scheduling", "  low: {cpu.idle: 1}\n")->Apply(a, "", "low")));
+  EXPECT_EQ(ReadLine(file("cpu.idle")), "1");
+  for (const std::string directory : {"", "a/"}) {
+    std::ofstream(file(directory + "cpu.shares")) << "1024\n";  // as the kernel does
+  }
+
+  ASSERT_TRUE(IsOk(Make("cpu-scheduling", "  other: {nice: 1}\n")->Apply(a, "low", "")));
+  for (const std::string directory : {"", "a/"}) {
+    EXPECT_EQ(ReadLine(file(directory + "cpu.idle")), "0");
+    EXPECT_EQ(ReadLine(file(directory + "cpu.shares")), "4096");
+  }
+}
+
+TEST_F(KnobProviderTest, AScoreThatOnlyKubeletKnewStaysAndSaysSo) {
+  Put("memory.oom.group", "1");
+  const auto provider = Make("oom", "  other: {}\n");
+  const Status reset = provider->Apply(target_, "first", "");
+  EXPECT_EQ(reset.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(reset), HasSubstr("set oom_score_adj, only kubelet knows its former"));
+  EXPECT_EQ(Get("memory.oom.group"), "0");
+}
+
 TEST_F(KnobProviderTest, APodIsIdleWhileAllOfItsContainersAre) {
   const std::filesystem::path pod = dir_ / "cgroups/podu-1";
   const auto put = [&pod](const std::string& file, const std::string& value) {
     std::filesystem::create_directories((pod / file).parent_path());
     std::ofstream(pod / file) << value << '\n';
   };
-  const auto get = [&pod](const std::string& file) {
-    std::ifstream opened(pod / file);
-    std::string value;
-    std::getline(opened, value);
-    return value;
-  };
+  const auto get = [&pod](const std::string& file) { return ReadLine(pod / file); };
   for (const std::string directory : {"", "a/", "b/"}) {
     put(directory + "cpu.idle", "0");
     put(directory + "cpu.shares", "512");
@@ -267,6 +320,50 @@ TEST_F(KnobProviderTest, MemoryOfAPodIsProtectedInThePodsCgroup) {
   ASSERT_TRUE(IsOk(provider->Apply(pod, "db", "web")));
   EXPECT_EQ(value("memory.low"), "2097152");
   EXPECT_EQ(value("memory.min"), "0");
+}
+
+TEST_F(KnobProviderTest, PacketsOfAContainerHaveItsClassAndPriorityOnCgroupV1) {
+  std::ofstream(dir_ / "cgroups/net_prio.ifpriomap") << "lo 0\neth0 0\n";
+  Put("net_cls.classid", "0");
+  Put("net_prio.ifpriomap", "lo 0");
+  WriteConfig(
+      "  fast: {net_cls.classid: '10:1', net_prio.ifpriomap: {eth0: 5}}\n"
+      "  away: {net_prio.ifpriomap: {eth7: 5}}\n");
+  const KnobMachine machine = {dir_ / "cgroups", true, dir_ / "cgroups"};
+  const auto made = MakeKnobProvider(TypeOf("network"), dir_ / "knobs.yaml", machine);
+  ASSERT_TRUE(IsOk(made.status()));
+  EXPECT_EQ((*made)->List().classes.back().definition,
+            "net_cls.classid 1048577; net_prio.ifpriomap eth0 5");
+  ASSERT_TRUE(IsOk((*made)->Apply(target_, "", "fast")));
+  EXPECT_EQ(Get("net_cls.classid") + " " + Get("net_prio.ifpriomap"), "1048577 eth0 5");
+  EXPECT_EQ(DriftOf(**made, "fast"), "");
+  ASSERT_TRUE(IsOk((*made)->Apply(target_, "fast", "")));
+  EXPECT_EQ(Get("net_cls.classid") + " " + Get("net_prio.ifpriomap"), "0 eth0 0");
+  EXPECT_THAT(ProblemOf(**made, "away"),
+              HasSubstr("no interface eth7; correct net_prio.ifpriomap"));
+}
+
+TEST_F(KnobProviderTest, WithoutClassesOfPacketsTheMachineSaysWhatToUseInstead) {
+  std::ofstream(dir_ / "cgroups/cgroup.controllers") << "cpu memory\n";
+  WriteConfig("  fast: {net_cls.classid: '10:1'}\n");
+  const auto made = MakeKnobProvider(TypeOf("network"), dir_ / "knobs.yaml",
+                                     FindKnobs("net_cls", dir_ / "cgroups"));
+  ASSERT_TRUE(IsOk(made.status()));
+  EXPECT_THAT(ProblemOf(**made, "fast"),
+              AllOf(HasSubstr("no net_cls.classid: it exists in cgroup v1 only"),
+                    HasSubstr("instead, match the pod's cgroup with nftables")));
+}
+
+TEST_F(KnobProviderTest, APodHasATargetOfLatencyForADevice) {
+  std::filesystem::create_directories(dir_ / "cgroups/pod");
+  std::ofstream(dir_ / "cgroups/pod/io.latency") << '\n';
+  const auto provider = Make("io-latency", "  db: {io.latency: {'8:0': 10000}}\n");
+  const sdk::ClassTarget pod{.key = {"pod", ""}, .runtime_id = "p", .cgroups_path = "/pod"};
+  ASSERT_TRUE(IsOk(provider->Apply(pod, "", "db")));
+  EXPECT_EQ(ReadLine(dir_ / "cgroups/pod/io.latency"), "8:0 target=10000");
+  EXPECT_EQ(*provider->ReadBack(pod, "db"), "");
+  ASSERT_TRUE(IsOk(provider->Apply(pod, "db", "")));
+  EXPECT_EQ(ReadLine(dir_ / "cgroups/pod/io.latency"), "8:0 target=0");
 }
 
 TEST_F(KnobProviderTest, ProtectionOfMemoryIsAbsentInCgroupV1) {

@@ -105,6 +105,16 @@ TEST_F(QuotaProviderTest, GivesNoBurstWhereThereIsNoQuota) {
   EXPECT_EQ(Get(kPod, "cpu.max.burst"), "10000");
 }
 
+TEST_F(QuotaProviderTest, ABurstOfALostClassIsTakenBackAndALiftedQuotaSaysThatItStays) {
+  const auto provider = Make(kClasses);
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "half")));
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "lost", "")));
+  EXPECT_EQ(Get(kContainer, "cpu.max.burst") + Get(kPod, "cpu.max.burst"), "00");
+  ASSERT_TRUE(IsOk(provider->Apply(target_, "", "free")));
+  EXPECT_THAT(MessageOf(provider->Apply(target_, "lost", "")),
+              HasSubstr("only kubelet knows the former one"));
+}
+
 TEST_F(QuotaProviderTest, UsesTheFilesOfVersion1) {
   const auto provider = Make(kClasses, true);
   ASSERT_TRUE(IsOk(provider->Apply(target_, "", "half")));

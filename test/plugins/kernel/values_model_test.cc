@@ -103,6 +103,8 @@ class ValuesModelTest : public testing::Test {
       case ClaimForm::kCpuMask:
       case ClaimForm::kCpuUnion:
         return std::to_string(Dice(8));
+      case ClaimForm::kKept:
+        break;
     }
     return "";
   }

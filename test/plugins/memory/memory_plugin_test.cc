@@ -288,6 +288,20 @@ TEST(MemoryPluginTest, PrefersTheFewestNodesThatHaveAllTypesTogether) {
             (std::vector<TopologyHint>{{.nodes = {0, 1}, .preferred = true}}));
 }
 
+TEST(MemoryPluginTest, BindsSharedPodsThatAskForItIfTheConfigurationSaysSo) {
+  ContainerRequest request = Request("pod1", "", "memory", kGiB);
+  request.annotations = {
+      {"katalyst.kubewharf.io/qos_level", "shared_cores"},
+      {"katalyst.kubewharf.io/memory_enhancement", R"({"numa_binding": "true"})"},
+  };
+  Drive bound(Make("bind-shared: true"));
+  const auto given = bound.Admit(request);
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->value + " " + given->decided_by, "0 annotation memory_enhancement");
+  Drive unbound(Make(""));
+  EXPECT_EQ(unbound.Admit(request)->value, "");
+}
+
 ContainerRequest Exclusive(double bytes) {
   ContainerRequest request = Request("pod1", "", "memory", bytes);
   request.annotations = {

@@ -60,8 +60,10 @@ class RdtClassesTest : public testing::Test {
     MakeProvider(dir_ / "rdt.yaml");
   }
   void MakeProvider(const std::string& config_file) {
-    provider_ = std::make_unique<RdtClasses>(
-        RdtSettings{.config_file = config_file, .paths = resctrl_->paths(), .etc = dir_.path()});
+    provider_ = std::make_unique<RdtClasses>(RdtSettings{.config_file = config_file,
+                                                         .paths = resctrl_->paths(),
+                                                         .etc = dir_.path(),
+                                                         .journal = dir_ / "rdt.knobs.json"});
   }
   void WriteConfig(const std::string& text) { std::ofstream(dir_ / "rdt.yaml") << text; }
 
@@ -333,6 +335,17 @@ TEST_F(RdtClassesTest, RootClassDividesTheRootGroupAndIsNotOffered) {
   EXPECT_THAT(provider_->List().classes, ElementsAre(Field(&sdk::ClassInfo::name, "c")));
 }
 
+TEST_F(RdtClassesTest, TheRootGroupIsRestoredOnceTheFileDoesNotDivideItAnyMore) {
+  const std::string before = ReadFile("schemata");
+  WriteConfig(
+      "partitions: {p: {l3Allocation: 100%, classes: {system/default: {l3Allocation: 50%}}}}");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  ASSERT_NE(ReadFile("schemata"), before);
+  MakeProvider("/dev/null");  // as after a restart without the type
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_EQ(ReadFile("schemata"), before);
+}
+
 TEST_F(RdtClassesTest, AClassWhoseWaysTheRootGroupMayUseSaysSo) {
   WriteConfig("partitions: {p: {l3Allocation: 50%, classes: {c: {}}}}");
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
@@ -358,6 +371,17 @@ TEST_F(RdtClassesTest, RuntimeThatManagesResctrlIsNotDisturbed) {
   const std::string before = Tree();
   EXPECT_THAT(MessageOf(provider_->Refresh({})), HasSubstr("config.toml sets rdt_config_file"));
   EXPECT_EQ(Tree(), before);
+}
+
+TEST_F(RdtClassesTest, GroupsOfAFormerFileAreRemovedWithoutIt) {
+  for (const std::string& file : {std::string("/dev/null"), std::string()}) {
+    MakeProvider(dir_ / "rdt.yaml");
+    ASSERT_TRUE(IsOk(provider_->Refresh({})));
+    ASSERT_TRUE(std::filesystem::exists(PathOf("qrm-gold")));
+    MakeProvider(file);
+    ASSERT_TRUE(IsOk(provider_->Refresh({"gold"})));
+    EXPECT_FALSE(std::filesystem::exists(PathOf("qrm-gold"))) << "with file '" << file << "'";
+  }
 }
 
 TEST_F(RdtClassesTest, RuntimesGroupsAreOfferedAndNeverChanged) {

@@ -21,9 +21,10 @@ StringMap Pod(const std::string& level, const std::string& cpu, const std::strin
   return annotations;
 }
 
-std::vector<std::string> Texts(const StringMap& annotations) {
+std::vector<std::string> Texts(const StringMap& annotations,
+                               NodeBinding binding = NodeBinding::kNone) {
   std::vector<std::string> texts;
-  for (const IgnoredQosKey& key : IgnoredQosKeys(annotations)) {
+  for (const IgnoredQosKey& key : IgnoredQosKeys(annotations, binding)) {
     texts.push_back(std::string(key.label) + ": " + key.text);
   }
   return texts;
@@ -51,6 +52,20 @@ TEST(QosAnnotationsTest, NumaNodesByNumberAreNamed) {
   EXPECT_THAT(Texts({{kQosLevelKey, "dedicated_cores"}, {"katalyst.kubewharf.io/numa_ids", "1"}}),
               ElementsAre("numa_ids: numa_ids"));
   EXPECT_THAT(Texts({{"katalyst.kubewharf.io/pod_role", "web"}}), IsEmpty());
+}
+
+TEST(QosAnnotationsTest, KeysOfASharedPodThatIsBoundToANodeHaveAnEffect) {
+  StringMap pod = Pod("shared_cores", R"({"align_by_socket": "true"})",
+                      R"({"numa_binding": "true", "numa_exclusive": "true"})");
+  pod["katalyst.kubewharf.io/numa_ids"] = "1";
+  pod["katalyst.kubewharf.io/numa_number"] = "2";
+  EXPECT_THAT(
+      Texts(pod, NodeBinding::kBound),
+      ElementsAre("numa_exclusive: numa_exclusive at shared_cores", "numa_number: numa_number"));
+  pod["katalyst.kubewharf.io/numa_ids"] = "x";
+  pod["katalyst.kubewharf.io/numa_number"] = "1";
+  EXPECT_THAT(Texts(pod, NodeBinding::kBound),
+              ElementsAre("numa_exclusive: numa_exclusive at shared_cores", "numa_ids: numa_ids"));
 }
 
 }  // namespace

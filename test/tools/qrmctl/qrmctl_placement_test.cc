@@ -51,6 +51,21 @@ TEST_F(QrmctlTest, CpusSaysWhichCpuTheNodeDoesNotHave) {
   EXPECT_EQ(Run({"cpus", "three"}), kMisuse);
 }
 
+TEST_F(QrmctlTest, ClassesListsWhatIsLeftOfRetiredTypes) {
+  Serve();
+  EXPECT_EQ(Run({"classes", "--left"}), kDone) << err();
+  EXPECT_EQ(out(), "No container has values of a class that does not exist any more.\n");
+  node_.classes.push_back({.offered = {.type = {.name = "oom"},
+                                       .rules = std::make_shared<ClassTypeRules>(),
+                                       .is_retired = true},
+                           .left = {"container main of pod shop/web keeps values of class a: b"}});
+  EXPECT_EQ(Run({"classes", "--left"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "TYPE   LEFT\noom    container main of pod shop/web keeps values of class a: b\n");
+  EXPECT_EQ(Run({"classes"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("not in class-types any more"));
+}
+
 TEST_F(QrmctlTest, TopologyOfAnIdleNodeHasNoUse) {
   Serve();
   EXPECT_EQ(Run({"topology"}), kDone) << err();

@@ -30,7 +30,8 @@ void PrintClasses(const v1::ListClassesResponse& response, std::ostream& out) {
   for (const v1::ClassType& type : response.types()) {
     if (type.classes().empty()) {
       table.Add({type.name(), type.level(), type.mutable_() ? "yes" : "no", "-", "-", "-", "-",
-                 type.problem()});
+                 type.problem().empty() && type.retired() ? "not in class-types any more"
+                                                          : type.problem()});
     }
     for (const v1::Class& one : type.classes()) {
       const bool is_default = one.name() == type.default_class();
@@ -46,6 +47,22 @@ void PrintClasses(const v1::ListClassesResponse& response, std::ostream& out) {
       out << "Problem: " << problem << '\n';
     }
   }
+}
+
+void PrintLeft(const v1::ListClassesResponse& response, std::ostream& out) {
+  Table table({"TYPE", "LEFT"});
+  bool is_empty = true;
+  for (const v1::ClassType& type : response.types()) {
+    for (const std::string& left : type.left()) {
+      table.Add({type.name(), left});
+      is_empty = false;
+    }
+  }
+  if (is_empty) {
+    out << "No container has values of a class that does not exist any more.\n";
+    return;
+  }
+  table.Print(out);
 }
 
 }  // namespace
@@ -90,13 +107,16 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
                    "Lists the types of QoS-class resources of this node, their classes, and how\n"
                    "many containers or pods have each class.",
                    "qrmctl classes");
-  line.Output().ControlSocket().Watch();
+  bool left = false;
+  line.Output().ControlSocket().Watch().Flag(
+      "--left", left, "only values of classes that do not exist any more, and why they stay");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   const auto answer = ControlClient(line).Ask<v1::ListClassesResponse>(v1::ListClassesRequest());
-  return Show(line, answer, out, err,
-              [&](const v1::ListClassesResponse& classes) { PrintClasses(classes, out); });
+  return Show(line, answer, out, err, [&](const v1::ListClassesResponse& classes) {
+    left ? PrintLeft(classes, out) : PrintClasses(classes, out);
+  });
 }
 
 }  // namespace qrm::manager::cli

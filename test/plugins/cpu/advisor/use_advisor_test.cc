@@ -87,6 +87,16 @@ NodeSight::Container Container(const std::string& pod, const std::string& name,
   return {{.pod_uid = pod, .container = name}, pool, milli_cpus, milli_cpus};
 }
 
+TEST_F(UseAdvisorTest, SaysThatItMissesPressure) {
+  Write(kBurstable, 10, 1);
+  PodCgroups cgroups(root_.path());
+  ASSERT_TRUE(test::IsOk(cgroups.Look({kUid}, clock_.Steady()).status()));
+  EXPECT_THAT(cgroups.without_pressure(), IsEmpty());
+  std::filesystem::remove(root_ / kBurstable / "cpu.pressure");
+  ASSERT_TRUE(test::IsOk(cgroups.Look({kUid}, clock_.Steady() + seconds(1)).status()));
+  EXPECT_THAT(cgroups.without_pressure(), HasSubstr("has no cpu.pressure; use cgroup v2"));
+}
+
 TEST_F(UseAdvisorTest, SplitsWhatAPodUsesAmongItsPools) {
   NodeSight node;
   node.containers = {Container("a", "x", "web", 3000),   Container("a", "y", "batch", 1000),
