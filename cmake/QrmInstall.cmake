@@ -9,7 +9,7 @@ set(QRM_SDK_LIBRARIES qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wir
   qrm_plugin_calls qrm_sdk qrm_fake_manager)
 # For extensions of the scheduler, in targets of their own: they need more packages.
 set(QRM_SCHEDULER_LIBRARIES qrm_json qrm_section qrm_https_url qrm_https_call qrm_http_address qrm_http_server qrm_cluster
-  qrm_scheduler_cache qrm_scheduler_extender)
+  qrm_scheduler_cache qrm_scheduler_feed qrm_scheduler_extender)
 # For extensions that judge by qrm's own resources, too, such as NUMA nodes.
 set(QRM_RESOURCE_LIBRARIES qrm_topology qrm_checkpoint qrm_rules qrm_plugin_config qrm_kernel_files qrm_kernel_values qrm_tuning
   qrm_plugin_cpu_config qrm_plugin_cpu_sizing qrm_plugin_cpu_advisor qrm_plugin_cpu qrm_plugin_memory qrm_plugin_nic

@@ -197,7 +197,7 @@ std::string NameOf(const placement::ContainerDemand& demand) {
 rules::NodeBinding BindingOf(const Explanation& explanation) {
   const bool is_bound =
       std::any_of(explanation.allocations.begin(), explanation.allocations.end(),
-                  [](const auto& each) { return each.second.decided_by == rules::kByBinding; });
+                  [](const auto& each) { return each.second->decided_by == rules::kByBinding; });
   return is_bound ? rules::NodeBinding::kBound : rules::NodeBinding::kNone;
 }
 

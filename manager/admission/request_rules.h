@@ -9,6 +9,7 @@
 #include "manager/registry/plugin_info.h"
 #include "plugins/placement/admission_options.h"
 #include "plugins/placement/demand.h"
+#include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
 
