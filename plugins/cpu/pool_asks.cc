@@ -206,8 +206,11 @@ void SetSpares(const View& view, const std::string& name, const PoolConfig& pool
 }
 
 void SetSpares(const View& view, PoolAsks& asks) {
+  std::erase_if(asks, [&](const auto& ask) {
+    return IsSpare(ask.first) && FindPool(view.config, ask.first)->instances->min == 0;
+  });
   for (const auto& [name, pool] : view.config.pools) {
-    if (pool.instances.has_value()) {
+    if (pool.instances.value_or(InstanceRule()).min > 0) {
       SetSpares(view, name, pool, asks);
     }
   }
