@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "api/container_turns.h"
 #include "plugins/cpu/config/instances.h"
@@ -174,19 +175,43 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
   return ask;
 }
 
-/// Sets which instances exist without containers: as many as those with containers lack of
-/// instances.min.
+/// Sets which instances of the pool `name` exist without containers: as many as those with
+/// containers lack of instances.min, empty ones of groups among them.
+void SetSpares(const View& view, const std::string& name, const PoolConfig& pool, PoolAsks& asks) {
+  int missing = pool.instances.value_or(InstanceRule()).min;
+  std::vector<std::string> empty;
+  for (const auto& [instance, ask] : asks) {
+    if (ConfiguredName(instance) == name && instance != name) {
+      missing -= ask.in_use ? 1 : 0;
+      if (!ask.in_use) {
+        empty.push_back(instance);
+      }
+    }
+  }
+  for (int number = 1; static_cast<int>(empty.size()) < missing; ++number) {
+    if (const std::string spare = SpareInstance(name, number); !asks.contains(spare)) {
+      empty.push_back(spare);
+    }
+  }
+  for (const std::string& instance : empty) {
+    if (missing-- > 0) {
+      asks[instance] = AskOf(view.machine, pool, {.containers = 1});
+      asks[instance].in_use = false;
+    } else if (IsSpare(instance)) {
+      asks.erase(instance);
+    } else {
+      asks[instance] = AskOf(view.machine, pool, {});
+    }
+  }
+}
+
 void SetSpares(const View& view, PoolAsks& asks) {
-  std::erase_if(asks, [](const auto& ask) { return IsSpare(ask.first); });
+  std::erase_if(asks, [&](const auto& ask) {
+    return IsSpare(ask.first) && FindPool(view.config, ask.first)->instances->min == 0;
+  });
   for (const auto& [name, pool] : view.config.pools) {
-    const int least = pool.instances.value_or(InstanceRule()).min;
-    const auto used = std::count_if(asks.begin(), asks.end(), [&pool_name = name](const auto& ask) {
-      return ask.second.in_use && ConfiguredName(ask.first) == pool_name;
-    });
-    for (int spare = 1; spare <= least - static_cast<int>(used); ++spare) {
-      PoolAsk& ask = asks[SpareInstance(name, spare)];
-      ask = AskOf(view.machine, pool, {.containers = 1});
-      ask.in_use = false;
+    if (pool.instances.value_or(InstanceRule()).min > 0) {
+      SetSpares(view, name, pool, asks);
     }
   }
 }

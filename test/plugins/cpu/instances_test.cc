@@ -347,7 +347,9 @@ pools:
   }
   clock_.Advance(seconds(30));
   drive.Reconcile();
-  EXPECT_THAT(Names(drive), ElementsAre("default", "team/:1", "team/:2"));
+  EXPECT_THAT(Names(drive), ElementsAre("default", "team/default/a", "team/default/b"))
+      << "those that were there stay for the next ones";
+  EXPECT_EQ(Size(drive, "team/default/b"), 2);
 }
 
 TEST_F(InstancesTest, ThoseOfAHigherPriorityChooseTheirCpusFirst) {
