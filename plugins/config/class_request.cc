@@ -24,8 +24,8 @@ Status CheckForm(const ClassAnnotation& annotation) {
   if (annotation.second.empty() || sdk::IsClassName(annotation.second)) {
     return OkStatus();
   }
-  return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}", ShownAnnotation(annotation),
-                sdk::kClassNameForm);
+  return Errorf(StatusCode::kInvalidArgument, "{} does not name a class: {}",
+                ShownAnnotation(annotation), sdk::kClassNameForm);
 }
 
 /// "TYPE.resources.VERSION.kubernetes.io/REST", in parts; without a type: another key.
@@ -49,15 +49,21 @@ struct ClassKey {
   }
 };
 
+// Most annotations are of others, and are told apart by the end of their domain.
 ClassKey Split(std::string_view key) {
   const std::size_t slash = key.find('/');
-  const std::size_t at = key.substr(0, slash).rfind(".resources.");
-  if (slash == std::string_view::npos || at == std::string_view::npos) {
+  const std::string_view head = key.substr(0, slash);
+  constexpr std::string_view kShortest = ".resources.qrm.io";
+  if (slash == std::string_view::npos ||
+      !(head.ends_with(".kubernetes.io") || head.ends_with(kShortest))) {
     return {};
   }
-  const std::string_view domain = key.substr(at, slash + 1 - at);
-  const bool asks = domain == kOwn || domain.ends_with(".kubernetes.io/");
-  return asks ? ClassKey{key.substr(0, at), domain, key.substr(slash + 1)} : ClassKey();
+  const std::size_t at =
+      head.rfind(".resources.", head.size() - std::min(head.size(), kShortest.size()));
+  if (at == std::string_view::npos) {
+    return {};
+  }
+  return {key.substr(0, at), key.substr(at, slash + 1 - at), key.substr(slash + 1)};
 }
 
 /// The keys for one purpose, which must agree.
@@ -113,10 +119,10 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
   }
   if (type.level == sdk::ClassLevel::kPod) {
     const ClassAnnotation* const wrong = own.first != nullptr ? own.first : defaults.first;
-    return wrong == nullptr
-               ? whole.Request()
-               : Errorf(StatusCode::kInvalidArgument, "{}: type {} is for whole pods; write {}{}pod",
-                        ShownAnnotation(*wrong), type.name, type.name, kOwn);
+    return wrong == nullptr ? whole.Request()
+                            : Errorf(StatusCode::kInvalidArgument,
+                                     "{}: type {} is for whole pods; write {}{}pod",
+                                     ShownAnnotation(*wrong), type.name, type.name, kOwn);
   }
   if (whole.first != nullptr) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -169,8 +175,8 @@ Status CheckClassTypes(const StringMap& annotations, const std::vector<std::stri
     }
     if (!key.HasVersion()) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "{} has a version that does not exist; write {}{}default", ShownAnnotation(annotation),
-                    key.type, kAlpha);
+                    "{} has a version that does not exist; write {}{}default",
+                    ShownAnnotation(annotation), key.type, kAlpha);
     }
     if (std::ranges::find(types, key.type) == types.end()) {
       return Errorf(StatusCode::kInvalidArgument,

@@ -40,8 +40,8 @@ StatusOr<Uses> UsesOf(const Pod& pod, const config::ClassTypeName& type) {
   Uses uses;
   for (const auto& [name, of_class] : holders) {
     const checkpoint::ClassUsers users = of_class.AtOnce();
-    uses[name] = static_cast<int64_t>(type.level == sdk::ClassLevel::kPod ? users.pods
-                                                                          : users.containers);
+    uses[name] =
+        static_cast<int64_t>(type.level == sdk::ClassLevel::kPod ? users.pods : users.containers);
   }
   return uses;
 }

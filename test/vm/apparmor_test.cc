@@ -167,10 +167,11 @@ TEST_F(AppArmorTest, QrmdPinsAndLimitsContainersUnderTheProfileOfItsChart) {
   std::ofstream(work_dir_ + "/blockio.yaml")
       << "Classes: {slow: [{Devices: [" << disk << "], ThrottleWriteBps: 4Mi}]}\n";
   std::ofstream(work_dir_ + "/oom.yaml") << "classes: {first: {oom_score_adj: 900}}\n";
-  StartNode(fmt::format("qos-classes: true\nclass-types:\n"
-                        "  blockio: {{config-file: {0}/blockio.yaml, default: slow}}\n"
-                        "  oom: {{config-file: {0}/oom.yaml, default: first}}\n",
-                        work_dir_));
+  StartNode(
+      fmt::format("qos-classes: true\nclass-types:\n"
+                  "  blockio: {{config-file: {0}/blockio.yaml, default: slow}}\n"
+                  "  oom: {{config-file: {0}/oom.yaml, default: first}}\n",
+                  work_dir_));
   ASSERT_EQ(ProfileOfDaemon(), "qrm (enforce)");
 
   const auto pod = RunGuaranteed("web", 2);

@@ -82,14 +82,13 @@ void MachineTest::TearDown() {
 
 void MachineTest::StartNode(const std::string& config, const std::string& plugins) {
   std::ofstream(work_dir_ + "/qrmd.yaml") << config;
-  node_ = std::make_unique<Node>(
-      Node::Options{.bin_dir = bin_dir_,
-                    .work_dir = node_dir_,
-                    .config = work_dir_ + "/qrmd.yaml",
-                    .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-                    .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .builtin_plugins = plugins,
-                    .reconcile_period = "2s"});
+  node_ = std::make_unique<Node>(Node::Options{.bin_dir = bin_dir_,
+                                               .work_dir = node_dir_,
+                                               .config = work_dir_ + "/qrmd.yaml",
+                                               .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
+                                               .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
+                                               .builtin_plugins = plugins,
+                                               .reconcile_period = "2s"});
   const auto count = static_cast<std::size_t>(std::count(plugins.begin(), plugins.end(), ','));
   ASSERT_TRUE(IsOk(node_->Start(plugins.empty() ? 0 : count + 1)));
 }

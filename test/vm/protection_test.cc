@@ -32,11 +32,11 @@ class ProtectionTest : public MachineTest {
     }
     std::ofstream(work_dir_ + "/protection.yaml")
         << "classes:\n  db: {memory.min: 64Mi, memory.low: 128Mi}\n  web: {memory.low: 4Ki}\n";
-    StartNode("qos-classes: true\nclass-types:\n  memory-protection:\n    config-file: " +
-                  work_dir_ +
-                  "/protection.yaml\n    classes: {db: {namespaces: [\"*\"]}, web: {namespaces: "
-                  "[\"*\"]}}\n",
-              "");
+    StartNode(
+        "qos-classes: true\nclass-types:\n  memory-protection:\n    config-file: " + work_dir_ +
+            "/protection.yaml\n    classes: {db: {namespaces: [\"*\"]}, web: {namespaces: "
+            "[\"*\"]}}\n",
+        "");
   }
 
   RunningPod RunIn(const std::string& name, const std::string& protection) {

@@ -340,7 +340,7 @@ func TestRdtIsNotConfinedByTheDefaultProfileOfAppArmor(t *testing.T) {
 		t.Errorf("with the chart's own profile, it is %v", profile)
 	}
 	// vm_apparmor runs qrmd under it.
-	text, err := os.ReadFile(filepath.Join(chart, "files", "qrm.apparmor"))
+	text, err := os.ReadFile(filepath.Join(directory, "files", "qrm.apparmor"))
 	if err != nil || !strings.Contains(string(text), "\nprofile qrm ") {
 		t.Errorf("the chart has no profile qrm: %v", err)
 	}
