@@ -113,7 +113,7 @@ class ClaimedDevicesTest : public testing::Test {
         << R"(
 machine: "synthetic:package:4 [numa(memory=8GiB)] core:4 pu:1"
 topology-policy: single-numa-node
-plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {static: true, reserved: {"0": 1GiB}}}
+plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {static: true}}
 resource-slices: true
 node-name: n1
 )" << "kubeconfig: "
