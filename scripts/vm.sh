@@ -76,7 +76,7 @@ shape() {
         echo -device "pxb-pcie,id=root$node,bus=pcie.0,bus_nr=$((32 * (node + 2))),numa_node=$node"
         echo -device "pcie-root-port,id=disk$node,bus=root$node,chassis=$((node + 1))"
         echo -device "pcie-root-port,id=nic$node,bus=root$node,chassis=$((node + 11))"
-        echo -drive "if=none,id=flash$node,file=$dir/flash$node.img,format=raw"
+        echo -drive "if=none,id=flash$node,file=${dir:-}/flash$node.img,format=raw"
         echo -device "nvme,serial=flash$node,drive=flash$node,bus=disk$node"
         echo -device "virtio-net-pci,bus=nic$node,romfile="
       done
