@@ -11,9 +11,9 @@ cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
 step "install Debian packages, about 15 s beside the download" scripts/deps.sh
-step "build programs and tests, about 13 min, 7 after scripts/run.sh" scripts/build.sh release
+step "build programs and tests, about 18 min, 10 after scripts/run.sh" scripts/build.sh release
 if ! PATH=$PATH:/usr/local/go/bin command -v go >/dev/null; then
   echo "test.sh: there is no Go toolchain, so that the interop test is skipped; install Go 1.26 to run it"
 fi
 echo "test.sh: left out are the tests of labels cluster, packages and vm; run scripts/check.sh cluster packages vm"
-step "run tests, about 6 min" ctest --preset release -LE 'cluster|packages|vm' -j "$(nproc)" "$@"
+step "run tests, about 14 min" ctest --preset release -LE 'cluster|packages|vm' -j "$(nproc)" "$@"

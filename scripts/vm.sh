@@ -151,7 +151,9 @@ make_disks() {
 
 # disk FILE [OPTION]: in the order in which the machine's scripts know them. "snapshot": changes are forgotten.
 disk() {
-  printf '%s\n' -drive "file=$1,format=raw,if=virtio,${2:-cache=writeback}"
+  disks=$((disks + 1))
+  printf '%s\n' -drive "file=$1,format=raw,if=none,id=drive$disks,${2:-cache=writeback}" \
+    -device "virtio-blk-pci,drive=drive$disks,bus=$bus"
 }
 
 # Ends QEMU, whose parent `keeper` is, if it runs, and removes the run's files.
@@ -162,7 +164,8 @@ clean_up() {
 
 # boot DIR IMAGE: starts the machine, and passes its output on until it ends. 137 when the power was cut.
 boot() {
-  local dir=$1 image=$2 line arguments cut=0
+  local dir=$1 image=$2 line arguments cut=0 bus=pci.0 disks=0
+  [[ $machine != q35 ]] || bus=pcie.0
   mapfile -t arguments < <(
     shape | tr ' ' '\n'
     disk "$image/root.img" snapshot=on
@@ -182,7 +185,7 @@ boot() {
   # Linux reads of no threads from the processor that QEMU makes up for AMD.
   TMPDIR=$dir timeout --foreground --signal=KILL "$limit" qemu-system-x86_64 -nodefaults -display none -no-reboot \
     -accel tcg,thread=multi,tb-size=1024 -cpu max,vendor=GenuineIntel,cx16=off -device virtio-serial-pci "${arguments[@]}" \
-    -global virtio-blk-pci.num-queues=1 -netdev user,id=net,restrict=on -device virtio-net-pci,netdev=net,romfile= \
+    -global virtio-blk-pci.num-queues=1 -netdev user,id=net,restrict=on -device "virtio-net-pci,netdev=net,romfile=,bus=$bus" \
     -kernel "$image/vmlinuz" -initrd "$image/initrd.gz" \
     -append "console=ttyS0 root=/dev/vda rw quiet panic=-1 systemd.journald.forward_to_console=1 systemd.unit=qrm-vm.target qrm.checkout=$root" \
     -serial "file:$dir/console" \
