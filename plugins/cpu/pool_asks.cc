@@ -164,6 +164,10 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
   }
   demand.milli_cpus *= owned;
   ask.firm = WishOf(demand, size.ratio_percent, ask);
+  if (ask.in_use && !ask.below_firm &&
+      pool.instances.value_or(InstanceRule()).when_full != InstanceRule::WhenFull::kOverbook) {
+    ask.min = ask.firm;  // no other pool makes it overbook
+  }
   if (size.per == ElasticSize::Per::kLimit) {
     demand.milli_cpus = demand.milli_limits * owned;
   }

@@ -264,22 +264,6 @@ struct Choice {
   std::tuple<bool, int64_t, int64_t> rank;  ///< it need not grow; CPUs left; few containers
 };
 
-/// OK when `pools` leave all pools what the containers of `view` request from them, as far as they
-/// have it now.
-Status CheckOthersStay(const View& view, const ContainerRequest& request, const PoolMap& pools) {
-  for (const auto& [name, ask] : AsksOf(view)) {
-    const auto then = pools.find(name);
-    if (then != pools.end() &&
-        then->second.Count() < std::min(ask.firm, PoolCpus(view, name).Count())) {
-      return Errorf(StatusCode::kResourceExhausted,
-                    "cannot place {}: pool {} has no CPUs to give that its containers do not "
-                    "request; request fewer, or delete a pod",
-                    NameOf(request), name);
-    }
-  }
-  return OkStatus();
-}
-
 /// Errors: those of PlaceInElastic, and kResourceExhausted when an instance would be overcommitted.
 StatusOr<Choice> TryInstance(const View& view, const ContainerRequest& request, Guest guest,
                              const std::string& instance) {
@@ -288,7 +272,6 @@ StatusOr<Choice> TryInstance(const View& view, const ContainerRequest& request, 
   QRM_ASSIGN_OR_RETURN(const PoolMap pools, PlaceInElastic(view, request, candidate));
   const CpuSet& cpus = pools.at(instance);
   QRM_RETURN_IF_ERROR(CheckCovered(view, request, candidate, cpus));
-  QRM_RETURN_IF_ERROR(CheckOthersStay(view, request, pools));
   const bool grows = cpus.Count() > PoolCpus(view, instance).Count();
   return Choice{std::move(guest),
                 {!grows, LeftOf(view, candidate, cpus),

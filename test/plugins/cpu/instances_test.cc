@@ -345,6 +345,7 @@ pools:
   for (const char* pod : {"a", "b", "c"}) {
     drive.RemovePod(pod);
   }
+  drive.Reconcile();
   clock_.Advance(seconds(30));
   drive.Reconcile();
   EXPECT_THAT(Names(drive), ElementsAre("default", "team/default/a", "team/default/b"))

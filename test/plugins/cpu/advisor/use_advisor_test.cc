@@ -92,7 +92,7 @@ TEST_F(UseAdvisorTest, SaysThatItMissesPressure) {
   PodCgroups cgroups(root_.path());
   ASSERT_TRUE(test::IsOk(cgroups.Look({kUid}, clock_.Steady()).status()));
   EXPECT_THAT(cgroups.without_pressure(), IsEmpty());
-  std::filesystem::remove(root_ / fmt::format("{}/cpu.pressure", kBurstable));
+  std::filesystem::remove(std::filesystem::path(root_ / kBurstable) / "cpu.pressure");
   ASSERT_TRUE(test::IsOk(cgroups.Look({kUid}, clock_.Steady() + seconds(1)).status()));
   EXPECT_THAT(cgroups.without_pressure(), HasSubstr("has no cpu.pressure; use cgroup v2"));
 }
