@@ -75,7 +75,7 @@ set(CPACK_DEBIAN_DEB-SCHEDULER_DESCRIPTION "Extender of kube-scheduler for qrm
 set(CPACK_DEBIAN_DEB-SDK_PACKAGE_NAME libqrm-dev)
 set(CPACK_DEBIAN_DEB-SDK_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEB-SDK_PACKAGE_DEPENDS
-  "g++, cmake, make, pkg-config, libgrpc++-dev, libprotobuf-dev, libabsl-dev, libboost1.81-dev, libfmt-dev, libsqlite3-dev")
+  "g++, cmake, make, pkg-config, protobuf-compiler-grpc, libgrpc++-dev, libprotobuf-dev, libabsl-dev, libboost1.81-dev, libfmt-dev, libsqlite3-dev")
 set(CPACK_DEBIAN_DEB-SDK_PACKAGE_RECOMMENDS
   "libssl-dev, libyaml-cpp-dev, nlohmann-json3-dev, prometheus-cpp-dev, libhwloc-dev, libpugixml-dev")
 set(CPACK_DEBIAN_DEB-SDK_DESCRIPTION "SDK for resource plugins of qrmd

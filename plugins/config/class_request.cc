@@ -49,21 +49,26 @@ struct ClassKey {
   }
 };
 
-// Most annotations are of others, and are told apart by the end of their domain.
+// The versions that exist are found by comparison: an admission splits each key of a pod many
+// times.
 ClassKey Split(std::string_view key) {
   const std::size_t slash = key.find('/');
-  const std::string_view head = key.substr(0, slash);
-  constexpr std::string_view kShortest = ".resources.qrm.io";
-  if (slash == std::string_view::npos ||
-      !(head.ends_with(".kubernetes.io") || head.ends_with(kShortest))) {
+  if (slash == std::string_view::npos) {
     return {};
   }
-  const std::size_t at =
-      head.rfind(".resources.", head.size() - std::min(head.size(), kShortest.size()));
-  if (at == std::string_view::npos) {
-    return {};
+  const std::string_view head = key.substr(0, slash + 1);
+  std::size_t at = std::string_view::npos;
+  for (const std::string_view domain : {kAlpha, kBeta, kLast, kOwn}) {
+    if (head.ends_with(domain)) {
+      at = head.size() - domain.size();
+    }
   }
-  return {key.substr(0, at), key.substr(at, slash + 1 - at), key.substr(slash + 1)};
+  if (at == std::string_view::npos && head.ends_with(".kubernetes.io/")) {
+    at = head.rfind(".resources.");
+  }
+  return at == std::string_view::npos
+             ? ClassKey()
+             : ClassKey{head.substr(0, at), head.substr(at), key.substr(slash + 1)};
 }
 
 /// The keys for one purpose, which must agree.
