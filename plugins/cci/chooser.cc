@@ -283,11 +283,9 @@ class LineChoice {
 
   /// A running container keeps its CPUs, and loses some or gets further ones.
   StatusOr<CpuSet> TakeFrom(const CpuSet& cpus) const {
-    if (kept_.Empty() || !kept_.IsSubsetOf(cpus)) {
-      return TakeSome(cpus, line_.any);
-    }
-    if (kept_.Count() >= line_.any) {
-      return TakeSome(kept_, line_.any);
+    const bool keeps = !kept_.Empty() && kept_.IsSubsetOf(cpus);
+    if (!keeps || kept_.Count() >= line_.any) {
+      return TakeSome(keeps ? kept_ : cpus, line_.any);
     }
     QRM_ASSIGN_OR_RETURN(const CpuSet more, TakeSome(cpus - kept_, line_.any - kept_.Count()));
     return kept_ | more;

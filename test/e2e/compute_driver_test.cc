@@ -175,6 +175,7 @@ class ResizingDriverTest : public ComputeDriverTest {
     ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
     ASSERT_EQ(Cpus("web"), "2-3");
   }
+  void TearDown() override { driver.reset(); }  // it uses the members below
   /// Whether the container runs on `cpus`, and its driver was sent them.
   bool Gets(const std::string& cpus) {
     return Await([&] {

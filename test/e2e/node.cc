@@ -181,8 +181,6 @@ Status Node::Stop() {
   return first;
 }
 
-// Waits for the end of two runs: one may have begun before the request, and triggers during a run
-// are served by the next.
 Status Node::NotifyChanged(const std::string& resource) const {
   const std::string socket = Path("control.sock");
   v1::NotifyChangedRequest request;
@@ -191,6 +189,8 @@ Status Node::NotifyChanged(const std::string& resource) const {
       .status();
 }
 
+// Waits for the end of two runs: one may have begun before the request, and triggers during a run
+// are served by the next.
 Status Node::Reconcile() const {
   const std::string socket = Path("control.sock");
   const auto stub = Connect<v1::Control>(socket);  // qrmd bounds how many one process opens

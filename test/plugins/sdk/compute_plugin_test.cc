@@ -2,6 +2,7 @@
 #include "plugins/sdk/compute_plugin.h"
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -102,9 +103,10 @@ class ComputePluginTest : public testing::Test {
   /// The same driver, as a new process.
   void Start() {
     host_.reset();
+    plugin_.emplace(driver_);
     auto state = OpenPluginState(dir_ / "state.db");
     ASSERT_TRUE(IsOk(state.status()));
-    host_ = std::make_unique<PluginDriver>(plugin_, DriverResource("first"), *std::move(state));
+    host_ = std::make_unique<PluginDriver>(*plugin_, DriverResource("first"), *std::move(state));
     ASSERT_TRUE(IsOk(host_->Start()));
   }
 
@@ -114,7 +116,7 @@ class ComputePluginTest : public testing::Test {
 
   const test::TempDir dir_;
   FirstCpus driver_;
-  ComputePlugin plugin_{driver_};
+  std::optional<ComputePlugin> plugin_;
   std::unique_ptr<PluginDriver> host_;
 };
 
@@ -219,10 +221,10 @@ TEST_F(ComputePluginTest, ADriverThatWasKilledInBetweenTakesTheManagersCpus) {
 
 TEST_F(ComputePluginTest, ADriverRequestsChangesThroughTheHostsSignal) {
   int raised = 0;
-  plugin_.changes().Connect([&] { ++raised; });
+  plugin_->changes().Connect([&] { ++raised; });
   driver_.RequestChanges();
   EXPECT_EQ(raised, 1);
-  plugin_.changes().Connect({});
+  plugin_->changes().Connect({});
 }
 
 TEST_F(ComputePluginTest, HintsAreTheDriversAndReserveNothing) {
