@@ -71,7 +71,9 @@ template <typename Session>
 class HeldElsewhere {
  public:
   explicit HeldElsewhere(std::shared_ptr<Session> session) : session_(std::move(session)) {}
-  ~HeldElsewhere() { Release([](const std::shared_ptr<Session>&) {}); }
+  ~HeldElsewhere() {
+    Release([](const std::shared_ptr<Session>&) {});
+  }
   HeldElsewhere(const HeldElsewhere&) = delete;
   HeldElsewhere& operator=(const HeldElsewhere&) = delete;
 

@@ -1,9 +1,6 @@
 // Reads CDI specifications, and finds their device files and interfaces in sysfs.
 #include "manager/kubelet/cdi_nodes.h"
 
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +8,9 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <yaml-cpp/yaml.h>
 
@@ -52,7 +52,7 @@ void AddEdits(const YAML::Node& edits, CdiDevice& device) {
 
 /// A specification may leave the number to the file's.
 std::optional<int> NodeOf(const SysfsNodes& sysfs, CdiDevice::Node node) {
-  struct stat file {};
+  struct stat file{};
   if (!node.has_number) {
     if (stat(node.path.c_str(), &file) != 0) {
       return std::nullopt;

@@ -28,7 +28,7 @@ struct CdiDevice {
 /// Source: Container Device Interface, SPEC.md 1.0.
 CdiDevice ReadCdiDevice(const std::string& text, const std::string& id);
 
-/// Reads the specifications below `directories` anew for each device: drivers write them for each
+/// Reads the specifications below `directories` for each device: drivers write them for each
 /// claim. Files over 256 KiB and more than 1,000 of a directory are not read.
 class CdiNodes final : public NearNodesSource {
  public:

@@ -168,9 +168,10 @@ std::string ClaimDevices::problem() const {
   const Status trouble = impl_->watch == nullptr ? OkStatus() : impl_->watch->status().trouble;
   const std::string cause = trouble.ok() ? impl_->problem : MessageOf(trouble);
   return cause.empty() ? cause
-                       : fmt::format("cannot read the node's ResourceSlices, so the NUMA nodes of "
-                                     "claimed devices are those of CDI specifications: {}",
-                                     cause);
+                       : fmt::format(
+                             "cannot read the node's ResourceSlices, so the NUMA nodes of "
+                             "claimed devices are those of CDI specifications: {}",
+                             cause);
 }
 
 }  // namespace qrm::manager

@@ -241,9 +241,8 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
       Ask(search);
       return;
     }
-    boost::asio::post(io, [self = shared_from_this(), search] {
-      self->Locate(search, PodDevices());
-    });
+    boost::asio::post(io,
+                      [self = shared_from_this(), search] { self->Locate(search, PodDevices()); });
   }
 
   /// The question of one container about its devices. Threads: the I/O loop, once it is asked.
@@ -284,9 +283,12 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
   void Locate(const SearchPtr& search, PodDevices devices) {
     if (!search->cdi_ids.empty() && !devices.Has(search->demand.container)) {
       for (const std::string& id : search->cdi_ids) {
-        devices.claimed.emplace_back(search->demand.container,
-                                     ClaimDevice{.claim_namespace = {}, .claim = {}, .driver = {},
-                                                 .pool = {}, .device = {}, .cdi_ids = {id}});
+        devices.claimed.emplace_back(search->demand.container, ClaimDevice{.claim_namespace = {},
+                                                                           .claim = {},
+                                                                           .driver = {},
+                                                                           .pool = {},
+                                                                           .device = {},
+                                                                           .cdi_ids = {id}});
       }
     }
     const auto found = std::make_shared<PodDevices>(std::move(devices));
@@ -306,14 +308,14 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     for (const auto& [container, device] : found->claimed) {
       asked.push_back(device);
     }
-    claims.Locate(std::move(asked), [weak = weak_from_this(), search,
-                                     found](std::vector<NearNodes> nodes) {
-      if (const auto self = weak.lock(); self != nullptr) {
-        boost::asio::post(self->io, [self, search, found, nodes = std::move(nodes)] {
-          self->Finish(search, *found, nodes);
-        });
-      }
-    });
+    claims.Locate(std::move(asked),
+                  [weak = weak_from_this(), search, found](std::vector<NearNodes> nodes) {
+                    if (const auto self = weak.lock(); self != nullptr) {
+                      boost::asio::post(self->io, [self, search, found, nodes = std::move(nodes)] {
+                        self->Finish(search, *found, nodes);
+                      });
+                    }
+                  });
   }
 
   /// `located` are the nodes of the claimed devices, in their order; or nothing.

@@ -27,12 +27,12 @@ struct DeviceNodesOptions {
 /// that requests an extended resource that no plugin serves, or that uses devices of resource
 /// claims (DRA); and removes an annotation that another program set. Kubelet allocates devices
 /// and prepares claims before it creates a pod's containers, so one call covers all of them. If
-/// kubelet does not answer, this is logged, and the pod is placed like one without devices, but for
-/// those that the runtime names. What comes after `claims_wait` is not used.
+/// kubelet does not answer, this is logged, and the pod is placed like one without devices, except
+/// for the devices that the runtime names. What comes after `claims_wait` is not used.
 ///
 /// Source of the hints from devices: Kubernetes 1.36, the device manager's hints for devices that
 /// it has allocated. Its devices that are not allocated do not count, so what it could have
-/// given on fewer nodes is not known: the fewest nodes of those that it gave are preferred.
+/// given on fewer nodes is not known: the fewest nodes of the allocated devices are preferred.
 ///
 /// Threads: any.
 class DeviceNodesSource final : public DemandSource {

@@ -23,8 +23,8 @@ struct KubeletOptions {
   bool reads_slices = false;
   std::chrono::milliseconds claims_wait{200};
   std::vector<std::string> cdi_directories = {"/etc/cdi", "/var/run/cdi"};
-  std::vector<std::string> node_attributes = {"dra.net/numaNode", "dra.cpu/numaNodeID",
-                                              "numaNode", "numa"};
+  std::vector<std::string> node_attributes = {"dra.net/numaNode", "dra.cpu/numaNodeID", "numaNode",
+                                              "numa"};
 };
 
 /// An empty text, or an https address such as `example`.
@@ -79,7 +79,7 @@ inline std::vector<config::ConfigKey> KubeletKeys(KubeletOptions& options) {
                        "device that two directories have, the last one counts."),
       config::WordsKey("claims-node-attributes", options.node_attributes,
                        "list of attributes of devices in ResourceSlices",
-                       "Which attributes tell a device's NUMA node, besides "
+                       "Which attributes show a device's NUMA node, besides "
                        "resource.kubernetes.io/numaNode, which is read first. A name without a "
                        "domain is one of the driver's own."),
   };

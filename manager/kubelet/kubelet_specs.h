@@ -51,7 +51,7 @@ class KubeletSpecs {
   /// Whether the configuration names any API. Threads: any.
   bool asks_kubelet() const { return pods_api_ != nullptr || kubelet_pods_ != nullptr; }
   /// Why requests are estimated although kubelet should report them, or did before; else the
-  /// problem of ClaimDevices: one sentence; empty: none, or nobody was asked. Threads: any.
+  /// problem of ClaimDevices: one sentence; empty: none, or no API is used. Threads: any.
   std::string problem() const;
 
  private:

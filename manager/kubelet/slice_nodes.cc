@@ -134,28 +134,27 @@ void ClaimStatusNodes::Find(const ClaimDevice& device, Found found) {
     found({});
     return;
   }
-  const std::string path =
-      fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
-                  cluster::PercentEncoded(device.claim_namespace),
-                  cluster::PercentEncoded(device.claim));
-  client_.Call({.path = path}, [this, device, found = std::move(found)](
-                                   const StatusOr<std::string>& body) {
-    const json claim = body.ok() ? ParseJson(*body).value_or(json()) : json();
-    NearNodes nodes;
-    const json& devices = PartOf(PartOf(claim, "status"), "devices");
-    if (devices.is_array()) {
-      for (const json& listed : devices) {
-        const bool is_it = TextIn(listed, "driver") == device.driver &&
-                           TextIn(listed, "pool") == device.pool &&
-                           TextIn(listed, "device") == device.device;
-        const auto node = is_it ? sysfs_.OfInterface(
-                                      TextIn(PartOf(listed, "networkData"), "interfaceName"))
-                                : std::nullopt;
-        nodes = node.has_value() ? NearNodes{*node} : nodes;
-      }
-    }
-    found(nodes);
-  });
+  const std::string path = fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
+                                       cluster::PercentEncoded(device.claim_namespace),
+                                       cluster::PercentEncoded(device.claim));
+  client_.Call(
+      {.path = path}, [this, device, found = std::move(found)](const StatusOr<std::string>& body) {
+        const json claim = body.ok() ? ParseJson(*body).value_or(json()) : json();
+        NearNodes nodes;
+        const json& devices = PartOf(PartOf(claim, "status"), "devices");
+        if (devices.is_array()) {
+          for (const json& listed : devices) {
+            const bool is_it = TextIn(listed, "driver") == device.driver &&
+                               TextIn(listed, "pool") == device.pool &&
+                               TextIn(listed, "device") == device.device;
+            const auto node =
+                is_it ? sysfs_.OfInterface(TextIn(PartOf(listed, "networkData"), "interfaceName"))
+                      : std::nullopt;
+            nodes = node.has_value() ? NearNodes{*node} : nodes;
+          }
+        }
+        found(nodes);
+      });
 }
 
 }  // namespace qrm::manager

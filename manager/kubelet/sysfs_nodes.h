@@ -8,7 +8,7 @@
 namespace qrm::manager {
 
 /// The NUMA node of a device: of the nearest directory above its own in sysfs that names a node.
-/// Absent if there is no such device, or the firmware tells no node.
+/// Absent if there is no such device, or the firmware reports no node.
 /// Source: Linux, Documentation/ABI: /sys/bus/pci/devices/*/numa_node, /sys/dev.
 ///
 /// Threads: any. Cost: some small files.

@@ -110,8 +110,8 @@ class CrashTest {
         "{} pods admitted, {} rejected, {} removed, {} started without qrmd; {} operations "
         "and {} starts cut short, {} with pods that only plugins knew, {} with pods that were "
         "committed but not answered; {} checkpoints damaged; the slowest agreement took {} ms",
-        admitted_, refused_, removed_, unseen_, cut_short_, died_starting_,
-        granted_uncommitted_, committed_unanswered_, damaged_, slowest_agreement_.count());
+        admitted_, refused_, removed_, unseen_, cut_short_, died_starting_, granted_uncommitted_,
+        committed_unanswered_, damaged_, slowest_agreement_.count());
   }
 
  private:
@@ -265,7 +265,7 @@ class CrashTest {
   int damaged_ = 0;
   int died_starting_ = 0;
   int unseen_ = 0;                 // pods that came while qrmd was not running
-  std::set<std::string> waiting_;  // UIDs of those that have not had their CPUs yet
+  std::set<std::string> waiting_;  // UIDs of pods that lack their CPUs
   int granted_uncommitted_ = 0;
   int committed_unanswered_ = 0;
   std::chrono::milliseconds slowest_agreement_{0};

@@ -26,7 +26,7 @@ struct ContainerSpec {
   bool cpu_limit = false;
   int64_t milli_limit = 0;  ///< of CPUs, where it is not the request; 0 for none
   std::string cpus;         ///< the cpuset that kubelet's CPU manager sets; empty for none
-  std::vector<std::string> cdi_devices;  ///< as containerd 2.3 tells them
+  std::vector<std::string> cdi_devices;  ///< as containerd 2.3 shows them
 };
 
 /// A pod with one container.

@@ -109,15 +109,14 @@ TEST_F(NearDevicesTest, AnEngineStaysThereThroughARestartWithoutKubelet) {
 class ClaimedDevicesTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::ofstream(dir_ / "qrmd.yaml")
-        << R"(
+    std::ofstream(dir_ / "qrmd.yaml") << R"(
 machine: "synthetic:package:4 [numa(memory=8GiB)] core:4 pu:1"
 topology-policy: single-numa-node
 plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {static: true}}
 resource-slices: true
 node-name: n1
-)" << "kubeconfig: "
-        << server_.WriteKubeconfig(dir_.path()) << '\n';
+)" << "kubeconfig: " << server_.WriteKubeconfig(dir_.path())
+                                      << '\n';
     for (int node = 0; node < 4; ++node) {
       PutSlice(node);
     }
@@ -165,13 +164,12 @@ node-name: n1
     pods_.Put("uid-" + name, pod.SerializeAsString());
     devices_.AddClaim({"default", name, "main"},
                       {"gpu-" + name, "gpu.example.com", fmt::format("p{}", node), "gpu", {}});
-    return runtime_.RunPod({.name = name,
-                            .uid = "uid-" + name,
-                            .annotations = annotations,
-                            .container = {.name = "main",
-                                          .milli_cpus = 2000,
-                                          .memory_bytes = 1 << 30,
-                                          .cpu_limit = true}});
+    return runtime_.RunPod(
+        {.name = name,
+         .uid = "uid-" + name,
+         .annotations = annotations,
+         .container = {
+             .name = "main", .milli_cpus = 2000, .memory_bytes = 1 << 30, .cpu_limit = true}});
   }
 
   std::string Pods() { return node_->Qrmctl({"pods"}).value_or(""); }

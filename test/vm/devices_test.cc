@@ -1,4 +1,5 @@
-// CPUs and memory near the devices of claims, which are PCI functions on the buses of their NUMA nodes.
+// CPUs and memory near the devices of claims, which are PCI functions on the buses of their NUMA
+// nodes.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +36,8 @@ std::vector<Disk> Disks() {
   for (const auto& entry : std::filesystem::directory_iterator("/sys/block")) {
     const std::string name = entry.path().filename();
     if (name.starts_with("nvme")) {
-      disks.push_back({name, std::stoi(ReadLine("/sys/block/" + name + "/device/device/numa_node"))});
+      disks.push_back(
+          {name, std::stoi(ReadLine("/sys/block/" + name + "/device/device/numa_node"))});
     }
   }
   return disks;
@@ -96,8 +98,9 @@ class DevicesTest : public MachineTest {
       }
       container.mutable_resources()->add_claims()->set_name("disk");
       pods_->Put(spec.uid, pod.SerializeAsString());
-      devices_->AddClaim({spec.pod_namespace, spec.name, spec.container.name},
-                         {"disk", "disk.qrm.test", "node", disk.name, {"qrm.test/disk=" + disk.name}});
+      devices_->AddClaim(
+          {spec.pod_namespace, spec.name, spec.container.name},
+          {"disk", "disk.qrm.test", "node", disk.name, {"qrm.test/disk=" + disk.name}});
       auto running = Run(spec);
       EXPECT_TRUE(IsOk(running.status()));
       if (!running.ok()) {
@@ -152,17 +155,18 @@ TEST_F(DevicesTest, AllPodsAreOnTheNodesOfTheirDisksByCdiSpecificationsAndTheKer
 TEST_F(DevicesTest, AllPodsAreOnTheNodesOfTheirDisksByResourceSlices) {
   FakeApiServer server;
   for (const Disk& disk : disks_) {
-    const std::string address = std::filesystem::canonical("/sys/block/" + disk.name + "/device/device").filename();
-    server.Put("/apis/resource.k8s.io/v1/resourceslices",
-               {{"metadata", {{"name", disk.name}}},
-                {"spec",
-                 {{"driver", "disk.qrm.test"},
-                  {"nodeName", "n1"},
-                  {"pool", {{"name", "node"}, {"generation", 1}}},
-                  {"devices",
-                   {{{"name", disk.name},
-                     {"attributes",
-                      {{"resource.kubernetes.io/pciBusID", {{"string", address}}}}}}}}}}});
+    const std::string address =
+        std::filesystem::canonical("/sys/block/" + disk.name + "/device/device").filename();
+    server.Put(
+        "/apis/resource.k8s.io/v1/resourceslices",
+        {{"metadata", {{"name", disk.name}}},
+         {"spec",
+          {{"driver", "disk.qrm.test"},
+           {"nodeName", "n1"},
+           {"pool", {{"name", "node"}, {"generation", 1}}},
+           {"devices",
+            {{{"name", disk.name},
+              {"attributes", {{"resource.kubernetes.io/pciBusID", {{"string", address}}}}}}}}}}});
   }
   Start("cdi-directories: []\nresource-slices: true\nnode-name: n1\nkubeconfig: " +
         server.WriteKubeconfig(work_dir_) + "\n");

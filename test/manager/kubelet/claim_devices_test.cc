@@ -1,4 +1,5 @@
-// Where the devices of claims are: each source by itself, absent, late and wrong, and all in their order.
+// Where the devices of claims are: each source by itself, absent, late and wrong, and all in their
+// order.
 #include "manager/kubelet/claim_devices.h"
 
 #include <filesystem>
@@ -114,8 +115,7 @@ json Slice(const json& attributes, int generation = 1, const std::string& device
           {"spec",
            {{"driver", "gpu.example.com"},
             {"nodeName", "node1"},
-            {"pool",
-             {{"name", "node1"}, {"generation", generation}, {"resourceSliceCount", 1}}},
+            {"pool", {{"name", "node1"}, {"generation", generation}, {"resourceSliceCount", 1}}},
             {"devices", json::array({{{"name", device}, {"attributes", attributes}}})}}}};
 }
 
@@ -148,9 +148,8 @@ TEST_F(SliceNodesTest, VendorsNamesCountWhereTheStandardOneIsAbsent) {
 }
 
 TEST_F(SliceNodesTest, ThePciAddressIsLookedUpWhereNoAttributeTellsTheNode) {
-  EXPECT_THAT(
-      After({Slice({{"resource.kubernetes.io/pciBusID", {{"string", "0000:81:00.0"}}}})}),
-      ElementsAre(2));
+  EXPECT_THAT(After({Slice({{"resource.kubernetes.io/pciBusID", {{"string", "0000:81:00.0"}}}})}),
+              ElementsAre(2));
 }
 
 TEST_F(SliceNodesTest, OfAPoolOnlyTheHighestGenerationCounts) {

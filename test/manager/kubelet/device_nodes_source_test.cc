@@ -78,11 +78,10 @@ class DeviceNodesSourceTest : public testing::Test {
     claims_.Start();
     source_ = std::make_unique<DeviceNodesSource>(
         loop_.io(), inner_, machine_, claims_,
-        DeviceNodesOptions{
-            .kubelet_socket = socket_,
-            .timeout = timeout,
-            .is_served = [](const std::string& name) { return name == "a.io/nic"; },
-            .claims_wait = claims_wait});
+        DeviceNodesOptions{.kubelet_socket = socket_,
+                           .timeout = timeout,
+                           .is_served = [](const std::string& name) { return name == "a.io/nic"; },
+                           .claims_wait = claims_wait});
   }
 
   /// A CDI specification by which the device of claim "gpu" is the disk of node 1.
@@ -171,8 +170,7 @@ TEST_F(DeviceNodesSourceTest, DevicesOfOneResourcePreferEachNodeThatAllOfThemAre
   using placement::GivenDevice;
   EXPECT_THAT(answer.devices,
               ElementsAre(Pair("a.io/unknown", GivenDevice{.hints = HintList::NoPreference()}),
-                          Pair("intel.com/qat",
-                               GivenDevice{.hints = HintList({{{0, 3}, true}})}),
+                          Pair("intel.com/qat", GivenDevice{.hints = HintList({{{0, 3}, true}})}),
                           Pair("nvidia.com/gpu", GivenDevice{.hints = HintList({{{2}, true}})})));
 }
 
@@ -184,9 +182,9 @@ TEST_F(DeviceNodesSourceTest, ADeviceOfAClaimIsFoundByItsSpecificationAndDoesNot
   demand.uses_claims = true;
   const placement::ContainerDemand answer = AnswerTo(demand);
   EXPECT_THAT(answer.devices,
-              ElementsAre(Pair("claim gpu: drv/n/d0",
-                               placement::GivenDevice{.hints = HintList({{{1}, true}}),
-                                                      .binding = false})));
+              ElementsAre(Pair(
+                  "claim gpu: drv/n/d0",
+                  placement::GivenDevice{.hints = HintList({{{1}, true}}), .binding = false})));
   EXPECT_THAT(rules::ReadDeviceNodes(answer.pod.annotations),
               ElementsAre(Pair("main", NodesByResource{{"drv", {1}}})));
 }

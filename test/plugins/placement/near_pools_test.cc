@@ -19,16 +19,15 @@ NodeModelPtr Model(int nodes, const std::string& pool) {
   for (int node = 0; node < nodes; ++node) {
     nics += fmt::format("{{interface: eth{0}, numa-node: {0}, ipv4: 192.0.2.{0}}}, ", node);
   }
-  const auto model = ReadNodeModel(
-      fmt::format(R"(
+  const auto model = ReadNodeModel(fmt::format(R"(
 machine: "synthetic:package:{} [numa(memory=8GiB)] core:4 pu:1"
 plugins:
   cpu: {{pools: {{web: {{cpus: "{}"}}}}, rules: [{{select: {{role: web}}, pool: web}}]}}
   memory: {{roles: {{web: {{share-numa-with: ['*']}}}}}}
   nic: {{resource: a.io/nic, nics: [{}]}}
 )",
-                  nodes, pool, nics),
-      "node");
+                                               nodes, pool, nics),
+                                   "node");
   EXPECT_TRUE(model.ok()) << model.status();
   return model.value_or(nullptr);
 }
@@ -70,8 +69,7 @@ TEST_P(NearPoolsTest, MemoryAndNicAreOnTheNodeWithMostOfThePoolsCpusWhileItHasRo
     ASSERT_TRUE(placed.ok()) << placed.status();
     held = placed->after;
     const auto& grants = placed->placement.grants;
-    const NumaMask mems =
-        *NumaMask::Parse(grants.at("memory").begin()->second.allocation->value);
+    const NumaMask mems = *NumaMask::Parse(grants.at("memory").begin()->second.allocation->value);
     const auto& nic = grants.at("a.io/nic").begin()->second.allocation;
     if (i < 2) {
       EXPECT_EQ(mems, NumaMask({pool.first}));
