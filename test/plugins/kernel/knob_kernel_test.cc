@@ -60,7 +60,9 @@ class KnobKernelTest : public testing::Test {
     std::ofstream(dir_ / "knobs.yaml") << "classes:\n" << classes;
     for (const KnobType& known : KnobTypes()) {
       if (known.name == type) {
-        return *MakeKnobProvider(known, dir_ / "knobs.yaml", FindKnobs(known.controller, kCgroups));
+        auto machine = FindKnobs(known.controller, kCgroups);
+        machine.journal = dir_ / "knobs.json";
+        return *MakeKnobProvider(known, dir_ / "knobs.yaml", machine);
       }
     }
     return nullptr;
