@@ -51,13 +51,13 @@ class FakeSysfs {
     AddPci("0000:41:00.0", "1\n");
     AddPci("0000:81:00.0", "2\n");
     AddPci("0000:c1:00.0", "-1\n");
-    Write(dir_ / "devices/pci0000:40/0000:41:00.0/nvme/nvme0/nvme0n1/size", "1");
+    Write(In("devices/pci0000:40/0000:41:00.0/nvme/nvme0/nvme0n1/size"), "1");
     Link("dev/block/259:0", "devices/pci0000:40/0000:41:00.0/nvme/nvme0/nvme0n1");
-    Write(dir_ / "devices/pci0000:40/0000:81:00.0/gpu/gpu0/dev", "195:0");
+    Write(In("devices/pci0000:40/0000:81:00.0/gpu/gpu0/dev"), "195:0");
     Link("dev/char/195:0", "devices/pci0000:40/0000:81:00.0/gpu/gpu0");
     Link("class/net/eth7/device", "devices/pci0000:40/0000:81:00.0");
     Link("kernel/iommu_groups/12/devices/0000:41:00.0", "devices/pci0000:40/0000:41:00.0");
-    Write(dir_ / "devices/virtual/mem/null/dev", "1:3");
+    Write(In("devices/virtual/mem/null/dev"), "1:3");
     Link("dev/char/1:3", "devices/virtual/mem/null");
   }
 
@@ -66,17 +66,17 @@ class FakeSysfs {
 
  private:
   void AddPci(const std::string& address, const std::string& node) {
-    Write(dir_ / ("devices/pci0000:40/" + address + "/numa_node"), node);
+    Write(In("devices/pci0000:40/" + address + "/numa_node"), node);
     Link("bus/pci/devices/" + address, "devices/pci0000:40/" + address);
   }
   void Link(const std::string& from, const std::string& to) {
-    fs::create_directories((dir_ / from).parent_path());
-    fs::create_directory_symlink(fs::path(path()) / to, dir_ / from);
+    fs::create_directories(In(from).parent_path());
+    fs::create_directory_symlink(fs::path(path()) / to, In(from));
   }
 
-  struct Dir : test::TempDir {
-    fs::path operator/(const std::string& name) const { return fs::path(path()) / name; }
-  } dir_;
+  fs::path In(const std::string& name) const { return fs::path(path()) / name; }
+
+  test::TempDir dir_;
 };
 
 TEST(SysfsNodesTest, ADeviceFileIsOnTheNodeOfThePciDeviceAboveIt) {
