@@ -258,8 +258,8 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     placement::ContainerDemand demand;
     std::string uid;
     boost::asio::steady_timer timer;
-    std::vector<std::string> cdi_ids{};
-    Deadline until{};         ///< of kubelet's answer, and of claims unless it has other devices
+    std::vector<std::string> cdi_ids;
+    Deadline until;           ///< of kubelet's answer, and of claims unless it has other devices
     bool has_others = false;  ///< devices that no claim gave
     bool is_over = false;
   };

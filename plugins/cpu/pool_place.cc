@@ -79,7 +79,8 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
                   "a pod, or change the pool's place.threads",
                   NameOf(request), pool);
   }
-  if (!FindPool(view.config, pool)->size->overcommits) {
+  const auto& size = FindPool(view.config, pool)->size;
+  if (size.has_value() && !size->overcommits) {
     QRM_RETURN_IF_ERROR(CheckCovered(view, request, candidate, pools->at(pool)));
   }
   return pools;
@@ -172,7 +173,8 @@ using NodeRank = std::tuple<bool, int64_t, int64_t>;
 NodeRank NodeRankOf(const View& view, const ContainerRequest& request, const Guest& guest,
                     const NumaNode& node) {
   const int64_t left = LeftOn(view, request, guest, node);
-  if (FindPool(view.config, guest.pool)->instances->fill != InstanceRule::Fill::kFewest) {
+  const auto& instances = FindPool(view.config, guest.pool)->instances;
+  if (!instances.has_value() || instances->fill != InstanceRule::Fill::kFewest) {
     return {true, 0, left};
   }
   const uint64_t others = ContainersIn(view.state, InstanceOn(guest.pool, node.id));
