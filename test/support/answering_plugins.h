@@ -110,6 +110,7 @@ class AnsweringPlugins final : public manager::Plugins {
   }
 
  private:
+  // NOLINTNEXTLINE(readability-function-size): one entry per call
   void Start(const std::string& resource, std::shared_ptr<calls::Call> call, Deadline) override {
     const bool answered =
         AnswerIf<calls::GetTopologyHints>(call, [&](const auto& r) { return Hints(r); }) ||

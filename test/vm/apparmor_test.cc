@@ -47,8 +47,13 @@ profile runtimes-default flags=(attach_disconnected,mediate_deleted) {
 
 /// What a command printed; a command that fails fails the test.
 std::string OutputOf(const std::string& command) {
+  // NOLINTNEXTLINE(bugprone-command-processor): what an administrator would type
   std::FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
   std::string text;
+  if (pipe == nullptr) {
+    ADD_FAILURE() << "cannot run " << command;
+    return text;
+  }
   for (char part[512]; std::fgets(part, sizeof(part), pipe) != nullptr;) {
     text += part;
   }
@@ -89,9 +94,9 @@ class AppArmorTest : public MachineTest {
     std::filesystem::create_directories(bin_dir_);
     std::filesystem::create_directories(kPrograms);
     for (const std::string& program : programs) {
-      std::filesystem::copy_file(built + "/" + program, kPrograms + program,
+      std::filesystem::copy_file(std::filesystem::path(built) / program, kPrograms + program,
                                  std::filesystem::copy_options::overwrite_existing);
-      const std::string script = bin_dir_ + "/" + program;
+      const std::string script = std::filesystem::path(bin_dir_) / program;
       std::ofstream(script) << "#!/bin/sh\nexec aa-exec -p " << profile << " -- " << kPrograms
                             << program << " \"$@\"\n";
       std::filesystem::permissions(script, std::filesystem::perms::owner_all);

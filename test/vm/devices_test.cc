@@ -64,6 +64,7 @@ class DevicesTest : public MachineTest {
     if (!HasDisks()) {
       GTEST_SKIP() << "this machine has no NVMe disks; run scripts/vm.sh --machine q35";
     }
+    // NOLINTNEXTLINE(bugprone-command-processor): what an administrator would type
     ASSERT_EQ(std::system("modprobe nvme"), 0);
     ASSERT_TRUE(Await([] { return Disks().size() == 4; }, std::chrono::seconds(60)));
     disks_ = Disks();

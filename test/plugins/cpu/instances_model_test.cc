@@ -120,8 +120,9 @@ class History {
       shared_ += !pool.empty() && FirstInstance(pool) == pool && pool.starts_with("i/") ? 1 : 0;
       return;
     }
-    if (request.pod_role != "i" || !is_new ||
-        node_.config().pools.at("i").instances->when_full != InstanceRule::WhenFull::kAny) {
+    const auto& rule = node_.config().pools.at("i").instances;
+    if (request.pod_role != "i" || !is_new || !rule.has_value() ||
+        rule->when_full != InstanceRule::WhenFull::kAny) {
       return;
     }
     for (const auto& [instance, milli] : requested) {
@@ -150,6 +151,9 @@ class History {
       ASSERT_LE(milli, int64_t{kMilli} * pools.at(instance).Count()) << instance;
     }
     const PoolConfig& pool = node_.config().pools.at("i");
+    if (!pool.size.has_value() || !pool.instances.has_value()) {
+      FAIL() << "pool i has no instances";
+    }
     int ready = 0;
     for (const auto& [name, cpus] : pools) {
       ready += ConfiguredName(name) == "i" && cpus.Count() >= pool.size->min ? 1 : 0;
