@@ -84,9 +84,9 @@ TEST_F(AdmitterTest, SendsTheMergedHintToAlignedPluginsOnly) {
 PluginScript Hinting(const std::string& resource, ResourceAllocation gives,
                      const std::vector<int>& nodes) {
   PluginScript script = Gives(resource, std::move(gives));
-  std::vector<TopologyHint> hints;
-  for (const int node : nodes) {
-    hints.push_back({.nodes = {node}, .preferred = true});
+  std::vector<TopologyHint> hints(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    hints[i] = {.nodes = {nodes[i]}, .preferred = true};
   }
   script.hints = HintList(std::move(hints));
   return script;
@@ -101,13 +101,16 @@ class NearDeviceTest : public AdmitterTest {
     plugins_.Set("cpu", Hinting("cpu", Pin(kCpusetCpus, cpus.front() == 0 ? "0-1" : "4-5"), cpus));
     plugins_.Set("memory", Hinting("memory", Pin(kCpusetMems, "0"), {0, 1}));
     placement::ContainerDemand demand = Demand();
-    std::vector<TopologyHint> hints;
-    for (const int node : device) {
-      hints.push_back({.nodes = {node}, .preferred = hints.empty()});
+    std::vector<TopologyHint> hints(device.size());
+    for (std::size_t i = 0; i < device.size(); ++i) {
+      hints[i] = {.nodes = {device[i]}, .preferred = i == 0};
     }
     demand.devices = {{"claim gpu", {.hints = HintList(std::move(hints)), .binding = binding}}};
     admitted_ = Admit(demand, {.merge = {.policy = policy}}).status();
-    return admitted_.ok() ? plugins_.allocated("cpu").hint->nodes : NumaMask();
+    if (!admitted_.ok()) {
+      return {};
+    }
+    return plugins_.allocated("cpu").hint.value_or(TopologyHint()).nodes;
   }
 
   Status admitted_;

@@ -205,15 +205,15 @@ class DriverModel {
     const bool fits = is_review || ledger_.Fits(pod.cpus, own);
     QRM_RETURN_IF_ERROR(Expect(name, asked.has_value() == fits,
                                fits ? "fits and its driver is not asked" : "does not fit", answer));
-    const bool good =
-        fits && ledger_.MayGive(asked->gave, ledger_.Offer(asked->near, own), pod.cpus, own);
+    const bool good = fits && asked.has_value() &&
+                      ledger_.MayGive(asked->gave, ledger_.Offer(asked->near, own), pod.cpus, own);
     QRM_RETURN_IF_ERROR(Expect(name, answer.status.ok() == good,
                                good ? "is rejected" : "got what its driver may not give", answer));
-    if (fits) {
+    if (fits && asked.has_value()) {
       QRM_RETURN_IF_ERROR(Expect(name, asked->offered == ledger_.Offer(asked->near, own),
                                  "was offered " + ToString(asked->offered), answer));
     }
-    if (good) {
+    if (good && asked.has_value()) {
       pod.given = asked->gave;
       pod.runs_on = pod.given.own.cpus | pod.given.SharedOf(ledger_.Free() | own);
       ledger_.Hold(name, pod.given.All());

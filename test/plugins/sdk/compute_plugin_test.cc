@@ -221,6 +221,7 @@ TEST_F(ComputePluginTest, ADriverThatWasKilledInBetweenTakesTheManagersCpus) {
 
 TEST_F(ComputePluginTest, ADriverRequestsChangesThroughTheHostsSignal) {
   int raised = 0;
+  ASSERT_TRUE(plugin_.has_value());
   plugin_->changes().Connect([&] { ++raised; });
   driver_.RequestChanges();
   EXPECT_EQ(raised, 1);
