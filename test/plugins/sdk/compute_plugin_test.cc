@@ -221,11 +221,14 @@ TEST_F(ComputePluginTest, ADriverThatWasKilledInBetweenTakesTheManagersCpus) {
 
 TEST_F(ComputePluginTest, ADriverRequestsChangesThroughTheHostsSignal) {
   int raised = 0;
-  ASSERT_TRUE(plugin_.has_value());
-  plugin_->changes().Connect([&] { ++raised; });
+  if (!plugin_.has_value()) {
+    FAIL() << "there is no plugin";
+  }
+  ComputePlugin& plugin = *plugin_;
+  plugin.changes().Connect([&] { ++raised; });
   driver_.RequestChanges();
   EXPECT_EQ(raised, 1);
-  plugin_->changes().Connect({});
+  plugin.changes().Connect({});
 }
 
 TEST_F(ComputePluginTest, HintsAreTheDriversAndReserveNothing) {
