@@ -170,7 +170,8 @@ std::string ClaimDevices::problem() const {
   return cause.empty() ? cause
                        : fmt::format(
                              "cannot read the node's ResourceSlices, so the NUMA nodes of "
-                             "claimed devices are those of CDI specifications: {}",
+                             "claimed devices are those of CDI specifications: {}; allow qrmd to "
+                             "list and watch resourceslices, or set resource-slices: false",
                              cause);
 }
 
