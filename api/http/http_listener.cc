@@ -75,6 +75,8 @@ struct HttpListener::Impl {
         AcceptLater();
         return;
       }
+      error_code ignored;  // else the last part of an answer may wait for the reader's kernel
+      socket.set_option(tcp::no_delay(true), ignored);
       ServeHttp(std::move(socket), site);
       Accept();
     });

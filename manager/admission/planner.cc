@@ -19,6 +19,7 @@
 #include "manager/registry/plugins.h"
 #include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
+#include "plugins/placement/device_hints.h"
 #include "plugins/placement/requests.h"
 #include "topology/machine.h"
 
@@ -313,7 +314,8 @@ Status Planner::ChooseHint(Draft& draft) const {
     explanation.merged = draft.pod->merged;
     explanation.merge_reasons = draft.pod->merge_reasons;
   } else {
-    MergeResult merged = Merge(draft);
+    MergeResult merged = placement::MergeBesideDevices(machine_, explanation.hints,
+                                                       draft.demand.devices, options_.merge);
     explanation.merged = std::move(merged.hints);
     explanation.merge_reasons = std::move(merged.reasons);
     if (!merged.admit) {
@@ -332,47 +334,6 @@ Status Planner::ChooseHint(Draft& draft) const {
     draft.driver->hint = explanation.merged[kCpuResource];
   }
   return OkStatus();
-}
-
-/// With devices that do not bind, three tries: on the nodes that they are attached to, on any that
-/// they are near to, and without them.
-MergeResult Planner::Merge(const Draft& draft) const {
-  HintsByResource hints = draft.explanation.hints;
-  MergeResult merged = MergeHints(machine_, hints, options_.merge);
-  const bool may_reject = options_.merge.policy != TopologyPolicy::kBestEffort;
-  const auto is_good = [may_reject](const MergeResult& result) {
-    return may_reject ? result.admit : result.merged.preferred;
-  };
-  std::vector<std::string> loose;
-  for (const auto& [name, device] : draft.demand.devices) {
-    if ((!device.binding || !may_reject) && hints.contains(name)) {
-      loose.push_back(name);
-    }
-  }
-  if (loose.empty() || is_good(merged)) {
-    return merged;
-  }
-  for (const std::string& name : loose) {
-    std::vector<TopologyHint> all = hints.at(name).hints();
-    for (TopologyHint& hint : all) {
-      hint.preferred = true;
-    }
-    hints[name] = HintList(std::move(all));
-  }
-  MergeResult near = MergeHints(machine_, hints, options_.merge);
-  if (is_good(near)) {
-    return near;
-  }
-  for (const std::string& name : loose) {
-    hints[name] = HintList::NoPreference();
-  }
-  MergeResult without = MergeHints(machine_, hints, options_.merge);
-  if (is_good(without)) {
-    without.reasons.push_back(fmt::format(
-        "{}: left out, because no NUMA node near it can serve the rest", fmt::join(loose, ", ")));
-    return without;
-  }
-  return may_reject ? without : merged;
 }
 
 Status Planner::AskDriver(Draft& draft) const {

@@ -57,7 +57,6 @@ class Planner {
   Status AskForHints(Draft& draft, const std::vector<ContainerRequest>& requests,
                      HintsByResource& hints) const;
   Status ChooseHint(Draft& draft) const;
-  MergeResult Merge(const Draft& draft) const;
   static Status CheckPossible(Draft& draft);
   Status Allocate(Draft& draft) const;
   void InferExclusive(const Draft& draft, const std::string& plugin,

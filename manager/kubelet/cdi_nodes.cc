@@ -36,8 +36,15 @@ uint64_t YamlNumber(const YAML::Node& node, const char* key) {
   return YamlPart(node, key).as<uint64_t>(0);
 }
 
+/// The elements of a list; a value of another kind has none.
+std::vector<YAML::Node> YamlList(const YAML::Node& node, const char* key) {
+  const YAML::Node part = YamlPart(node, key);
+  return part.IsSequence() ? std::vector<YAML::Node>(part.begin(), part.end())
+                           : std::vector<YAML::Node>();
+}
+
 void AddEdits(const YAML::Node& edits, CdiDevice& device) {
-  for (const YAML::Node& node : YamlPart(edits, "deviceNodes")) {
+  for (const YAML::Node& node : YamlList(edits, "deviceNodes")) {
     const std::string on_host = YamlText(node, "hostPath");
     device.nodes.push_back({.path = on_host.empty() ? YamlText(node, "path") : on_host,
                             .has_number = YamlPart(node, "major").IsScalar(),
@@ -45,7 +52,7 @@ void AddEdits(const YAML::Node& edits, CdiDevice& device) {
                             .major = YamlNumber(node, "major"),
                             .minor = YamlNumber(node, "minor")});
   }
-  for (const YAML::Node& device_of_net : YamlPart(edits, "netDevices")) {
+  for (const YAML::Node& device_of_net : YamlList(edits, "netDevices")) {
     device.interfaces.push_back(YamlText(device_of_net, "hostInterfaceName"));
   }
 }
@@ -92,7 +99,7 @@ CdiDevice ReadCdiDevice(const std::string& text, const std::string& id) {
   if (!spec.ok() || YamlText(*spec, "kind") != id.substr(0, equals)) {
     return found;
   }
-  for (const YAML::Node& device : YamlPart(*spec, "devices")) {
+  for (const YAML::Node& device : YamlList(*spec, "devices")) {
     if (YamlText(device, "name") == id.substr(equals + 1)) {
       AddEdits(YamlPart(device, "containerEdits"), found);
       break;

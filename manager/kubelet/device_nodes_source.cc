@@ -19,6 +19,7 @@
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
+#include "plugins/placement/device_hints.h"
 #include "plugins/rules/device_nodes.h"
 
 namespace qrm::manager {
@@ -96,52 +97,6 @@ PodDevices DevicesOf(const PodList& list, const checkpoint::PodMeta& pod) {
     }
   }
   return devices;
-}
-
-/// The nodes of `machine` among `nodes`, in their order. A node without CPUs stands for the nodes
-/// that it is nearest to.
-NearNodes Known(const Machine& machine, const NearNodes& nodes) {
-  NearNodes known;
-  for (const int id : nodes) {
-    const NumaNode* const node = machine.FindNode(id);
-    for (const int home : node == nullptr ? NumaMask() : node->homes) {
-      if (std::find(known.begin(), known.end(), home) == known.end()) {
-        known.push_back(home);
-      }
-    }
-  }
-  return known;
-}
-
-/// One hint for each of `nodes`; preferred is the first one.
-HintList HintsNear(const NearNodes& nodes) {
-  std::vector<TopologyHint> hints;
-  for (const int node : nodes) {
-    hints.push_back({.nodes = {node}, .preferred = hints.empty()});
-  }
-  return nodes.empty() ? HintList::NoPreference() : HintList(std::move(hints));
-}
-
-/// Where all devices of a resource are: each node that is near to all of them, else all nodes.
-HintList HintsOf(const Machine& machine, const std::vector<NumaMask>& devices) {
-  NumaMask common = machine.node_mask();
-  NumaMask all;
-  for (const NumaMask& device : devices) {
-    NumaMask near;
-    for (const int node : Known(machine, {device.begin(), device.end()})) {
-      near.Add(node);
-    }
-    common &= near.Empty() ? common : near;
-    all |= near;
-  }
-  if (all.Empty()) {
-    return HintList::NoPreference();
-  }
-  std::vector<TopologyHint> hints;
-  for (const int node : common) {
-    hints.push_back({.nodes = {node}, .preferred = true});
-  }
-  return hints.empty() ? HintList({{.nodes = all, .preferred = true}}) : HintList(std::move(hints));
 }
 
 NumaMask NodesOf(const HintList& hints) {
@@ -329,7 +284,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     DeviceNodes nodes;
     for (const auto& [container, resources] : devices.allocated) {
       for (const auto& [resource, each] : resources) {
-        given[container][resource] = {.hints = HintsOf(machine, each), .binding = true};
+        given[container][resource] = {.hints = placement::HintsOfDevices(machine, each), .binding = true};
         for (const NumaMask& device : each) {
           nodes[container][resource] |= device;
         }
@@ -338,7 +293,7 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     for (std::size_t i = 0; i < devices.claimed.size(); ++i) {
       const auto& [container, device] = devices.claimed[i];
       const HintList hints =
-          HintsNear(i < located.size() ? Known(machine, located[i]) : NearNodes());
+          placement::HintsOfDevice(machine, i < located.size() ? located[i] : NearNodes());
       given[container][device.Name()] = {.hints = hints, .binding = AsksToBeNear(search->demand)};
       nodes[container][device.driver] |= NodesOf(hints);
     }

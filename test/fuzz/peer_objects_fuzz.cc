@@ -1,5 +1,6 @@
-// What the runtime, kubelet, the API server, kube-scheduler, advisors and peers' checkpoints send:
-// it is read, or rejected with a sentence, and an allocation counts no more than its pod requests.
+// What the runtime, kubelet, the API server, DRA drivers, kube-scheduler, advisors and peers'
+// checkpoints send: it is read, or rejected with a sentence, and an allocation counts no more than
+// its pod requests.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,7 +16,10 @@
 #include "api/proto/runtime/v1/api.pb.h"
 #include "checkpoint/peer_json.h"
 #include "manager/demand/pod_spec.h"
+#include "manager/kubelet/cdi_nodes.h"
 #include "manager/kubelet/pod_list.h"
+#include "manager/kubelet/slice_nodes.h"
+#include "manager/kubelet/sysfs_nodes.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "plugins/cpu/advisor/katalyst_words.h"
 #include "plugins/placement/node_model.h"
@@ -95,6 +99,30 @@ void CheckTextsInMessages(const std::string& text) {
   Check(qrm::cpu::AdviceIn(advice, {}));
 }
 
+/// Where DRA drivers say that their devices are: device `vendor.com/gpu=gpu0`, and slice `object`.
+void CheckClaimedDevices(const std::string& text, const nlohmann::json* object) {
+  for (const auto& node : qrm::manager::ReadCdiDevice(text, "vendor.com/gpu=gpu0").nodes) {
+    QRM_CHECK(node.has_number || (node.major == 0 && node.minor == 0));
+  }
+  if (object == nullptr) {
+    return;
+  }
+  qrm::manager::SliceNodes slices({"numa"}, qrm::manager::SysfsNodes("/nonexistent"));
+  slices.OnSet(*object);
+  slices.Find({.claim_namespace = {},
+               .claim = {},
+               .driver = "gpu.vendor.com",
+               .pool = "n1",
+               .device = "gpu0",
+               .cdi_ids = {}},
+              [](const qrm::manager::NearNodes& nodes) {
+                for (const int node : nodes) {
+                  QRM_CHECK(node >= 0 && node < qrm::NumaMask::kMaxIds);
+                }
+              });
+  slices.OnDelete(*object);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
@@ -112,7 +140,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     }
   }
   Check(qrm::checkpoint::ParsePeerCheckpoint(text));
-  if (const auto object = qrm::ParseJson(text); object.ok()) {
+  const auto object = qrm::ParseJson(text);
+  CheckClaimedDevices(text, object.ok() ? &*object : nullptr);
+  if (object.ok()) {
     Check(qrm::scheduler::ReadPod(*object));
     Check(qrm::scheduler::ReadNode(*object));
   }

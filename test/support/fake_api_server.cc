@@ -66,6 +66,8 @@ struct FakeApiServer::Impl {
       tcp::socket socket(io);
       error_code error;
       acceptor.accept(socket, error);
+      error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);  // as the real one's
       const std::lock_guard lock(mutex);
       if (!error && !stopped) {
         ++accepted;

@@ -203,6 +203,9 @@ TEST_F(CdiNodesTest, SpecificationsMayBeYamlAndNameInterfaces) {
 TEST_F(CdiNodesTest, SpecificationsThatAreWrongAreUnknown) {
   for (const char* text :
        {"", "{", "[]", "kind: [example.com/gpu]", "{kind: example.com/gpu, devices: 3}",
+        "{kind: example.com/gpu, devices: {name: claim-1}}",
+        "{kind: example.com/gpu, devices: [{name: claim-1, containerEdits: {deviceNodes: {major: "
+        "195}, netDevices: {a: b}}}]}",
         "{kind: example.com/gpu, devices: [3, {name: claim-1, containerEdits: 7}]}",
         "{kind: example.com/gpu, devices: [{name: claim-1, containerEdits: {deviceNodes: [9, "
         "{major: x, path: []}]}}]}",
