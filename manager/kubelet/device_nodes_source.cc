@@ -284,7 +284,8 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
     DeviceNodes nodes;
     for (const auto& [container, resources] : devices.allocated) {
       for (const auto& [resource, each] : resources) {
-        given[container][resource] = {.hints = placement::HintsOfDevices(machine, each), .binding = true};
+        given[container][resource] = {.hints = placement::HintsOfDevices(machine, each),
+                                      .binding = true};
         for (const NumaMask& device : each) {
           nodes[container][resource] |= device;
         }
