@@ -25,9 +25,9 @@ HintList HintsOfDevice(const Machine& machine, const std::vector<int>& nodes);
 /// Source: Kubernetes 1.36, device manager, generateDeviceTopologyHints.
 HintList HintsOfDevices(const Machine& machine, const std::vector<NumaMask>& devices);
 
-/// Merges `hints`, which hold those of `devices` by their names. Devices that do not bind, and under
-/// best-effort all, get three tries: on the nodes that they are attached to, on any that they are
-/// near to, and without them, which a reason of the result then says.
+/// Merges `hints`, which hold those of `devices` by their names. Devices that do not bind, and
+/// under best-effort all, get three tries: on the nodes that they are attached to, on any that they
+/// are near to, and without them, which a reason of the result then says.
 MergeResult MergeBesideDevices(const Machine& machine, HintsByResource hints,
                                const std::map<std::string, GivenDevice>& devices,
                                const MergeOptions& options);
