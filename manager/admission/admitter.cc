@@ -32,8 +32,7 @@ using checkpoint::NodeState;
 
 namespace {
 
-AdmissionEvent::PodMessage MessageTo(const checkpoint::PodMeta& pod, std::string message,
-                                     const char* reason) {
+PodMessage MessageTo(const checkpoint::PodMeta& pod, std::string message, const char* reason) {
   return {pod.pod_namespace, pod.name, pod.uid, std::move(message), reason};
 }
 

@@ -15,6 +15,7 @@
 #include "manager/classes/class_choice.h"
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
+#include "manager/state/pod_message.h"
 #include "plugins/rules/qos_annotations.h"
 #include "plugins/sdk/compute_driver.h"
 
@@ -85,14 +86,6 @@ struct AdmissionEvent {
   std::string_view reason;
   std::chrono::nanoseconds took{0};
 
-  /// A text for the events of a pod.
-  struct PodMessage {
-    std::string pod_namespace;
-    std::string pod_name;
-    std::string pod_uid;
-    std::string message;
-    std::string reason;  ///< of the event
-  };
   std::optional<PodMessage> rejected;  ///< why; set when that is the result
   /// Of a rejection: the pod is to end if its container still has no record after this job, which
   /// may make room and try again.

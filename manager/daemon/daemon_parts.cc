@@ -55,14 +55,6 @@ ClaimDevicesOptions ClaimsOf(const Config& config, const Machine& machine) {
   return options;
 }
 
-PodWarning WarningOf(const AdmissionEvent::PodMessage& message) {
-  return {.pod_namespace = message.pod_namespace,
-          .pod_name = message.pod_name,
-          .pod_uid = message.pod_uid,
-          .message = message.message,
-          .reason = message.reason};
-}
-
 // The cgroups and the kubelet of this machine say nothing about another one.
 NodeChecks::Paths CheckedPaths(const Config& config) {
   if (config.machine.source != config::MachineConfig().source) {
@@ -322,15 +314,15 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
 
 void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   metrics.admission.Record(event);
-  std::vector<AdmissionEvent::PodMessage> told = event.warnings;
+  std::vector<PodMessage> told = event.warnings;
   if (event.rejected.has_value()) {
     told.push_back(*event.rejected);
   }
-  for (const AdmissionEvent::PodMessage& one : told) {
-    publisher->Warn(WarningOf(one));
+  for (const PodMessage& one : told) {
+    publisher->Warn(one);
   }
   if (event.ends_pod_of.has_value()) {
-    state.Post([this, key = *event.ends_pod_of, why = WarningOf(*event.rejected)] {
+    state.Post([this, key = *event.ends_pod_of, why = *event.rejected] {
       if (state.Load()->Find(key) == nullptr) {
         publisher->EndPod(why);
       }

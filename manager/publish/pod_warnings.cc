@@ -18,7 +18,7 @@ constexpr std::chrono::minutes kForgotten{10};
 constexpr std::size_t kMostTold = 1000;
 
 /// The same for identical rejections, also after a restart.
-std::string EventName(const PodWarning& warning) {
+std::string EventName(const PodMessage& warning) {
   constexpr std::size_t kMostBytes = 200;  // an object's name has up to 253
   std::string name = warning.pod_name.substr(0, kMostBytes);
   while (!name.empty() && std::isalnum(static_cast<unsigned char>(name.back())) == 0) {
@@ -29,7 +29,7 @@ std::string EventName(const PodWarning& warning) {
 
 }  // namespace
 
-std::optional<cluster::ApiRequest> PodWarnings::Take(const PodWarning& warning, const Now& now) {
+std::optional<cluster::ApiRequest> PodWarnings::Take(const PodMessage& warning, const Now& now) {
   ForgetOld(now.steady);
   if (told_.size() >= kMostTold) {
     return std::nullopt;

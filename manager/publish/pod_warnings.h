@@ -9,17 +9,9 @@
 #include <utility>
 
 #include "cluster/requests.h"
+#include "manager/state/pod_message.h"
 
 namespace qrm::manager {
-
-/// Why a pod was rejected, or another warning about a pod.
-struct PodWarning {
-  std::string pod_namespace;
-  std::string pod_name;
-  std::string pod_uid;
-  std::string message;
-  std::string reason = "PlacementRefused";  ///< of the event
-};
 
 /// Creates events of warnings. Identical warnings about a pod are one event with a count, written
 /// at once and then at most once a minute. All events share a limit of kBurst at once, and then one
@@ -40,7 +32,7 @@ class PodWarnings {
   explicit PodWarnings(std::string node) : node_(std::move(node)) {}
 
   /// The request to send. Absent: the warning is only counted, and a later event includes it.
-  std::optional<cluster::ApiRequest> Take(const PodWarning& warning, const Now& now);
+  std::optional<cluster::ApiRequest> Take(const PodMessage& warning, const Now& now);
 
  private:
   struct Told {

@@ -93,8 +93,8 @@ struct Publisher::Impl {
   std::optional<cluster::ApiRequest> TopologyRequest(const json& wanted) const;
   Status WatchTrouble() const;
   void RetryIfFollowedAgain();
-  void Tell(const PodWarning& warning);
-  void End(const PodWarning& why);
+  void Tell(const PodMessage& warning);
+  void End(const PodMessage& why);
   void Queue(cluster::ApiRequest request);
   void TellNext();
   void TakeAnswer(const Status& answer);
@@ -313,7 +313,7 @@ void Publisher::Impl::RetryIfFollowedAgain() {
   followed = follows;
 }
 
-void Publisher::Impl::Tell(const PodWarning& warning) {
+void Publisher::Impl::Tell(const PodMessage& warning) {
   auto request = events.Take(
       warning, {.steady = steady_clock::now(), .wall = std::chrono::system_clock::now()});
   if (request.has_value()) {
@@ -322,7 +322,7 @@ void Publisher::Impl::Tell(const PodWarning& warning) {
 }
 
 /// Kubelet rejects it again and again until it sees the end.
-void Publisher::Impl::End(const PodWarning& why) {
+void Publisher::Impl::End(const PodMessage& why) {
   const auto now = steady_clock::now();
   std::erase_if(ended, [&](const auto& pod) { return now - pod.second > kEndedAgain; });
   if (ended.emplace(why.pod_uid, now).second) {
@@ -461,14 +461,14 @@ void Publisher::Stop() {
   }
 }
 
-void Publisher::Warn(PodWarning warning) {
+void Publisher::Warn(PodMessage warning) {
   if (impl_->options.Has(kPublishEvents)) {
     boost::asio::post(impl_->io,
                       [impl = impl_.get(), warning = std::move(warning)] { impl->Tell(warning); });
   }
 }
 
-void Publisher::EndPod(PodWarning why) {
+void Publisher::EndPod(PodMessage why) {
   if (impl_->options.Has(kPublishPodFailures)) {
     boost::asio::post(impl_->io, [impl = impl_.get(), why = std::move(why)] { impl->End(why); });
   }

@@ -56,10 +56,10 @@ class Publisher {
   /// Does not remove the published objects, because the node stays.
   void Stop();
 
-  void Warn(PodWarning warning);
+  void Warn(PodMessage warning);
   /// Sets the pod to failed, with the warning's reason and message. Does nothing unless the options
   /// have `pod-failures`.
-  void EndPod(PodWarning why);
+  void EndPod(PodMessage why);
 
   PublishStatus GetStatus() const;
 
