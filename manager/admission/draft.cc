@@ -10,6 +10,7 @@
 #include "checkpoint/decision_trace.h"
 #include "manager/admission/class_step.h"
 #include "manager/runtime/run_options.h"
+#include "manager/state/allocation_check.h"
 #include "plugins/rules/qos_annotations.h"
 
 namespace qrm::manager {
@@ -52,6 +53,19 @@ bool IsNothingNew(const Draft& draft) {
            before->second->may_share == entry.second->may_share &&
            before->second->envs == entry.second->envs;
   });
+}
+
+void KeepOffCpusBeingLeft(const checkpoint::NodeState& state,
+                          const AllocationByResource& allocations, RunOptions& options) {
+  const auto given = options.properties.find(std::string(kCpusetCpus));
+  if (given == options.properties.end()) {
+    return;
+  }
+  const CpuSet cpus = CpuSet::Parse(given->second).value_or(CpuSet());
+  const CpuSet rest = cpus - (CpusBeingLeft(state) - OwnedCpus(allocations));
+  if (!rest.Empty() && rest != cpus) {
+    given->second = ToString(rest);
+  }
 }
 
 NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container) {

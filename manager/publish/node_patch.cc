@@ -233,6 +233,7 @@ std::optional<json> NodePatch(const json& node, const NodeWishes& wishes) {
   PatchAnnotation(node, kClassesAnnotation, wishes.classes.value_or(std::string()), patch);
   PatchAnnotation(node, kConfigAnnotation, wishes.config.value_or(std::string()), patch);
   PatchAnnotation(node, kDriversAnnotation, wishes.drivers.value_or(std::string()), patch);
+  PatchAnnotation(node, kPublishedAnnotation, wishes.published_at, patch);
   return patch.empty() ? std::nullopt : std::optional(std::move(patch));
 }
 

@@ -30,6 +30,9 @@ inline constexpr char kConfigAnnotation[] = "qrm.io/node-config";
 /// Which compute drivers are ready.
 inline constexpr char kDriversAnnotation[] = "qrm.io/compute-drivers";
 
+/// The time of qrmd's latest sign of life, so that schedulers know how old the others are.
+inline constexpr char kPublishedAnnotation[] = "qrm.io/published-at";
+
 /// The classes of a pod and its containers.
 inline constexpr char kPodClassesAnnotation[] = "qrm.io/class-status";
 
@@ -38,6 +41,7 @@ struct NodeWishes {
   std::optional<std::string> classes;  ///< kClassesAnnotation; absent: none
   std::optional<std::string> config;   ///< kConfigAnnotation; absent: none
   std::optional<std::string> drivers;  ///< kDriversAnnotation; absent: none
+  std::string published_at;            ///< kPublishedAnnotation; empty: none
 };
 
 /// The scalar node resources of plugins that pods can request: "DOMAIN/NAME", not in a domain of

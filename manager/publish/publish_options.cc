@@ -72,6 +72,10 @@ std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
                           "also the shortest time between two writes of an object."),
       config::DurationKey("publish-grace", options.grace, {"0s", "24h"},
                           "How long the resources of a stopped plugin stay published."),
+      config::DurationKey("publish-heartbeat", options.heartbeat, {"10s", "1h"},
+                          "How often qrmd writes annotation qrm.io/published-at to the Node, with "
+                          "`node-config`, `classes` or `drivers`. qrm-scheduler then knows when "
+                          "these are too old (its key published-within)."),
   };
 }
 

@@ -27,6 +27,7 @@ struct PublishOptions {
   std::string kubeconfig;         ///< empty: the service account of the pod
   std::chrono::milliseconds interval{1000};
   std::chrono::milliseconds grace{300'000};
+  std::chrono::milliseconds heartbeat{300'000};
 
   bool Has(const char* word) const;
 };

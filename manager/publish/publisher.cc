@@ -86,6 +86,7 @@ struct Publisher::Impl {
   void Tick();
   void Connect();
   void Refresh(steady_clock::time_point now);
+  void Beat(steady_clock::time_point now);
   NodeWishes WishesOf(const AllocatableByResource& offered, const OfferedTypes& types) const;
   std::optional<std::string> ConfigText();
   void Settle();
@@ -128,6 +129,8 @@ struct Publisher::Impl {
   uint64_t event_failures = 0;
   bool recalled = false;  // `known` has qrmd's resources on the Node from before this process
   bool in_grace = false;  // a published resource is not offered any more
+  std::string beat;       // the latest sign of life
+  steady_clock::time_point beaten;
 
   // The inputs of the latest Refresh, and its results.
   std::shared_ptr<const checkpoint::NodeState> state;
@@ -149,6 +152,7 @@ void Publisher::Impl::Tick() {
   Connect();
   RetryIfFollowedAgain();
   Refresh(steady_clock::now());
+  Beat(steady_clock::now());
   Settle();
   TellNext();
   NoteStatus();
@@ -237,6 +241,16 @@ void Publisher::Impl::Refresh(steady_clock::time_point now) {
                                     .scope = parts.scope});
 }
 
+/// As often as kubelet writes an unchanged Node, so that the API server has no more to do.
+void Publisher::Impl::Beat(steady_clock::time_point now) {
+  const bool is_judged_by = options.Has(kPublishNodeConfig) || options.Has(kPublishClasses) ||
+                            options.Has(kPublishDrivers);
+  if (is_judged_by && (beat.empty() || now - beaten >= options.heartbeat)) {
+    beat = cluster::MicroTime(std::chrono::system_clock::now());
+    beaten = now;
+  }
+}
+
 std::optional<std::string> Publisher::Impl::ConfigText() {
   config_problem = OkStatus();
   if (!options.Has(kPublishNodeConfig)) {
@@ -258,6 +272,7 @@ void Publisher::Impl::Settle() {
     return;
   }
   if (WritesNode()) {
+    wishes->published_at = beat;
     node.Settle(connection->client, NodeRequest(*wishes));
   }
   if (wanted_topology.has_value() && options.Has(kPublishTopology) && topology.known()) {

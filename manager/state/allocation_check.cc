@@ -161,6 +161,25 @@ CpuSet OwnedByOthers(const ContainerKey& key, const checkpoint::NodeState& state
   return record == nullptr ? owned : owned - OwnedCpus(record->allocations);
 }
 
+CpuSet CpusBeingLeft(const checkpoint::NodeState& state) {
+  CpuSet left;
+  state.ForEachCpuOwner([&left](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      const auto applied = record->applied.find(std::string(kCpusetCpus));
+      const CpuSet owned = OwnedCpus(record->allocations);
+      if (applied == record->applied.end() || owned.Empty()) {
+        continue;
+      }
+      CpuSet leaves = CpuSet::Parse(applied->second).value_or(CpuSet()) - owned;
+      for (const auto& [resource, allocation] : record->allocations) {
+        leaves -= CpuSet::Parse(allocation->shares).value_or(CpuSet());
+      }
+      left |= leaves;
+    }
+  });
+  return left;
+}
+
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state) {
   std::vector<ExclusiveCpus> exclusive;
   state.ForEachCpuOwner([&exclusive](const checkpoint::PodRecord& pod) {

@@ -221,7 +221,7 @@ bool Shrinks(const Holding& former, const ContainerRequest& request, const Place
 }
 
 CpuSet ShrunkInPlace(const Machine& machine, const Holding& former, int count) {
-  return former.cpus - DropCpus(machine, former.grown, former.cpus.Count() - count);
+  return former.cpus - DropCpus(machine, former.grown & former.cpus, former.cpus.Count() - count);
 }
 
 CpuSet GrownPart(const View& view, const CpuSet& cpus) {
@@ -230,8 +230,9 @@ CpuSet GrownPart(const View& view, const CpuSet& cpus) {
   }
   const CpuSet baseline = view.former->Baseline();
   const CpuSet others = cpus - baseline;
-  const int missing =
-      baseline.Count() + static_cast<int>(view.former->lost) - (cpus.Count() - others.Count());
+  const int lost =
+      static_cast<int>(view.former->lost) - (view.former->grown - view.former->cpus).Count();
+  const int missing = baseline.Count() + std::max(lost, 0) - (cpus.Count() - others.Count());
   return DropCpus(view.machine, others, std::max(others.Count() - missing, 0));
 }
 

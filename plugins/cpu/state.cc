@@ -74,7 +74,7 @@ class Rebuilder {
     taken_ |= cpus;
     result_.state.exclusive[grant.request.key] =
         Holding{.cpus = cpus,
-                .grown = CpuSet::Parse(grant.allocation->grown).value_or(CpuSet()) & cpus,
+                .grown = CpuSet::Parse(grant.allocation->grown).value_or(CpuSet()),
                 .tenant = TenantOf(config_, grant.request),
                 .type = grant.request.type,
                 .may_share = CpuSet::Parse(grant.allocation->may_share).value_or(CpuSet()),

@@ -35,7 +35,9 @@ struct Guest {
 /// The CPUs of one container, and what its neighbours must know.
 struct Holding {
   CpuSet cpus;
-  CpuSet grown;  ///< the part that it gives up when it shrinks; the rest is its baseline
+  /// The part that it gives up when it shrinks; the rest is its baseline. CPUs that the machine no
+  /// longer has stay in it, since their loss leaves the baseline as it was.
+  CpuSet grown;
   rules::Tenant tenant;
   ContainerType type = ContainerType::kMain;
   CpuSet may_share;        ///< CPUs that it also uses while a pool has them; empty: none

@@ -78,12 +78,15 @@ Refusal PodJudge::Judge(const std::string& node) const {
 
 Refusal PodJudge::Ask(const NodeView& view, const Resources& resources) const {
   HandleGuard& guard = handles_.guard();
+  const bool is_silent = view.heard.has_value() && now_ - *view.heard > guard.published_within;
   for (const auto& [type, handle] : handles_.handles()) {
     bool is_unknown = false;
+    bool is_old = false;
     Admission admission;
     const auto ask = [&, &asked = *handle, &name = type] {
       if (const auto resource = resources.find(name); resource != resources.end()) {
         admission = resource->second->AdmitPod(pod_);
+        is_old = is_silent && asked.IsPublishedByNode() && asked.Wants(pod_);
       } else {
         is_unknown = asked.Wants(pod_);
       }
@@ -98,11 +101,14 @@ Refusal PodJudge::Ask(const NodeView& view, const Resources& resources) const {
       }
       continue;
     }
-    if (is_unknown && &resources == &view.resources) {
+    if ((is_unknown || is_old) && &resources == &view.resources) {
       guard.CountUnknown(type);
     }
     if (is_unknown && guard.unknown == WhenUnknown::kFilter) {
       return {.why = fmt::format("the node has not reported its {}", type)};
+    }
+    if (is_old && guard.unknown == WhenUnknown::kFilter) {
+      return {.why = fmt::format("the node's qrmd is silent, so its {} may be old", type)};
     }
     if (!admission.Fits()) {
       return {
@@ -163,6 +169,7 @@ WhatIf::WhatIf(const Snapshot& snapshot, const HandleRegistry& handles, const st
     return;
   }
   view_.node = view->node;
+  view_.heard = view->heard;
   for (const auto& [type, resource] : view->resources) {
     handles.guard().Run(type, call_, [&, &name = type, &copied = *resource] {
       view_.resources[name] = copies_[name] = copied.Clone();

@@ -1,6 +1,7 @@
 // Whether pods fit nodes, and how well, by all registered resources.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,6 +50,7 @@ class PodJudge {
   const HandleRegistry& handles_;
   const Pod& pod_;
   HandleCall& call_;
+  const std::chrono::steady_clock::time_point now_ = std::chrono::steady_clock::now();
   std::map<std::string, std::unique_ptr<const PodData>> data_;  // by type
 };
 

@@ -63,6 +63,10 @@ class Handle {
   /// Threads: any.
   virtual bool Wants(const Pod& pod) const = 0;
 
+  /// Whether qrmd publishes the resource in annotations of its Node: what it said long ago may be
+  /// wrong by now. Threads: any.
+  virtual bool IsPublishedByNode() const { return false; }
+
   /// Hooks, all optional. Threads: any.
   virtual std::unique_ptr<const PodData> PreFilter(const Pod& /*pod*/,
                                                    const Snapshot& /*snapshot*/) const {

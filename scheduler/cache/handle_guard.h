@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -29,6 +30,8 @@ class HandleGuard {
  public:
   WhenUnknown unknown = WhenUnknown::kFilter;  ///< a node has not reported the resource
   WhenUnknown failing = WhenUnknown::kFilter;  ///< the handle throws or blocks
+  /// What a qrmd without a sign of life for so long has published is judged by `unknown`, too.
+  std::chrono::milliseconds published_within{900'000};
 
   /// A resource whose code is called, before any call.
   void Know(const std::string& type) { known_.insert(type); }
@@ -63,7 +66,7 @@ class HandleGuard {
   /// Of the cache's writer, which is one thread.
   HandleCall& writer() { return writer_; }
 
-  /// A node that has not reported `type` was judged by `unknown`.
+  /// A node that has not reported `type`, or not lately, was judged by `unknown`.
   void CountUnknown(const std::string& type);
   struct Counts {
     uint64_t threw = 0;

@@ -9,9 +9,28 @@
 #include "api/base/check.h"
 
 namespace qrm::scheduler {
+namespace {
 
+std::string PublishedAt(const NodePtr& node) {
+  if (node == nullptr) {
+    return {};
+  }
+  const auto found = node->annotations.find(kNodePublished);
+  return found == node->annotations.end() ? std::string() : std::string(found->second);
+}
+
+}  // namespace
+
+// The clocks of nodes may be wrong, so that it counts when the text changed.
 void NodeTable::SetNode(const NodePtr& node) {
-  Touch(node->name).node = node;
+  Entry& entry = Touch(node->name);
+  const std::string published = PublishedAt(node);
+  if (published.empty()) {
+    entry.heard.reset();
+  } else if (!entry.heard.has_value() || published != PublishedAt(entry.node)) {
+    entry.heard = std::chrono::steady_clock::now();
+  }
+  entry.node = node;
 }
 
 void NodeTable::RemoveNode(const std::string& name) {
@@ -94,6 +113,7 @@ const NodeBuckets& NodeTable::Publish() {
     auto view = std::make_shared<NodeView>();
     view->node = found->second.node;
     view->bare = found->second.bare;
+    view->heard = found->second.heard;
     for (auto& [type, slot] : found->second.resources) {
       slot.published = true;
       view->resources.emplace(type, slot.resource);

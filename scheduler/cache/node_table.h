@@ -1,9 +1,11 @@
 // The nodes with their pods and extended resources, and the immutable views of them.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -63,6 +65,7 @@ class NodeTable {
     std::set<PackedPodPtr, ByUid> pods;
     std::map<std::string, Slot> resources;  // by type
     std::shared_ptr<const Resources> bare;  // as they were set
+    std::optional<std::chrono::steady_clock::time_point> heard;
   };
 
   static ExtendedResource& ToChange(Slot& slot);

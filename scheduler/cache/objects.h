@@ -41,6 +41,9 @@ struct Pod {
 
 using PodPtr = std::shared_ptr<const Pod>;
 
+/// The time of the latest sign of life of a node's qrmd.
+inline constexpr char kNodePublished[] = "qrm.io/published-at";
+
 /// A node. Source: Kubernetes, core/v1 Node.
 struct Node {
   std::string name;

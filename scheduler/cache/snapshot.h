@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -24,6 +26,8 @@ struct NodeView {
   NodePtr node;  ///< null for one that is gone, or not known yet, and has pods or resources
   Resources resources;
   std::shared_ptr<const Resources> bare;  ///< the same without any pod; null: none
+  /// When its qrmd gave the latest sign of life; absent: it gives none.
+  std::optional<std::chrono::steady_clock::time_point> heard;
 };
 
 /// Pods that wait for pods to end, by the node that they are to get.

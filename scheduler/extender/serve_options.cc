@@ -75,6 +75,10 @@ std::vector<ConfigKey> ResourceKeys(ServeOptions& options) {
       WhenUnknownKey("unknown", options.unknown,
                      "How nodes that have not reported a resource judge the pods that request it: "
                      "filter rejects them, pass does not."),
+      config::DurationKey("published-within", options.published_within, {"1m", "24h"},
+                          "When a node's qrmd has given no sign of life for so long (its key "
+                          "publish-heartbeat), pods that request what it publishes are judged as "
+                          "`unknown` says."),
       WhenUnknownKey("failing", options.failing,
                      "How nodes are judged by a resource whose code fails, or does not return "
                      "within call-timeout: filter rejects all pods, pass leaves the resource out."),
@@ -171,6 +175,7 @@ MakeHandles HandlesOf(const ServeOptions& options) {
   return [&options]() -> StatusOr<HandleRegistry> {
     HandleRegistry handles;
     handles.guard().unknown = options.unknown;
+    handles.guard().published_within = options.published_within;
     handles.guard().failing = options.failing;
     for (const std::string& type : options.resources) {
       Handle& handle = handles.Register(type, options.factories.at(type));

@@ -24,6 +24,7 @@ struct ServeOptions {
   std::vector<std::string> resources;  ///< types of them
   StringMap handle_options;            ///< by type, YAML
   WhenUnknown unknown = WhenUnknown::kFilter;
+  std::chrono::milliseconds published_within = HandleGuard().published_within;
   WhenUnknown failing = WhenUnknown::kFilter;
   std::string lease_name = "qrm-scheduler";  ///< empty: no other process runs
   std::string lease_namespace;               ///< empty: the account's namespace

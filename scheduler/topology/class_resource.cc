@@ -162,6 +162,8 @@ class ClassesHandle final : public Handle {
     return OkStatus();
   }
 
+  bool IsPublishedByNode() const override { return true; }
+
   // Runtimes read some keys, too: who uses only those may be meant for a node without qrmd.
   bool Wants(const Pod& pod) const override { return config::NamesClassType(pod.annotations); }
 

@@ -72,6 +72,8 @@ class DriversHandle final : public Handle {
     return OkStatus();
   }
 
+  bool IsPublishedByNode() const override { return true; }
+
   bool Wants(const Pod& pod) const override {
     return std::any_of(pod.annotations.begin(), pod.annotations.end(), NamesDriver);
   }

@@ -215,6 +215,8 @@ class NumaHandle final : public Handle {
     return OkStatus();
   }
 
+  bool IsPublishedByNode() const override { return true; }
+
   bool Wants(const Pod& pod) const override {
     return pod.labels.contains("katalyst.kubewharf.io/pod_role") ||
            pod.annotations.contains(kRoleAnnotation) ||

@@ -148,6 +148,43 @@ TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
 }
 
+// The owner was moved from CPU 4, and the runtime does not know yet: CPU 4 is shared only when the
+// owner has left it.
+TEST_F(AdmitterTest, KeepsANewContainerOffCpusThatTheirOwnerHasNotLeftYet) {
+  const auto owner_has = [this](const std::string& cpus) {
+    Change change;
+    change.put_containers.push_back({test::SamplePod("db"), "main", {}});
+    checkpoint::ContainerRecord& record = change.put_containers.back().record;
+    record.allocations["cpu"] = test::OwnCpus("2-3");
+    record.applied = StringMap{{std::string(kCpusetCpus), cpus}};
+    record.applied_to = "db-1";
+    ASSERT_TRUE(test::RunOn(state_, [&] { return state_.Commit(change); }).ok());
+  };
+  const auto cpus_of = [this] {
+    const auto admitted = Admit(Demand());
+    return admitted.ok() ? admitted->properties.at("CpusetCpus") : MessageOf(admitted.status());
+  };
+  plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-1,4")));
+  owner_has("4");
+  EXPECT_EQ(cpus_of(), "0-1");
+  EXPECT_EQ(Record(Demand())->applied.at("CpusetCpus"), "0-1") << "the reconcile gives it the rest";
+  EXPECT_EQ(Record(Demand())->allocations.at("cpu")->value, "0-1,4");
+  EXPECT_EQ(cpus_of(), "0-1") << "created again";
+  owner_has("2-3");
+  EXPECT_EQ(cpus_of(), "0-1,4");
+}
+
+TEST_F(AdmitterTest, KeepsCpusBeingLeftForAContainerThatWouldHaveNone) {
+  Change change;
+  change.put_containers.push_back({test::SamplePod("db"), "main", {}});
+  change.put_containers.back().record.allocations["cpu"] = test::OwnCpus("2-3");
+  change.put_containers.back().record.applied = StringMap{{std::string(kCpusetCpus), "0-1"}};
+  ASSERT_TRUE(test::RunOn(state_, [&] { return state_.Commit(change); }).ok());
+  const auto admitted = Admit(Demand());
+  ASSERT_TRUE(admitted.ok());
+  EXPECT_EQ(admitted->properties.at("CpusetCpus"), "0-1");
+}
+
 // An external plugin knows the resource's name and unit.
 TEST_F(AdmitterTest, SaysWhatOneOfAMappedResourceIsInThePluginsUnit) {
   placement::ContainerDemand demand = Demand();

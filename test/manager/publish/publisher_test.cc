@@ -61,7 +61,8 @@ class PublisherTest : public testing::Test {
   }
 
   void Start(std::vector<std::string> what = {kPublishTopology, kPublishResources, kPublishEvents},
-             milliseconds grace = std::chrono::minutes(5)) {
+             milliseconds grace = std::chrono::minutes(5),
+             milliseconds heartbeat = std::chrono::minutes(5)) {
     publisher_ = std::make_unique<Publisher>(
         Publisher::Parts{
             .snapshots = snapshots_,
@@ -87,7 +88,8 @@ class PublisherTest : public testing::Test {
         PublishOptions{.what = std::move(what),
                        .node_name = "n1",
                        .interval = milliseconds(20),
-                       .grace = grace});
+                       .grace = grace,
+                       .heartbeat = heartbeat});
     publisher_->Start();
   }
 
@@ -100,6 +102,11 @@ class PublisherTest : public testing::Test {
   }
   std::string Config() const {
     const json::json_pointer path("/metadata/annotations/qrm.io~1node-config");
+    const json node = Node();
+    return node.contains(path) ? node[path].get<std::string>() : std::string();
+  }
+  std::string PublishedAt() const {
+    const json::json_pointer path("/metadata/annotations/qrm.io~1published-at");
     const json node = Node();
     return node.contains(path) ? node[path].get<std::string>() : std::string();
   }
@@ -141,6 +148,19 @@ class PublisherTest : public testing::Test {
   std::shared_ptr<const AllocatableByResource> offered_ QRM_GUARDED_BY(mutex_);
   std::unique_ptr<Publisher> publisher_;
 };
+
+TEST_F(PublisherTest, GivesSignsOfLifeWithWhatSchedulersJudgeBy) {
+  Start({kPublishNodeConfig}, std::chrono::minutes(5), milliseconds(50));
+  ASSERT_TRUE(Await([&] { return !PublishedAt().empty(); }));
+  const std::string first = PublishedAt();
+  EXPECT_TRUE(Await([&] { return PublishedAt() != first; }));
+}
+
+TEST_F(PublisherTest, GivesNoSignsOfLifeWhereNobodyReadsThem) {
+  Start({kPublishTopology, kPublishResources}, std::chrono::minutes(5), milliseconds(50));
+  ASSERT_TRUE(AwaitAll());
+  EXPECT_EQ(PublishedAt(), "");
+}
 
 TEST_F(PublisherTest, TheNodeIsPublishedInOneWriteOfEachObject) {
   Start();

@@ -103,6 +103,27 @@ TEST(CpuRestartTest, CpusThatMachineLostAreReplacedWhenThereIsRoom) {
   EXPECT_EQ(whole->grown, "") << "it started with as many";
 }
 
+TEST(CpuRestartTest, TheLossOfCpusThatAContainerGrewByLeavesItsBaselineAsItWas) {
+  constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
+  Drive before(Make(kRole));
+  ContainerRequest request = Request("pod1", "r", "cpu", 2);
+  request.runs_on = {38, 39};
+  ASSERT_EQ(before.Admit(request)->value, "38-39");
+  ContainerRequest neighbour = Request("pod2", "r", "cpu", 38);
+  neighbour.runs_on = CpuSet::Range(0, 37);
+  ASSERT_EQ(before.Admit(neighbour)->value, "0-37");
+  ASSERT_TRUE(before.Admit(Request("pod1", "r", "cpu", 4)).ok());
+  ASSERT_GE(CpuSet::Parse(before.Of("pod1").grown)->First(), 40);
+  before.RemovePod("pod2");
+  Drive after(Make(kRole, WithoutSecondNode()), before);
+  after.Reconcile();
+  ASSERT_EQ(after.Value("pod1"), "38-39");
+  const auto whole = after.Admit(Request("pod1", "r", "cpu", 4));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(CpuSet::Parse(whole->value)->Count(), 4);
+  EXPECT_EQ(after.Admit(Request("pod1", "r", "cpu", 1))->value, "38-39");
+}
+
 TEST(CpuRestartTest, AContainerThatLostAllItsCpusGetsOthersWhenThereIsRoom) {
   constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
   Drive before(Make(kRole));

@@ -1,6 +1,7 @@
 // What authors' handles may do, and what happens when they do wrong.
 #include "scheduler/cache/handle.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
@@ -209,6 +210,71 @@ TEST_F(HandleTest, NodesThatReportNothingFilterOrPassAndAreCounted) {
   EXPECT_EQ(handles_.guard().counts().at("counted").unknown, 2U);
   EXPECT_EQ(Refusal(MakePod("a", 0)), "");
   EXPECT_EQ(handles_.guard().counts().at("counted").unknown, 2U) << "requests nothing";
+}
+
+/// Of a resource that qrmd publishes in annotations of its Node.
+class PublishedHandle final : public Handle {
+ public:
+  Status Run(ExtendedCache& cache, Feed& feed) override {
+    feed.SubscribeNodes([&cache](const std::string& name, const Node* node) {
+      cache.SetExtendedResource(name,
+                                node == nullptr ? nullptr : std::make_shared<CountedResource>(10));
+    });
+    return OkStatus();
+  }
+  bool Wants(const Pod& pod) const override { return pod.name != "pod-idle"; }
+  bool IsPublishedByNode() const override { return true; }
+};
+
+class SilentNodeTest : public testing::Test {
+ protected:
+  SilentNodeTest() {
+    handles_.Register("counted", [] { return std::make_unique<PublishedHandle>(); });
+    handles_.guard().published_within = std::chrono::hours(1);
+    cache_ = *ClusterCache::Make(handles_);
+    cache_->ReplacePods({.version = "1"});
+    Publish("10:00");
+  }
+  void Publish(const std::string& at) {
+    Node node{.name = "n1"};
+    if (!at.empty()) {
+      node.annotations = {{kNodePublished, at}};
+    }
+    cache_->ReplaceNodes({std::move(node)}, "1");
+  }
+  std::string Refusal(const std::string& pod) {
+    return RefusalOf(*cache_->Publish(), handles_, MakePod(pod, 1), "n1");
+  }
+  auto Heard() { return cache_->Publish()->Find("n1")->heard; }
+
+  HandleRegistry handles_;
+  std::unique_ptr<ClusterCache> cache_;
+};
+
+TEST_F(SilentNodeTest, WhatASilentNodePublishedFiltersOrPassesAndIsCounted) {
+  EXPECT_EQ(Refusal("a"), "") << "it was heard within the hour";
+  handles_.guard().published_within = std::chrono::milliseconds(-1);
+  EXPECT_EQ(Refusal("a"), "the node's qrmd is silent, so its counted may be old");
+  EXPECT_EQ(Refusal("idle"), "") << "requests nothing";
+  EXPECT_EQ(handles_.guard().counts().at("counted").unknown, 1U);
+  handles_.guard().unknown = WhenUnknown::kPass;
+  EXPECT_EQ(Refusal("a"), "");
+  EXPECT_EQ(handles_.guard().counts().at("counted").unknown, 2U);
+}
+
+TEST_F(SilentNodeTest, ANodeIsHeardOfWhenItsSignOfLifeChanges) {
+  const auto first = Heard();
+  ASSERT_TRUE(first.has_value());
+  Publish("10:00");
+  EXPECT_EQ(Heard(), first) << "kubelet wrote the Node, qrmd did not";
+  Publish("10:05");
+  EXPECT_GT(Heard(), first);
+}
+
+TEST_F(SilentNodeTest, ANodeWhoseQrmdGivesNoSignsOfLifeIsNeverSilent) {
+  Publish("");
+  handles_.guard().published_within = std::chrono::milliseconds(-1);
+  EXPECT_EQ(Refusal("a"), "");
 }
 
 TEST_F(HandleTest, FollowsAllObjectsOfAnyResource) {
