@@ -315,7 +315,7 @@ StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
   }
   Tell(call, draft, AdmissionEvent::Result::kRepeated);
   RunOptions options = MakeRunOptions(draft.known->allocations, offline);
-  KeepOffCpusBeingLeft(*draft.state, draft.known->allocations, options);
+  KeepOffCpusBeingLeft(draft, draft.known->allocations, options);
   options.classes = classes_.Resolve(draft.known->classes);
   if (call.moment == Moment::kAtCreation) {
     NoteApplied(draft, options.properties);

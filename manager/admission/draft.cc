@@ -55,14 +55,14 @@ bool IsNothingNew(const Draft& draft) {
   });
 }
 
-void KeepOffCpusBeingLeft(const checkpoint::NodeState& state,
-                          const AllocationByResource& allocations, RunOptions& options) {
+void KeepOffCpusBeingLeft(const Draft& draft, const AllocationByResource& allocations,
+                          RunOptions& options) {
   const auto given = options.properties.find(std::string(kCpusetCpus));
   if (given == options.properties.end()) {
     return;
   }
   const CpuSet cpus = CpuSet::Parse(given->second).value_or(CpuSet());
-  const CpuSet rest = cpus - (CpusBeingLeft(state) - OwnedCpus(allocations));
+  const CpuSet rest = cpus - (CpusBeingLeft(*draft.state, draft.key) - OwnedCpus(allocations));
   if (!rest.Empty() && rest != cpus) {
     given->second = ToString(rest);
   }

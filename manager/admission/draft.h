@@ -95,9 +95,10 @@ struct Whole {
 bool IsNothingNew(const Draft& draft);
 
 /// Takes out of `options` the shared CPUs that an owner of others is about to leave; the container
-/// of `allocations` gets them with the next reconcile. It keeps them if it would have no others.
-void KeepOffCpusBeingLeft(const checkpoint::NodeState& state,
-                          const AllocationByResource& allocations, RunOptions& options);
+/// of `draft`, with `allocations`, gets them with the next reconcile. It keeps them if it would
+/// have no others.
+void KeepOffCpusBeingLeft(const Draft& draft, const AllocationByResource& allocations,
+                          RunOptions& options);
 
 /// The NUMA nodes of the containers of `pod` except `container`.
 NumaMask NodesOfOthers(const checkpoint::PodRecord& pod, const std::string& container);

@@ -439,7 +439,7 @@ Status Planner::Validate(Draft& draft) const {
   }
   draft.failed_resource.clear();
   QRM_RETURN_IF_ERROR(ApplyDrivers(draft, offline));
-  KeepOffCpusBeingLeft(*draft.state, draft.explanation.allocations, draft.explanation.options);
+  KeepOffCpusBeingLeft(draft, draft.explanation.allocations, draft.explanation.options);
   for (const std::string& conflict : draft.explanation.options.conflicts) {
     log::Warning("plugins set conflicting values",
                  {{"container", NameOf(draft.demand)}, {"conflict", conflict}});

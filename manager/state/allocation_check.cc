@@ -161,13 +161,14 @@ CpuSet OwnedByOthers(const ContainerKey& key, const checkpoint::NodeState& state
   return record == nullptr ? owned : owned - OwnedCpus(record->allocations);
 }
 
-CpuSet CpusBeingLeft(const checkpoint::NodeState& state) {
+CpuSet CpusBeingLeft(const checkpoint::NodeState& state, const ContainerKey& key) {
   CpuSet left;
-  state.ForEachCpuOwner([&left](const checkpoint::PodRecord& pod) {
+  state.ForEachCpuOwner([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
       const auto applied = record->applied.find(std::string(kCpusetCpus));
       const CpuSet owned = OwnedCpus(record->allocations);
-      if (applied == record->applied.end() || owned.Empty()) {
+      if (applied == record->applied.end() || owned.Empty() ||
+          (name == key.container && pod.meta.uid == key.pod_uid)) {
         continue;
       }
       CpuSet leaves = CpuSet::Parse(applied->second).value_or(CpuSet()) - owned;

@@ -32,9 +32,9 @@ CpuSet OwnedCpus(const checkpoint::NodeState& state);
 /// run before or after it use them, too. Cost: the same.
 CpuSet OwnedByOthers(const ContainerKey& key, const checkpoint::NodeState& state);
 
-/// The CPUs that owners of CPUs still run on although their records give them others: they leave
-/// these with their next update. Cost: O(pods with exclusive CPUs).
-CpuSet CpusBeingLeft(const checkpoint::NodeState& state);
+/// The CPUs that owners of CPUs, except the container `key`, still run on although their records
+/// give them others: they leave these with their next update. Cost: O(pods with exclusive CPUs).
+CpuSet CpusBeingLeft(const checkpoint::NodeState& state, const ContainerKey& key);
 
 /// All exclusive CPUs of `state`, by container. Cost: O(pods with exclusive CPUs).
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);

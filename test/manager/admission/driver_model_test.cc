@@ -22,6 +22,7 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_run.h"
 #include "manager/admission/releaser.h"
+#include "manager/state/allocation_check.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_plugin.h"
@@ -158,8 +159,11 @@ class DriverModel {
                             : CpuSet()};
     const auto asked = driver == nullptr ? std::nullopt : driver->TakeAsked();
     if (known != pods_.end()) {
-      return Expect(name, answer.cpus == pod.runs_on || pod.kind == Kind::kShares, "has other CPUs",
-                    answer);
+      // Nothing tells the owners of their new CPUs here, so that they never leave the former ones.
+      const CpuSet left = manager::CpusBeingLeft(*state_.Load(), pod.demand.key());
+      const bool is_same =
+          answer.cpus.IsSubsetOf(pod.runs_on) && (pod.runs_on - answer.cpus).IsSubsetOf(left);
+      return Expect(name, is_same || pod.kind == Kind::kShares, "has other CPUs", answer);
     }
     QRM_RETURN_IF_ERROR(driver != nullptr ? ExpectOfDriver(name, pod, asked, kept, answer)
                                           : ExpectOfPlugin(name, pod, answer));

@@ -37,6 +37,7 @@ const char* const kValues[] = {
     "false",
     "/nowhere/at-all",
     "7s",
+    "17s",
     "900ms",
     "7",
     "\"07\"",
