@@ -159,7 +159,7 @@ class DriverModel {
                             : CpuSet()};
     const auto asked = driver == nullptr ? std::nullopt : driver->TakeAsked();
     if (known != pods_.end()) {
-      // Nothing tells the owners of their new CPUs here, so that they never leave the former ones.
+      // No update reaches the owners here, so that they never leave their former CPUs.
       const CpuSet left = manager::CpusBeingLeft(*state_.Load(), pod.demand.key());
       const bool is_same =
           answer.cpus.IsSubsetOf(pod.runs_on) && (pod.runs_on - answer.cpus).IsSubsetOf(left);
