@@ -29,7 +29,18 @@ ExtenderMetrics::ExtenderMetrics(prometheus::Registry& registry)
                      .Name("qrm_scheduler_preempted_pods_total")
                      .Help("Pods that were to end for a pod of more priority, because only an "
                            "extended resource was short, by result: ok, failed.")
-                     .Register(registry)) {}
+                     .Register(registry)) {
+  // From the start, so that the first increase of each is seen as one.
+  for (const char* call : {"filter", "prioritize", "bind", "preempt"}) {
+    for (const char* result : {"ok", "refused", "failed"}) {
+      calls_.Add({{"call", call}, {"result", result}});
+    }
+  }
+  for (const char* result : {"ok", "failed"}) {
+    wakes_.Add({{"result", result}});
+    preempted_.Add({{"result", result}});
+  }
+}
 
 void ExtenderMetrics::CountPreempted(bool taken) {
   preempted_.Add({{"result", taken ? "ok" : "failed"}}).Increment();

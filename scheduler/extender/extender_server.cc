@@ -324,7 +324,7 @@ struct ExtenderServer::Impl {
                             "return within call-timeout.");
     auto unknown = Counter("qrm_scheduler_unknown_nodes_total",
                            "Nodes that were judged although they have not reported a resource "
-                           "that the pod requests.");
+                           "that the pod requests, or their qrmd is silent.");
     for (const auto& [type, count] : handles.guard().counts()) {
       AddCount(failures, {{"resource", type}, {"kind", "threw"}}, count.threw);
       AddCount(failures, {{"resource", type}, {"kind", "blocked"}}, count.blocked);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -78,7 +79,7 @@ const std::string& BinDir() {
 struct Holdings {
   ProcessUse use;
   std::ptrdiff_t files = 0;
-  std::ptrdiff_t series = 0;  ///< of its metrics
+  std::set<std::string> series;  ///< of its metrics, by name and labels
 };
 
 Holdings HoldingsOf(pid_t pid, const std::string& directory, int metrics_port) {
@@ -86,7 +87,9 @@ Holdings HoldingsOf(pid_t pid, const std::string& directory, int metrics_port) {
   std::istringstream metrics(AskPort(metrics_port, "GET /metrics"));
   Holdings holdings{.use = *ReadProcessUse(pid), .files = std::distance(Files(directory), Files())};
   for (std::string line; std::getline(metrics, line);) {
-    holdings.series += line.starts_with("#") ? 0 : 1;
+    if (!line.starts_with("#")) {
+      holdings.series.insert(line.substr(0, line.rfind(' ')));
+    }
   }
   return holdings;
 }
@@ -102,14 +105,15 @@ void ExpectBackAt(const Holdings& before, const Look& look) {
       },
       kPatience);
   std::cout << Pods() << " pods: " << before.use.resident_mib << " MiB, " << before.files
-            << " files, " << before.use.descriptors << " descriptors and " << before.series
+            << " files, " << before.use.descriptors << " descriptors and " << before.series.size()
             << " series before, " << after.use.resident_mib << " MiB, " << after.files << " files, "
-            << after.use.descriptors << " descriptors and " << after.series << " series after\n";
+            << after.use.descriptors << " descriptors and " << after.series.size()
+            << " series after\n";
   EXPECT_LE(after.use.resident_mib, before.use.resident_mib + kMostGrowthMib);
   // At times, qrmd replaces a file.
   EXPECT_LE(after.files, before.files + 1);
   EXPECT_LE(after.use.descriptors, before.use.descriptors + 4);  // connections come and go
-  EXPECT_GT(before.series, 0);
+  EXPECT_FALSE(before.series.empty());
   EXPECT_EQ(after.series, before.series);
 }
 

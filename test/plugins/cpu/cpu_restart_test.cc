@@ -77,6 +77,8 @@ TEST(CpuRestartTest, RepairsCpusThatMachineLost) {
   EXPECT_TRUE(CpuSet::Parse(after.Value("pod1"))->IsSubsetOf(CpuSet::Range(0, 39)));
 }
 
+constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
+
 /// A machine that lost all CPUs except the CPUs of its first node.
 Machine WithoutSecondNode() {
   MachineParts parts = ExampleMachine().parts();
@@ -86,7 +88,6 @@ Machine WithoutSecondNode() {
 }
 
 TEST(CpuRestartTest, CpusThatMachineLostAreReplacedWhenThereIsRoom) {
-  constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
   Drive before(Make(kRole));
   ContainerRequest request = Request("pod1", "r", "cpu", 4);
   request.runs_on = {38, 39, 40, 41};
@@ -104,7 +105,6 @@ TEST(CpuRestartTest, CpusThatMachineLostAreReplacedWhenThereIsRoom) {
 }
 
 TEST(CpuRestartTest, TheLossOfCpusThatAContainerGrewByLeavesItsBaselineAsItWas) {
-  constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
   Drive before(Make(kRole));
   ContainerRequest request = Request("pod1", "r", "cpu", 2);
   request.runs_on = {38, 39};
@@ -125,7 +125,6 @@ TEST(CpuRestartTest, TheLossOfCpusThatAContainerGrewByLeavesItsBaselineAsItWas) 
 }
 
 TEST(CpuRestartTest, AContainerThatLostAllItsCpusGetsOthersWhenThereIsRoom) {
-  constexpr char kRole[] = "roles: {r: {numa: any, share-numa-with: [\"*\"]}}";
   Drive before(Make(kRole));
   ContainerRequest request = Request("pod1", "r", "cpu", 2);
   request.runs_on = {60, 61};
