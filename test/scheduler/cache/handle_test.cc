@@ -254,7 +254,8 @@ class SilentNodeTest : public testing::Test {
 TEST_F(SilentNodeTest, WhatASilentNodePublishedFiltersOrPassesAndIsCounted) {
   EXPECT_EQ(Refusal("a"), "") << "it was heard within the hour";
   handles_.guard().published_within = std::chrono::milliseconds(-1);
-  EXPECT_EQ(Refusal("a"), "the node's qrmd is silent, so its counted may be old; see whether it runs");
+  EXPECT_EQ(Refusal("a"),
+            "the node's qrmd is silent, so its counted may be old; see whether it runs");
   EXPECT_EQ(Refusal("idle"), "") << "requests nothing";
   EXPECT_EQ(handles_.guard().counts().at("counted").unknown, 1U);
   handles_.guard().unknown = WhenUnknown::kPass;
