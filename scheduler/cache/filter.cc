@@ -108,7 +108,8 @@ Refusal PodJudge::Ask(const NodeView& view, const Resources& resources) const {
       return {.why = fmt::format("the node has not reported its {}", type)};
     }
     if (is_old && guard.unknown == WhenUnknown::kFilter) {
-      return {.why = fmt::format("the node's qrmd is silent, so its {} may be old; see whether it runs", type)};
+      return {.why = fmt::format(
+                  "the node's qrmd is silent, so its {} may be old; see whether it runs", type)};
     }
     if (!admission.Fits()) {
       return {
