@@ -321,7 +321,7 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   for (const PodMessage& one : told) {
     publisher->Warn(one);
   }
-  if (event.ends_pod_of.has_value()) {
+  if (event.ends_pod_of.has_value() && event.rejected.has_value()) {
     state.Post([this, key = *event.ends_pod_of, why = *event.rejected] {
       if (state.Load()->Find(key) == nullptr) {
         publisher->EndPod(why);
