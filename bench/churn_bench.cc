@@ -31,7 +31,7 @@ struct Sizes {
   std::vector<std::size_t> containers = {100, 1000, 5000};  ///< on the node all the time
   std::size_t admissions = 240;                             ///< of each kind
   std::size_t pods = 400;                                   ///< of one client, and of all of many
-  std::size_t rounds = 5;                                   ///< of one and of many, in turns
+  std::size_t rounds = 21;                                  ///< of one and of many, in turns
 };
 
 class Churn {
@@ -175,7 +175,7 @@ int Main(const CommandLine& options) {
     sizes = {.containers = {10}, .admissions = kBatch, .pods = 2 * kClients, .rounds = 1};
   }
   if (options.values.contains("--containers")) {
-    sizes.containers = {options.Number("--containers", 0)};
+    sizes.containers = {options.Number<std::size_t>("--containers", 0)};
   }
   return options.StatusOf(Measure(BinDir(), sizes));
 }

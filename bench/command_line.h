@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +24,9 @@ struct CommandLine {
     const auto found = values.find(option);
     return found == values.end() ? "" : found->second;
   }
-  std::size_t Number(const std::string& option, std::size_t otherwise) const {
-    return values.contains(option) ? std::stoul(values.at(option)) : otherwise;
+  template <std::integral T>
+  T Number(const std::string& option, T otherwise) const {
+    return values.contains(option) ? static_cast<T>(std::stoll(values.at(option))) : otherwise;
   }
   /// The exit status of a program that `reached` its targets.
   int StatusOf(bool reached) const { return reached || smoke ? EXIT_SUCCESS : EXIT_FAILURE; }

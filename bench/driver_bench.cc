@@ -85,7 +85,8 @@ class Side {
 
 int Main(const CommandLine& options) {
   const std::size_t warm_up = options.smoke ? 5 : kWarmUp;
-  const std::size_t admissions = options.Number("--admissions", options.smoke ? 5 : 500);
+  const std::size_t admissions =
+      options.Number<std::size_t>("--admissions", options.smoke ? 5 : 500);
   log::SetLevel(log::Level::kError);
   const std::string bin_dir = BinDir();
   Side driver(bin_dir, PluginsIn::kDaemon, Drivers::kOne);

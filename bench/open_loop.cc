@@ -224,20 +224,20 @@ class Run {
 };
 
 int Play(const CommandLine& options) {
-  const auto port = static_cast<uint16_t>(options.Number("--port", 0));
-  const auto rate = std::max<int64_t>(static_cast<int64_t>(options.Number("--rate", 1000)), 1);
+  const auto port = options.Number<uint16_t>("--port", 0);
+  const auto rate = std::max<int64_t>(options.Number<int64_t>("--rate", 1000), 1);
   Load load{.request = Unescaped(options.Text("--request")),
             .between = nanoseconds(seconds(1)) / rate,
-            .requests = rate * static_cast<int64_t>(options.Number("--seconds", 8))};
+            .requests = rate * options.Number<int64_t>("--seconds", 8)};
   std::deque<Connection> connections;
-  for (std::size_t i = 0; i < options.Number("--connections", 16); ++i) {
+  for (int i = 0; i < options.Number("--connections", 16); ++i) {
     connections.emplace_back(port);
   }
   if (!options.Text("--prepare").empty() &&
       connections.front().Ask(Unescaped(options.Text("--prepare"))) == 0) {
     Fail("the service does not answer --prepare");
   }
-  load.answer = options.Number("--answer", 0);
+  load.answer = options.Number<std::size_t>("--answer", 0);
   if (load.answer == 0) {
     load.answer = connections.front().Ask(load.request);
     if (load.answer == 0 || connections.back().Ask(load.request) != load.answer) {

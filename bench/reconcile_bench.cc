@@ -186,8 +186,9 @@ bool Measure(std::size_t containers, const std::string& bin_dir) {
 
 int Main(const CommandLine& options) {
   log::SetLevel(log::Level::kError);
-  return options.StatusOf(Measure(options.Number("--containers", options.smoke ? 100 : 10000),
-                                  options.Text("--plugins-from")));
+  return options.StatusOf(
+      Measure(options.Number<std::size_t>("--containers", options.smoke ? 100 : 10000),
+              options.Text("--plugins-from")));
 }
 
 }  // namespace

@@ -240,8 +240,8 @@ bool Measure(const Sizes& sizes) {
 
 int Main(const bench::CommandLine& options) {
   Sizes sizes{.numa = options.values.contains("--numa")};
-  sizes.pods = static_cast<int>(options.Number("--pods", options.smoke ? 200 : sizes.pods));
-  sizes.nodes = static_cast<int>(options.Number("--nodes", options.smoke ? 20 : sizes.nodes));
+  sizes.pods = options.Number("--pods", options.smoke ? 200 : sizes.pods);
+  sizes.nodes = options.Number("--nodes", options.smoke ? 20 : sizes.nodes);
   return options.StatusOf(Measure(sizes));
 }
 

@@ -251,9 +251,9 @@ int Main(const CommandLine& options) {
     sizes = {.sharers = {3}, .turns = 1, .cycles = 2};
   }
   if (options.values.contains("--sharers")) {
-    sizes.sharers = {static_cast<int>(options.Number("--sharers", 0))};
+    sizes.sharers = {options.Number("--sharers", 0)};
   }
-  sizes.cycles = static_cast<int>(options.Number("--cycles", sizes.cycles));
+  sizes.cycles = options.Number("--cycles", sizes.cycles);
   bool held = true;
   for (const int sharers : sizes.sharers) {
     held = Measure(sharers, sizes) && held;

@@ -13,7 +13,7 @@ bin=build/release/bin
 . scripts/steps.sh
 
 step "1. install Debian packages, about 15 s beside the download" scripts/deps.sh
-step "2. build the programs, about 8 min, and 15 s to 4 min after an edit" \
+step "2. build the programs, about 8 min, and 15 s to 6 min after an edit" \
   scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job interop_runtime
 
 containers=0
