@@ -47,9 +47,9 @@ TEST(DeviceHintsTest, DevicesWithoutANodeInCommonPreferTheFewestNodesThatServeAl
 
 TEST(DeviceHintsTest, DevicesOnVeryManyNodesPreferAllOfThem) {
   const Machine machine = test::SampleMachine(16, 1);
-  std::vector<NumaMask> devices(16);
+  std::vector<NumaMask> devices;
   for (int node = 0; node < 16; ++node) {
-    devices[node].Add(node);
+    devices.push_back({node});
   }
   EXPECT_THAT(TextOf(HintsOfDevices(machine, devices)), ElementsAre("0-15!"));
 }

@@ -115,7 +115,7 @@ TEST(AdviceTest, LeavesPoolsTheirRequestsUnlessTheyMayFallBelow) {
 TEST(AdviceTest, OfAnEarlierOrLaterGenerationCountsForNothing) {
   AdviceBook book(Advising({"share"}));
   AdviceCall call = Call({{"share", 20, ""}});
-  for (const uint64_t generation : {6, 8}) {
+  for (const uint64_t generation : {6UL, 8UL}) {
     call.generation = generation;
     const auto results = book.Take(call, Node(), kStart);
     ASSERT_TRUE(test::IsOk(results.status()));
