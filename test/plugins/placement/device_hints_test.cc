@@ -1,5 +1,6 @@
 #include "plugins/placement/device_hints.h"
 
+#include <cstddef>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,9 +48,9 @@ TEST(DeviceHintsTest, DevicesWithoutANodeInCommonPreferTheFewestNodesThatServeAl
 
 TEST(DeviceHintsTest, DevicesOnVeryManyNodesPreferAllOfThem) {
   const Machine machine = test::SampleMachine(16, 1);
-  std::vector<NumaMask> devices;
-  for (int node = 0; node < 16; ++node) {
-    devices.push_back({node});
+  std::vector<NumaMask> devices(16);
+  for (std::size_t node = 0; node < devices.size(); ++node) {
+    devices[node].Add(static_cast<int>(node));
   }
   EXPECT_THAT(TextOf(HintsOfDevices(machine, devices)), ElementsAre("0-15!"));
 }
