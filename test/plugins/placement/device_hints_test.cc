@@ -1,6 +1,7 @@
 #include "plugins/placement/device_hints.h"
 
 #include <cstddef>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
