@@ -112,7 +112,12 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   NoteContradiction(key, requested, recorded);
   // Some of its recorded CPUs may have become exclusive to another container since.
   const LinuxResources ours = CpusetOf(*record, offline | OwnedByOthers(key, *state));
-  if (!SameCpuset(ours, recorded)) {
+  // The record may return to what the runtime last took, whose CPUs must then be sent again.
+  const StringMap& taken = record->AppliedTo(container.id);
+  const auto cpus = taken.find(std::string(kCpusetCpus));
+  const bool is_other =
+      cpus != taken.end() && cpus->second != ours.cpuset_cpus && !SameCpuset(ours, requested);
+  if (is_other || !SameCpuset(ours, recorded)) {
     parts_.live.DeferOther(key, container.id);
   }
   NoteUpdate(key, container.id, requested, ours);

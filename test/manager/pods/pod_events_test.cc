@@ -13,8 +13,10 @@ using test::Container;
 using test::Key;
 using test::Pod;
 using testing::Contains;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Optional;
 
 class PodEventsTest : public test::PodEventsFixture {};
 
@@ -156,6 +158,27 @@ TEST_F(PodEventsTest, KeepsOurCpusWhenAnotherProcessUpdates) {
     ASSERT_EQ(updates.size(), 1u);
     EXPECT_EQ(updates[0], (ContainerUpdate{"id1", {.cpuset_cpus = "0-1"}}));
   }
+}
+
+// Its record can be back on the CPUs that the runtime last took before these are sent.
+TEST_F(PodEventsTest, RemembersThatTheRuntimeWasAnsweredCpusThatItHasNotBeenSent) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  const auto use_cpus = [this](const std::string& cpus) {
+    test::RunOn(state_, [this, &cpus] {
+      checkpoint::ContainerRecord record = *state_.Load()->Find(Key("web"));
+      record.allocations.at("cpu").Edit().value = cpus;
+      checkpoint::Change change;
+      change.put_containers.push_back({test::SamplePod("web"), "main", record});
+      ASSERT_TRUE(state_.Commit(change).ok());
+    });
+  };
+  Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-7"});
+  EXPECT_FALSE(live_.FindDeferred(Key("web"), "id1").has_value());
+  use_cpus("0-3");
+  Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-7"});
+  use_cpus("0-1");
+  EXPECT_THAT(live_.FindDeferred(Key("web"), "id1"),
+              Optional(Field(&DeferredCpus::runtime_differs, true)));
 }
 
 TEST_F(PodEventsTest, LetsTheEchoOfOurUpdatePass) {
