@@ -198,7 +198,7 @@ func TestSchedulerHandsItsLeaseOver(t *testing.T) {
 	c.await("the first to hold the lease", func() bool { return c.leaseHolder() != "" })
 	holder := c.leaseHolder()
 	second := freePort(t)
-	c.command = append(c.command, fmt.Sprintf("--address=127.0.0.1:%d", second))
+	c.command = append(c.command, fmt.Sprintf("--address=127.0.0.1:%d", second), fmt.Sprintf("--monitor-address=127.0.0.1:%d", freePort(t)))
 	c.startExtender()
 	c.addNode("n1", chaosCapacity)
 	c.addNode("n2", chaosCapacity)

@@ -480,7 +480,7 @@ plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {static: true}}}`}},
 		t.Fatal(code, message)
 	}
 	c.mustCreate(defaultPods, asGuaranteed("next", 5))
-	c.awaitFailedScheduling("next", "topology-policy single-numa-node")
+	c.awaitFailedScheduling("next", "the node has too little cpu left where it is needed")
 	has("1")
 	c.mustBind("next", apiServerPatience)
 }
