@@ -36,7 +36,7 @@ class TextPool {
 /// A Pod without its resource version. Units: some 300 B of its own; what it shares with the pods
 /// of its workload is kept once.
 ///
-/// Threads: immutable; made and destroyed on that of its pool.
+/// Threads: immutable; made on that of its pool.
 struct PackedPod {
   std::string uid;
   std::string name;

@@ -17,6 +17,7 @@
 #include "plugins/placement/walk.h"
 #include "plugins/rules/device_nodes.h"
 #include "plugins/rules/qos_annotations.h"
+#include "scheduler/cache/packed_pod.h"
 #include "scheduler/topology/node_texts.h"
 #include "scheduler/topology/numa_verdicts.h"
 #include "scheduler/topology/placement_note.h"
@@ -47,8 +48,12 @@ using NodeKindPtr = std::shared_ptr<NodeKind>;
 /// the others, which are placed beside these, as they are.
 class NumaResource final : public ExtendedResource {
  public:
-  NumaResource(NodeKindPtr kind, std::shared_ptr<Questions> questions)
-      : kind_(std::move(kind)), questions_(std::move(questions)), decided_(kind_->nothing) {
+  NumaResource(NodeKindPtr kind, std::shared_ptr<Questions> questions,
+               std::shared_ptr<TextPool> texts)
+      : kind_(std::move(kind)),
+        questions_(std::move(questions)),
+        texts_(std::move(texts)),
+        decided_(kind_->nothing) {
     Settle();
   }
 
@@ -56,7 +61,7 @@ class NumaResource final : public ExtendedResource {
     if (const std::optional<placement::PodPlacement> decided = ReadPlacement(model(), pod)) {
       AddDecided(placement::HoldingsOf(model(), *decided));
     } else if (placement::MayHold(model(), DemandsOf(model(), pod))) {
-      undecided_.emplace(pod.uid, std::make_shared<const Pod>(pod));
+      undecided_.emplace(pod.uid, Pack(pod, *texts_));
     } else {
       return;
     }
@@ -122,7 +127,7 @@ class NumaResource final : public ExtendedResource {
     for (const auto& [uid, pod] : undecided_) {
       // A pod that the node cannot place holds nothing there: it is rejected.
       if (StatusOr<placement::PlacedPod> placed =
-              placement::PlacePod(model(), DemandsOf(model(), *pod), *held_);
+              placement::PlacePod(model(), DemandsOf(model(), Unpack(*pod)), *held_);
           placed.ok()) {
         held_ = std::make_shared<const placement::NodeHoldings>(std::move(placed->after));
       }
@@ -182,10 +187,11 @@ class NumaResource final : public ExtendedResource {
   // Copies of the resource share what they point to, and none of it changes.
   NodeKindPtr kind_;
   std::shared_ptr<Questions> questions_;
+  std::shared_ptr<TextPool> texts_;  // of undecided_
   HoldingsPtr decided_;
-  std::map<std::string, PodPtr> undecided_;  // by UID
-  HoldingsPtr held_;                         // what follows from both
-  std::shared_ptr<Verdicts> verdicts_;       // of what is held
+  std::map<std::string, PackedPodPtr> undecided_;  // by UID
+  HoldingsPtr held_;                               // what follows from both
+  std::shared_ptr<Verdicts> verdicts_;             // of what is held
 };
 
 /// Nodes of a kind have the same configuration, and share its model.
@@ -209,8 +215,8 @@ class NumaHandle final : public Handle {
                         feed.ReadAnnotations(key);
                       }
                     }
-                    cache.SetExtendedResource(node,
-                                              std::make_shared<NumaResource>(kind, questions_));
+                    cache.SetExtendedResource(
+                        node, std::make_shared<NumaResource>(kind, questions_, texts_));
                   });
     return OkStatus();
   }
@@ -239,6 +245,7 @@ class NumaHandle final : public Handle {
   }
 
   const std::shared_ptr<Questions> questions_ = std::make_shared<Questions>();
+  const std::shared_ptr<TextPool> texts_ = std::make_shared<TextPool>();
   NodeTexts<NodeKind> kinds_;
 };
 
