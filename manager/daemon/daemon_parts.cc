@@ -217,8 +217,9 @@ DaemonParts::DaemonParts(std::unique_ptr<const Config> given_config, Machine giv
            .permissions = [this] { return live_config->Load()->admission.permissions; },
            .drivers =
                [this] {
-                 return DriversText(registry->plugins().List(),
-                                    live_config->Load()->admission.drivers);
+                 const auto keys = live_config->Load();
+                 return DriversText(registry->plugins().List(), keys->admission.drivers,
+                                    keys->admission.permissions);
                },
            .policy = config.admission.merge.policy,
            .scope = config.admission.scope,

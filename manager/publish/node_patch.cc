@@ -98,6 +98,16 @@ json ClassEntry(const OfferedType& offered) {
   return entry;
 }
 
+/// The rules about what `names` has, in their order.
+json RulesEntry(const placement::Permissions& permissions, const char* key,
+                std::vector<std::string> placement::PermissionRule::* names) {
+  json rules = json::array();
+  for (const placement::PermissionRule& rule : permissions.rules()) {
+    rules.push_back({{"namespaces", rule.namespaces}, {key, rule.*names}});
+  }
+  return rules;
+}
+
 }  // namespace
 
 StringMap ExtendedResourcesOf(const AllocatableByResource& allocatable) {
@@ -133,13 +143,10 @@ std::string ClassesText(const OfferedTypes& types, const placement::Permissions&
     (offered.type.level == sdk::ClassLevel::kPod ? of_pods : of_containers)
         .push_back(ClassEntry(offered));
   }
-  json rules = json::array();
-  for (const placement::PermissionRule& rule : permissions.rules()) {
-    rules.push_back({{"namespaces", rule.namespaces}, {"classes", rule.classes}});
-  }
-  const json lists = {{"podClassResources", std::move(of_pods)},
-                      {"containerClassResources", std::move(of_containers)},
-                      {"permissions", std::move(rules)}};
+  const json lists = {
+      {"podClassResources", std::move(of_pods)},
+      {"containerClassResources", std::move(of_containers)},
+      {"permissions", RulesEntry(permissions, "classes", &placement::PermissionRule::classes)}};
   return lists.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -162,19 +169,30 @@ std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes&
 }
 
 std::string DriversText(const std::vector<PluginInfo>& plugins,
-                        const placement::DriverOptions& rules) {
+                        const placement::DriverOptions& rules,
+                        const placement::Permissions& permissions) {
   json drivers = json::object();
   for (const auto& [name, of] : rules) {
-    drivers[name] =
-        of.when_missing == placement::WhenMissing::kFallBack ? "fallback" : "not running";
+    const bool falls_back = of.when_missing == placement::WhenMissing::kFallBack;
+    drivers[name] = {{"state", falls_back ? "fallback" : "not running"},
+                     {"namespaces", of.namespaces}};
   }
   for (const PluginInfo& plugin : plugins) {
-    if (sdk::IsDriverResource(plugin.resource)) {
-      json& state = drivers[std::string(sdk::DriverNameOf(plugin.resource))];
-      state = plugin.live ? json("ready") : state.is_null() ? json("not running") : state;
+    if (!sdk::IsDriverResource(plugin.resource)) {
+      continue;
+    }
+    json& driver = drivers
+                       .emplace(sdk::DriverNameOf(plugin.resource),
+                                json({{"state", "not running"}, {"namespaces", json::array()}}))
+                       .first.value();
+    if (plugin.live) {
+      driver["state"] = "ready";
     }
   }
-  return drivers.dump();
+  const json text = {
+      {"drivers", std::move(drivers)},
+      {"permissions", RulesEntry(permissions, "drivers", &placement::PermissionRule::drivers)}};
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 StringMap OwnedResources(const json& node) {

@@ -65,10 +65,12 @@ using ClassProblems = std::function<std::vector<std::string>(const ContainerKey&
 std::string PodClassesText(const checkpoint::PodRecord& pod, const OfferedTypes& types,
                            const ClassProblems& problems_of);
 
-/// Driver -> "ready", "not running", or "fallback" where the cpu plugin places containers instead;
-/// of the drivers in `plugins` and in `rules`.
+/// The drivers in `plugins` and in `rules`, each with its `state` ("ready", "not running", or
+/// "fallback" where the cpu plugin places containers instead) and the `namespaces` that may ask for
+/// it; and `permissions`: the rules about drivers, in their order.
 std::string DriversText(const std::vector<PluginInfo>& plugins,
-                        const placement::DriverOptions& rules);
+                        const placement::DriverOptions& rules,
+                        const placement::Permissions& permissions);
 
 /// The extended resources that qrmd wrote to `node` (a v1 Node), with their amounts.
 StringMap OwnedResources(const nlohmann::json& node);

@@ -1,13 +1,12 @@
 // Reads and asks the rules.
 #include "scheduler/topology/class_offer.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_json.h"
 #include "api/base/glob.h"
+#include "scheduler/topology/published_permissions.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -39,9 +38,7 @@ ClassOffer Read(const json& lists) {
   for (const json& entry : lists.at("containerClassResources")) {
     offer.types.push_back(ReadType(entry, sdk::ClassLevel::kContainer));
   }
-  for (const json& rule : lists.at("permissions")) {
-    offer.rules.push_back({rule.at("namespaces"), rule.at("classes")});
-  }
+  offer.permissions = ReadPermissions(lists.at("permissions"));
   return offer;
 }
 
@@ -49,13 +46,9 @@ ClassOffer Read(const json& lists) {
 
 bool ClassOffer::MayAsk(const std::string& pod_namespace, const std::string& type,
                         const std::string& name, const OfferedClass& offered) const {
-  if (MatchesAnyGlob(offered.namespaces, pod_namespace)) {
-    return true;
-  }
-  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& any) {
-    return MatchesAnyGlob(any.namespaces, pod_namespace);
-  });
-  return rule != rules.end() && MatchesAnyGlob(rule->classes, type + "/" + name);
+  const placement::Wish wish{.feature = placement::Feature::kClass, .name = type + "/" + name};
+  return MatchesAnyGlob(offered.namespaces, pod_namespace) ||
+         permissions.Allows(pod_namespace, wish);
 }
 
 StatusOr<ClassOffer> ReadClassOffer(const std::string& text) {

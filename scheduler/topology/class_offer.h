@@ -9,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "plugins/config/class_request.h"
+#include "plugins/placement/permissions.h"
 
 namespace qrm::scheduler {
 
@@ -28,13 +29,8 @@ struct OfferedClassType {
 
 /// All that kNodeClasses says.
 struct ClassOffer {
-  /// What the pods of some namespaces may ask for; both are globs.
-  struct Rule {
-    std::vector<std::string> namespaces;
-    std::vector<std::string> classes;  ///< "TYPE/CLASS"
-  };
   std::vector<OfferedClassType> types;
-  std::vector<Rule> rules;  ///< the first one that names a namespace decides
+  placement::Permissions permissions;  ///< about classes only
 
   /// Whether pods of `pod_namespace` may ask for class `name`, which is `offered`, of `type`.
   bool MayAsk(const std::string& pod_namespace, const std::string& type, const std::string& name,

@@ -1,13 +1,19 @@
-// Compares the drivers that a pod names with those that its node reports.
+// Compares the drivers that a pod names with those that its node offers to its namespace.
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_json.h"
+#include "api/base/glob.h"
 #include "api/pod_texts.h"
+#include "plugins/placement/permissions.h"
 #include "scheduler/topology/node_texts.h"
+#include "scheduler/topology/published_permissions.h"
 #include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler {
@@ -15,8 +21,55 @@ namespace {
 
 using nlohmann::json;
 
-/// Of an annotation: more drivers than a node has.
-constexpr JsonBounds kBounds{.depth = 2, .values = 1000};
+/// Of an annotation: more drivers and rules than a node has.
+constexpr JsonBounds kBounds{.depth = 5, .values = 4'000};
+
+struct OfferedDriver {
+  std::string state;                    ///< "ready", "not running" or "fallback"
+  std::vector<std::string> namespaces;  ///< globs: those may ask for it, whatever permissions say
+};
+
+struct DriverOffer {
+  std::map<std::string, OfferedDriver> drivers;  ///< by name
+  placement::Permissions permissions;            ///< about drivers only
+};
+using DriverOfferPtr = std::shared_ptr<const DriverOffer>;
+
+/// Of a qrmd that does not publish who may ask: {DRIVER: STATE}. Throws what the JSON library
+/// throws.
+DriverOffer ReadStates(const json& states) {
+  DriverOffer offer;
+  for (const auto& [name, state] : states.items()) {
+    offer.drivers[name] = {.state = state, .namespaces = {"*"}};
+  }
+  return offer;
+}
+
+/// Throws what the JSON library throws.
+DriverOffer ReadDrivers(const json& text) {
+  const auto rules = text.find("permissions");
+  if (rules == text.end() || !rules->is_array()) {
+    return ReadStates(text);
+  }
+  DriverOffer offer{.permissions = ReadPermissions(*rules)};
+  for (const auto& [name, driver] : text.at("drivers").items()) {
+    offer.drivers[name] = {.state = driver.at("state"), .namespaces = driver.at("namespaces")};
+  }
+  return offer;
+}
+
+/// Null when it has not the form that qrmd writes.
+DriverOfferPtr ReadOffer(const std::string& text) {
+  const StatusOr<json> read = ParseJson(text, kBounds);
+  if (!read.ok() || !read->is_object()) {
+    return nullptr;
+  }
+  try {
+    return std::make_shared<const DriverOffer>(ReadDrivers(*read));
+  } catch (const json::exception&) {
+    return nullptr;
+  }
+}
 
 bool NamesDriver(const StringMap::value_type& annotation) {
   return !annotation.second.empty() &&
@@ -25,7 +78,7 @@ bool NamesDriver(const StringMap::value_type& annotation) {
 
 class DriverResource final : public ExtendedResource {
  public:
-  explicit DriverResource(std::shared_ptr<const json> states) : states_(std::move(states)) {}
+  explicit DriverResource(DriverOfferPtr offer) : offer_(std::move(offer)) {}
 
   void AddPod(const Pod& /*pod*/) override {}
   void RemovePod(const Pod& /*pod*/) override {}
@@ -34,12 +87,18 @@ class DriverResource final : public ExtendedResource {
       if (!NamesDriver(annotation)) {
         continue;
       }
-      const auto state = states_->find(annotation.second);
-      if (state == states_->end()) {
+      const std::string& name = annotation.second;
+      const auto driver = offer_->drivers.find(name);
+      if (driver == offer_->drivers.end()) {
         return {.refusal = "the node does not have its compute driver"};
       }
-      if (*state == "not running") {
+      if (driver->second.state == "not running") {
         return {.refusal = "its compute driver is not running on the node"};
+      }
+      const placement::Wish wish{.feature = placement::Feature::kDriver, .name = name};
+      if (!MatchesAnyGlob(driver->second.namespaces, pod.pod_namespace) &&
+          !offer_->permissions.Allows(pod.pod_namespace, wish)) {
+        return {.refusal = "its namespace may not ask for that compute driver there"};
       }
     }
     return {};
@@ -47,10 +106,16 @@ class DriverResource final : public ExtendedResource {
   std::unique_ptr<ExtendedResource> Clone() const override {
     return std::make_unique<DriverResource>(*this);
   }
-  json Dump() const override { return *states_; }
+  json Dump() const override {
+    json states = json::object();
+    for (const auto& [name, driver] : offer_->drivers) {
+      states[name] = driver.state;
+    }
+    return states;
+  }
 
  private:
-  std::shared_ptr<const json> states_;  // by driver
+  DriverOfferPtr offer_;
 };
 
 class DriversHandle final : public Handle {
@@ -58,16 +123,12 @@ class DriversHandle final : public Handle {
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadAnnotations(kPodDriver);
     feed.ReadAnnotations(std::string(kContainerDriver) + "*");
-    states_.Follow(
+    offers_.Follow(
         feed, kNodeDrivers,
-        [](const std::string& /*node*/, const std::string& text) {
-          StatusOr<json> states = ParseJson(text, kBounds);
-          const bool is_read = states.ok() && states->is_object();
-          return is_read ? std::make_shared<const json>(*std::move(states)) : nullptr;
-        },
-        [&cache](const std::string& node, const std::shared_ptr<const json>& states) {
+        [](const std::string& /*node*/, const std::string& text) { return ReadOffer(text); },
+        [&cache](const std::string& node, const DriverOfferPtr& offer) {
           cache.SetExtendedResource(
-              node, states == nullptr ? nullptr : std::make_shared<DriverResource>(states));
+              node, offer == nullptr ? nullptr : std::make_shared<DriverResource>(offer));
         });
     return OkStatus();
   }
@@ -79,7 +140,7 @@ class DriversHandle final : public Handle {
   }
 
  private:
-  NodeTexts<const json> states_;
+  NodeTexts<const DriverOffer> offers_;
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ inline constexpr char kClasses[] = "classes";
 std::unique_ptr<Handle> MakeClassesHandle();
 
 /// Compute drivers: pods that ask for one by annotation fit only on nodes where it is ready, or
-/// where other plugins take its place. Nodes report them in the annotation kNodeDrivers, which qrmd
-/// writes with `publish: [drivers]`.
+/// where other plugins take its place, and where their namespace may ask for it. Nodes report them
+/// in the annotation kNodeDrivers, which qrmd writes with `publish: [drivers]`.
 inline constexpr char kDrivers[] = "compute-drivers";
 inline constexpr char kNodeDrivers[] = "qrm.io/compute-drivers";
 std::unique_ptr<Handle> MakeDriversHandle();

@@ -112,8 +112,8 @@ Status AttackNodeConfig(const SchedulerUnderAttack& scheduler) {
 Status AttackNodeDrivers(const SchedulerUnderAttack& scheduler) {
   for (int i = 0; i < kHostileNodes; ++i) {
     json drivers = json::object();
-    for (int number = 0; number < 10'000; ++number) {
-      drivers["driver" + std::to_string(number)] = i;
+    for (int number = 0; number < 3'900; ++number) {
+      drivers["driver" + std::to_string(number)] = "not running since " + std::to_string(i);
     }
     PutNode(scheduler, i,
             {{"qrm.io/compute-drivers",

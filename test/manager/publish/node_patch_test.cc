@@ -143,18 +143,25 @@ TEST(NodePatchTest, SaysWhatIsWishedAndWhatIsOurs) {
   EXPECT_THAT(OwnedResources(node), ElementsAre(Pair("e.com/a", "2"), Pair("e.com/b", "3")));
 }
 
-TEST(NodePatchTest, DriversAreReadyOrNotOrFallBack) {
+TEST(NodePatchTest, DriversAreReadyOrNotOrFallBackForTheNamespacesThatMayAsk) {
   const PluginInfo live{.resource = "cci.qrm.io/fast", .live = true};
   const PluginInfo away{.resource = "cci.qrm.io/slow"};
   const PluginInfo spare{.resource = "cci.qrm.io/spare"};
   const PluginInfo cpu{.resource = "cpu", .live = true};
   const placement::DriverOptions rules{
-      {"spare", {.when_missing = placement::WhenMissing::kFallBack}}, {"absent", {}}, {"fast", {}}};
-  EXPECT_EQ(json::parse(DriversText({live, away, spare, cpu}, rules)),
-            json({{"fast", "ready"},
-                  {"slow", "not running"},
-                  {"spare", "fallback"},
-                  {"absent", "not running"}}));
+      {"spare", {.when_missing = placement::WhenMissing::kFallBack}},
+      {"absent", {}},
+      {"fast", {.namespaces = {"team-*"}}}};
+  const placement::Permissions permissions(
+      {{.title = "db", .namespaces = {"db"}, .drivers = {"slow"}}});
+  EXPECT_EQ(json::parse(DriversText({live, away, spare, cpu}, rules, permissions)), json::parse(R"({
+    "drivers": {"fast": {"state": "ready", "namespaces": ["team-*"]},
+                "slow": {"state": "not running", "namespaces": []},
+                "spare": {"state": "fallback", "namespaces": []},
+                "absent": {"state": "not running", "namespaces": []}},
+    "permissions": [{"namespaces": ["db"], "drivers": ["slow"]},
+                    {"namespaces": ["kube-system"], "drivers": ["*"]},
+                    {"namespaces": ["*"], "drivers": []}]})"));
 }
 
 TEST(NodePatchTest, IsNoneWhereAllIsSaid) {

@@ -31,8 +31,13 @@ class DriverResourceTest : public testing::Test {
   }
   static Node N1(bool fast_is_live) {
     const std::string drivers = manager::DriversText(
-        {{.resource = "cci.qrm.io/fast", .live = fast_is_live}},
-        {{"spare", {.when_missing = placement::WhenMissing::kFallBack}}, {"slow", {}}});
+        {{.resource = "cci.qrm.io/fast", .live = fast_is_live},
+         {.resource = "cci.qrm.io/secret", .live = true}},
+        {{"fast", {.namespaces = {"d*"}}},
+         {"spare", {.namespaces = {"db"}, .when_missing = placement::WhenMissing::kFallBack}},
+         {"slow", {.namespaces = {"db"}}}},
+        placement::Permissions(
+            {{.title = "spies", .namespaces = {"spies"}, .drivers = {"secret"}}}));
     return {.name = "n1", .annotations = {{kNodeDrivers, drivers}}};
   }
   std::string Refusal(const Pod& pod, const std::string& node = "n1") {
@@ -63,12 +68,35 @@ TEST_F(DriverResourceTest, ADriverThatStopsTakesNoMorePods) {
   EXPECT_EQ(Refusal(Asking({{"cci.qrm.io/driver", "fast"}})), "");
 }
 
+TEST_F(DriverResourceTest, APodFitsWhereItsNamespaceMayAskForTheDriver) {
+  const auto refusal_of = [&](const std::string& pod_namespace, const std::string& driver) {
+    Pod pod = Asking({{"cci.qrm.io/driver", driver}});
+    pod.pod_namespace = pod_namespace;
+    return Refusal(pod);
+  };
+  const std::string refused = "its namespace may not ask for that compute driver there";
+  EXPECT_EQ(refusal_of("db", "secret"), refused);
+  EXPECT_EQ(refusal_of("spies", "secret"), "");
+  EXPECT_EQ(refusal_of("spies", "fast"), refused);
+  EXPECT_EQ(refusal_of("dev", "fast"), "");
+  EXPECT_EQ(refusal_of("kube-system", "fast"), "");
+}
+
+TEST_F(DriverResourceTest, ANodeThatDoesNotPublishWhoMayAskTakesPodsOfAllNamespaces) {
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeDrivers, R"({"fast":"ready"})"}}});
+  EXPECT_EQ(Refusal(Asking({{"cci.qrm.io/driver", "fast"}})), "");
+  EXPECT_EQ(Refusal(Asking({{"cci.qrm.io/driver", "slow"}})),
+            "the node does not have its compute driver");
+}
+
 TEST_F(DriverResourceTest, WhatANodeCannotMeanIsAsNoDriver) {
   std::string many;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     many += (i == 0 ? "{\"fast\":\"ready\"" : ",\"d" + std::to_string(i) + "\":\"ready\"");
   }
-  for (const std::string& text : {many + "}", std::string("[\"fast\"]"), std::string("{")}) {
+  for (const std::string& text :
+       {many + "}", std::string("[\"fast\"]"), std::string("{"), std::string(R"({"fast":1})"),
+        std::string(R"({"permissions":[],"drivers":{"fast":"ready"}})")}) {
     cache_->SetNode({.name = "n1", .annotations = {{kNodeDrivers, text}}});
     EXPECT_NE(Refusal(Asking({{"cci.qrm.io/driver", "fast"}})), "");
     EXPECT_EQ(Refusal(Asking({})), "");
