@@ -38,6 +38,8 @@ class KubeletView {
   bool IsOf(const std::string& list, const std::string& allocatable) const {
     return list_ == list && allocatable_ == allocatable;
   }
+  /// The size of the answer to List.
+  std::size_t list_bytes() const { return list_.size(); }
   /// The answer to GetAllocatableResources, as Make got it.
   const std::string& allocatable() const { return allocatable_; }
 

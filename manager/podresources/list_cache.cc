@@ -18,8 +18,10 @@ std::shared_ptr<const std::string> ListCache::Answer(const StatePtr& state,
       (to_ask == nullptr || to_ask->resources.empty())) {
     return bytes_;
   }
+  // Without growing, and without the former answer beside it: kubelet's may have 16 MiB.
   auto bytes = std::make_shared<std::string>();
-  bytes->reserve(bytes_ == nullptr ? 0 : bytes_->size());
+  bytes->reserve(std::max(bytes_ == nullptr ? 0 : bytes_->size(), kubelet->list_bytes()));
+  bytes_ = nullptr;
   ::v1::ListPodResourcesResponse one;  // reused, with its memory
   const auto append = [&](const auto& fill) {
     one.Clear();
