@@ -3,10 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/base/errorf.h"
-#include "api/base/foreign_json.h"
 #include "api/base/glob.h"
-#include "scheduler/topology/published_permissions.h"
+#include "scheduler/topology/published_annotation.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -30,8 +28,7 @@ OfferedClassType ReadType(const json& entry, sdk::ClassLevel level) {
 }
 
 /// Throws what the JSON library throws.
-ClassOffer Read(const json& lists) {
-  ClassOffer offer;
+void ReadTypes(const json& lists, ClassOffer& offer) {
   for (const json& entry : lists.at("podClassResources")) {
     offer.types.push_back(ReadType(entry, sdk::ClassLevel::kPod));
   }
@@ -39,7 +36,6 @@ ClassOffer Read(const json& lists) {
     offer.types.push_back(ReadType(entry, sdk::ClassLevel::kContainer));
   }
   offer.permissions = ReadPermissions(lists.at("permissions"));
-  return offer;
 }
 
 }  // namespace
@@ -52,21 +48,10 @@ bool ClassOffer::MayAsk(const std::string& pod_namespace, const std::string& typ
 }
 
 StatusOr<ClassOffer> ReadClassOffer(const std::string& text) {
-  const auto unreadable = [](const std::string& cause) {
-    return Errorf(
-        StatusCode::kInvalidArgument,
-        "cannot read annotation {}, which qrmd writes: {}; run a qrmd of this version there",
-        kNodeClasses, cause);
-  };
-  const StatusOr<json> lists = ParseJson(text);
-  if (!lists.ok()) {
-    return unreadable("it " + MessageOf(lists.status()));
-  }
-  try {
-    return Read(*lists);
-  } catch (const json::exception& error) {
-    return unreadable(error.what());
-  }
+  ClassOffer offer;
+  QRM_RETURN_IF_ERROR(
+      ReadAnnotation(kNodeClasses, text, {}, [&](const json& lists) { ReadTypes(lists, offer); }));
+  return offer;
 }
 
 }  // namespace qrm::scheduler

@@ -34,7 +34,6 @@ std::unique_ptr<Handle> MakeClassesHandle();
 /// where other plugins take its place, and where their namespace may ask for it. Nodes report them
 /// in the annotation kNodeDrivers, which qrmd writes with `publish: [drivers]`.
 inline constexpr char kDrivers[] = "compute-drivers";
-inline constexpr char kNodeDrivers[] = "qrm.io/compute-drivers";
 std::unique_ptr<Handle> MakeDriversHandle();
 
 /// The type that pods are judged by unless configured.

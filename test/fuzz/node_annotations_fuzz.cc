@@ -1,10 +1,12 @@
-// A node's published annotations, as qrm-scheduler reads them: its configuration and its classes.
+// A node's published annotations, as qrm-scheduler reads them: its configuration, its classes
+// and its compute drivers.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "plugins/placement/node_model.h"
 #include "scheduler/topology/class_offer.h"
+#include "scheduler/topology/driver_offer.h"
 #include "test/fuzz/sentence.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
@@ -13,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     qrm::fuzz::CheckSentence(model.status());
   }
   if (const auto offer = qrm::scheduler::ReadClassOffer(text); !offer.ok()) {
+    qrm::fuzz::CheckSentence(offer.status());
+  }
+  if (const auto offer = qrm::scheduler::ReadDriverOffer(text); !offer.ok()) {
     qrm::fuzz::CheckSentence(offer.status());
   }
   return 0;

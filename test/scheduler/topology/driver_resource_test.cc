@@ -2,15 +2,19 @@
 #include <string>
 #include <utility>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "manager/publish/node_patch.h"
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
+#include "scheduler/topology/driver_offer.h"
 #include "scheduler/topology/resource_types.h"
 
 namespace qrm::scheduler::driver_resource_test {
 namespace {
+
+using testing::HasSubstr;
 
 Pod Asking(StringMap annotations) {
   return {.uid = "a",
@@ -100,6 +104,13 @@ TEST_F(DriverResourceTest, WhatANodeCannotMeanIsAsNoDriver) {
     cache_->SetNode({.name = "n1", .annotations = {{kNodeDrivers, text}}});
     EXPECT_NE(Refusal(Asking({{"cci.qrm.io/driver", "fast"}})), "");
     EXPECT_EQ(Refusal(Asking({})), "");
+  }
+}
+
+TEST(ReadDriverOfferTest, NamesTheAnnotationThatItCannotRead) {
+  for (const char* text : {"", "[]", R"({"fast": 1})", R"({"permissions": [{}], "drivers": {}})"}) {
+    EXPECT_THAT(MessageOf(ReadDriverOffer(text).status()), HasSubstr("qrm.io/compute-drivers"))
+        << text;
   }
 }
 
