@@ -87,11 +87,12 @@ cat >"$work/config.yaml" <<END
 resources: [power]
 options: {power: {measurements: $work/watts}}
 END
-port=$((20000 + RANDOM % 20000))
 await "ls $work" kubeconfig.ca
 "$work/run" "$work/examples/power/build/power-scheduler" serve --config="$work/config.yaml" --kubeconfig="$work/kubeconfig" --lease-name= \
-  --address=127.0.0.1:$port --monitor-address=127.0.0.1:0 2>"$work/power.log" &
+  --address=127.0.0.1:0 --monitor-address=127.0.0.1:0 2>"$work/power.log" &
 started+=($!)
+await "cat $work/power.log" '"extender serves" port='
+port=$(sed -n 's/.*"extender serves" port=\([0-9]*\).*/\1/p' "$work/power.log")
 ask() { curl -sf -H "Content-Type: application/json" -d "{\"Pod\": $(pod a 300), \"NodeNames\": [\"n1\"]}" "http://127.0.0.1:$port/filter"; }
 await ask '"NodeNames":["n1"]'
 echo "n1 200" >"$work/watts"
