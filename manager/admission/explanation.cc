@@ -43,7 +43,8 @@ Json ToJson(const HintList& hints) {
 }
 
 void AddUnlessEmpty(Json& json, const char* name, Json value) {
-  if (!value.empty() && value != "") {
+  const auto* const text = value.get_ptr<const Json::string_t*>();
+  if (text == nullptr ? !value.empty() : !text->empty()) {
     json[name] = std::move(value);
   }
 }
