@@ -34,7 +34,7 @@ foreach(name IN LISTS rpc_stack_STATIC_LIBRARIES)
   endif()
 endforeach()
 list(REMOVE_DUPLICATES archives)
-# The allocator of programs that keep containers; sanitizers have their own.
+# The allocator of programs that keep containers or pods; sanitizers have their own.
 add_library(qrm_jemalloc INTERFACE)
 set(linked_in ${archives})
 if(NOT QRM_SANITIZE)

@@ -1,6 +1,6 @@
-// The allocator of the programs that keep containers: jemalloc, whose cost and fragmentation do not
-// grow with the heap. Under sanitizers, which have an allocator of their own, and in programs that
-// do not link it, nothing here does anything.
+// The allocator of qrmd, its plugins and qrm-scheduler: jemalloc, whose cost and fragmentation do
+// not grow with the heap. Under sanitizers, which have an allocator of their own, and in programs
+// that do not link it, nothing here does anything.
 #pragma once
 
 namespace qrm {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/base/rejected.h"
 #include "checkpoint/holdings.h"
 #include "plugins/config/class_request.h"
 #include "scheduler/topology/class_offer.h"
@@ -19,6 +18,8 @@
 
 namespace qrm::scheduler {
 namespace {
+
+using ClassOfferPtr = std::shared_ptr<const ClassOffer>;
 
 using Kind = PodContainer::Kind;
 
@@ -54,7 +55,7 @@ bool MayAskForClasses(const Pod& pod) {
 
 class ClassResource final : public ExtendedResource {
  public:
-  explicit ClassResource(std::shared_ptr<const ClassOffer> offer) : offer_(std::move(offer)) {}
+  explicit ClassResource(ClassOfferPtr offer) : offer_(std::move(offer)) {}
 
   void AddPod(const Pod& pod) override { Take(pod, 1); }
   void RemovePod(const Pod& pod) override { Take(pod, -1); }
@@ -146,7 +147,7 @@ class ClassResource final : public ExtendedResource {
     }
   }
 
-  std::shared_ptr<const ClassOffer> offer_;
+  ClassOfferPtr offer_;
   std::map<std::string, int64_t> taken_;  // "TYPE/CLASS" -> places
 };
 
@@ -155,10 +156,11 @@ class ClassesHandle final : public Handle {
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadAnnotations("*.resources.*kubernetes.io/*");
     feed.ReadAnnotations("*.resources.qrm.io/*");
-    offers_.Follow(feed, kNodeClasses, Read, [&cache](const std::string& node, const Offer& offer) {
-      cache.SetExtendedResource(
-          node, offer == nullptr ? nullptr : std::make_shared<ClassResource>(offer));
-    });
+    offers_.Follow(feed, kNodeClasses, ReadClassOffer,
+                   [&cache](const std::string& node, const ClassOfferPtr& offer) {
+                     cache.SetExtendedResource(
+                         node, offer == nullptr ? nullptr : std::make_shared<ClassResource>(offer));
+                   });
     return OkStatus();
   }
 
@@ -168,19 +170,7 @@ class ClassesHandle final : public Handle {
   bool Wants(const Pod& pod) const override { return config::NamesClassType(pod.annotations); }
 
  private:
-  using Offer = std::shared_ptr<const ClassOffer>;
-
-  static Offer Read(const std::string& node, const std::string& text) {
-    StatusOr<ClassOffer> offer = ReadClassOffer(text);
-    if (!offer.ok()) {
-      Reject(Rejected::kNodeAnnotation,
-             fmt::format("{} (node {})", MessageOf(offer.status()), node));
-      return nullptr;
-    }
-    return std::make_shared<const ClassOffer>(*std::move(offer));
-  }
-
-  NodeTexts<const ClassOffer> offers_;
+  NodeTexts<ClassOffer> offers_;
 };
 
 }  // namespace

@@ -4,10 +4,8 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/base/rejected.h"
 #include "api/pod_texts.h"
 #include "scheduler/topology/driver_offer.h"
 #include "scheduler/topology/node_texts.h"
@@ -70,11 +68,12 @@ class DriversHandle final : public Handle {
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.ReadAnnotations(kPodDriver);
     feed.ReadAnnotations(std::string(kContainerDriver) + "*");
-    offers_.Follow(
-        feed, kNodeDrivers, Read, [&cache](const std::string& node, const DriverOfferPtr& offer) {
-          cache.SetExtendedResource(
-              node, offer == nullptr ? nullptr : std::make_shared<DriverResource>(offer));
-        });
+    offers_.Follow(feed, kNodeDrivers, ReadDriverOffer,
+                   [&cache](const std::string& node, const DriverOfferPtr& offer) {
+                     cache.SetExtendedResource(node, offer == nullptr
+                                                         ? nullptr
+                                                         : std::make_shared<DriverResource>(offer));
+                   });
     return OkStatus();
   }
 
@@ -85,17 +84,7 @@ class DriversHandle final : public Handle {
   }
 
  private:
-  static DriverOfferPtr Read(const std::string& node, const std::string& text) {
-    StatusOr<DriverOffer> offer = ReadDriverOffer(text);
-    if (!offer.ok()) {
-      Reject(Rejected::kNodeAnnotation,
-             fmt::format("{} (node {})", MessageOf(offer.status()), node));
-      return nullptr;
-    }
-    return std::make_shared<const DriverOffer>(*std::move(offer));
-  }
-
-  NodeTexts<const DriverOffer> offers_;
+  NodeTexts<DriverOffer> offers_;
 };
 
 }  // namespace

@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
+#include "api/base/rejected.h"
+#include "api/base/status.h"
 #include "scheduler/cache/feed.h"
 
 namespace qrm::scheduler {
@@ -19,12 +23,13 @@ template <typename Meaning>
 class NodeTexts {
  public:
   using MeaningPtr = std::shared_ptr<Meaning>;
-  /// The meaning of `text`; null when it cannot be read.
-  using Read = std::function<MeaningPtr(const std::string& node, const std::string& text)>;
+  /// The meaning of `text`. Errors: name the annotation.
+  using Read = std::function<StatusOr<Meaning>(const std::string& text)>;
   /// `node` says so from now on; null: nothing that could be read.
   using Take = std::function<void(const std::string& node, const MeaningPtr& meaning)>;
 
-  /// Follows the annotation `key`: once, for as long as `feed` lives.
+  /// Follows the annotation `key`: once, for as long as `feed` lives. What `read` cannot read is
+  /// reported and counted as rejected.
   void Follow(Feed& feed, const std::string& key, Read read, Take take) {
     feed.SubscribeNodes([this, key, read = std::move(read), take = std::move(take)](
                             const std::string& name, const Node* node) {
@@ -63,9 +68,19 @@ class NodeTexts {
         return said;
       }
     }
-    auto said = std::make_shared<const Said>(Said{text, read(node, text)});
+    auto said = std::make_shared<const Said>(Said{text, MeaningOf(node, text, read)});
     said_.push_back(said);
     return said;
+  }
+
+  static MeaningPtr MeaningOf(const std::string& node, const std::string& text, const Read& read) {
+    StatusOr<Meaning> meaning = read(text);
+    if (!meaning.ok()) {
+      Reject(Rejected::kNodeAnnotation,
+             fmt::format("node {}: {}", node, MessageOf(meaning.status())));
+      return nullptr;
+    }
+    return std::make_shared<Meaning>(*std::move(meaning));
   }
 
   std::map<std::string, SaidPtr> nodes_;         // by node

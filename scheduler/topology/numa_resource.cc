@@ -6,10 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "api/base/rejected.h"
 #include "api/pod_texts.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
@@ -40,9 +38,9 @@ using HoldingsPtr = std::shared_ptr<const placement::NodeHoldings>;
 struct NodeKind {
   placement::NodeModelPtr model;
   HoldingsPtr nothing;  // held
-  VerdictsByHoldings verdicts;
+  std::unique_ptr<VerdictsByHoldings> verdicts = std::make_unique<VerdictsByHoldings>();
 };
-using NodeKindPtr = std::shared_ptr<NodeKind>;
+using NodeKindPtr = std::shared_ptr<const NodeKind>;
 
 /// Keeps what pods have of their own, and of other pods nothing: those with a decision as holdings,
 /// the others, which are placed beside these, as they are.
@@ -132,7 +130,7 @@ class NumaResource final : public ExtendedResource {
         held_ = std::make_shared<const placement::NodeHoldings>(std::move(placed->after));
       }
     }
-    verdicts_ = kind_->verdicts.Of(*held_);
+    verdicts_ = kind_->verdicts->Of(*held_);
   }
 
   Verdict Judge(const Pod& pod) const {
@@ -230,18 +228,11 @@ class NumaHandle final : public Handle {
   }
 
  private:
-  static NodeKindPtr ReadKind(const std::string& node, const std::string& text) {
-    StatusOr<placement::NodeModelPtr> model =
-        placement::ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
-    if (!model.ok()) {
-      Reject(Rejected::kNodeAnnotation, MessageOf(model.status()));
-      return nullptr;
-    }
-    const auto kind = std::make_shared<NodeKind>();
-    kind->model = *std::move(model);
-    kind->nothing =
-        std::make_shared<const placement::NodeHoldings>(placement::NothingHeld(*kind->model));
-    return kind;
+  static StatusOr<NodeKind> ReadKind(const std::string& text) {
+    QRM_ASSIGN_OR_RETURN(placement::NodeModelPtr model,
+                         placement::ReadNodeModel(text, std::string("annotation ") + kNodeConfig));
+    auto nothing = std::make_shared<const placement::NodeHoldings>(placement::NothingHeld(*model));
+    return NodeKind{.model = std::move(model), .nothing = std::move(nothing)};
   }
 
   const std::shared_ptr<Questions> questions_ = std::make_shared<Questions>();
