@@ -91,6 +91,7 @@ class AppArmorTest : public MachineTest {
   void Confine(const std::vector<std::string>& programs, const std::string& profile) {
     const std::string built = std::filesystem::canonical("/proc/self/exe").parent_path();
     bin_dir_ = work_dir_ + "/" + profile;
+    std::filesystem::remove_all(bin_dir_);
     std::filesystem::create_directories(bin_dir_);
     std::filesystem::create_directories(kPrograms);
     for (const std::string& program : programs) {
@@ -173,7 +174,8 @@ TEST_F(AppArmorTest, QrmdPinsAndLimitsContainersUnderTheProfileOfItsChart) {
       << "Classes: {slow: [{Devices: [" << disk << "], ThrottleWriteBps: 4Mi}]}\n";
   std::ofstream(work_dir_ + "/oom.yaml") << "classes: {first: {oom_score_adj: 900}}\n";
   StartNode(
-      fmt::format("qos-classes: true\nclass-types:\n"
+      fmt::format("plugins: {{cpu: {{static: true, reserved-cpus: \"0\"}}}}\n"
+                  "qos-classes: true\nclass-types:\n"
                   "  blockio: {{config-file: {0}/blockio.yaml, default: slow}}\n"
                   "  oom: {{config-file: {0}/oom.yaml, default: first}}\n",
                   work_dir_));
