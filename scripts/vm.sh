@@ -34,6 +34,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 readonly root self="$root/scripts/vm.sh" cache="$root/build/cache"
 PATH=$PATH:/usr/sbin:/sbin
 machine=4n kernel=12 limit=1800 results= state= cut_at= keeper= with=()
+readonly silence=180 # seconds without a word after which the emulator hangs; the machine speaks within 30
 
 fail() {
   echo "vm.sh: $*" >&2
@@ -162,6 +163,17 @@ clean_up() {
   rm -rf "$1"
 }
 
+# watch_boot DIR: ends a QEMU that hangs before the kernel's first line, which it rarely does, and leaves a file `hung`.
+watch_boot() {
+  local waited
+  for ((waited = 0; waited < silence; ++waited)); do
+    sleep 1
+    [[ -d $1 && ! -s $1/console ]] || return 0
+  done
+  touch "$1/hung"
+  pkill -KILL -P "$keeper"
+}
+
 # boot DIR IMAGE: starts the machine, and passes its output on until it ends. 137 when the power was cut.
 boot() {
   local dir=$1 image=$2 line arguments cut=0 bus=pci.0 disks=0
@@ -179,6 +191,7 @@ boot() {
     arguments+=(-chardev "socket,id=monitor,path=$dir/monitor,server=on,wait=off" -mon "chardev=monitor,mode=readline"
       -chardev "socket,id=switch,path=$dir/monitor" -device "virtserialport,chardev=switch,name=qrm.monitor")
   fi
+  rm -f "$dir/output" "$dir/hung"
   mkfifo "$dir/output"
   # Each disk has one interrupt, which the kernel manages, so that some CPUs have none; the network ends at its gateway.
   # Without cx16: QEMU 7.2 emulates cmpxchg16b wrongly, by which Debian 13's kernel allocates memory. As Intel's, since
@@ -193,6 +206,7 @@ boot() {
     -chardev "file,id=status,path=$dir/status" -device virtserialport,chardev=status,name=qrm.status \
     2>"$dir/qemu" </dev/null &
   keeper=$!
+  watch_boot "$dir" &
   while IFS= read -r line || [[ -n $line ]]; do
     printf '%s\n' "$line"
     if [[ -n $cut_at && $line == *"$cut_at"* && $cut == 0 ]]; then
@@ -232,6 +246,10 @@ run() {
   make_disks "$dir"
   SECONDS=0
   boot "$dir" "$image" || cut=$?
+  if [[ -e $dir/hung ]]; then
+    echo "vm.sh: QEMU printed nothing in $silence s; starting it once more" >&2
+    boot "$dir" "$image" || cut=$?
+  fi
   ((cut == 0)) || exit "$cut"
   [[ -s $dir/status ]] || no_answer "$dir" "$SECONDS"
   if [[ -n $results ]]; then
