@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "checkpoint/decision_trace.h"
 #include "manager/admission/class_step.h"
@@ -168,7 +169,7 @@ Status Rejection(const Status& cause, const placement::ContainerDemand& asked, c
   if (&failed == whole.draft.get()) {
     context += ": its containers together";
   } else if (failed.demand.container != asked.container) {
-    context += ": container " + failed.demand.container;
+    context += ": container " + Quoted(failed.demand.container);
   }
   if (!failed.failed_resource.empty()) {
     context += ": resource " + failed.failed_resource;

@@ -119,6 +119,19 @@ TEST_F(WholePodTest, PlacesNoneWhenOneDoesNotFitAndNamesIt) {
   EXPECT_EQ(LastTrace()["container"], "logger");
 }
 
+TEST_F(WholePodTest, TheNameOfTheOneThatDoesNotFitMovesNoCursor) {
+  placement::ContainerDemand demand = WholePod("setup");
+  demand.others.back().container = "log\x1b[2J";
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.on_call = [&, allocations = 0](const std::string& call) mutable {
+    if (call == "allocate memory" && ++allocations == 3) {
+      plugins_.Set("memory", full);
+    }
+  };
+  EXPECT_THAT(Rejection(demand), HasSubstr(": container log\\x1b[2J: resource memory: no memory"));
+}
+
 TEST_F(WholePodTest, LeavesATraceOfEachContainerThatWasPlacedBeforeOneWasNot) {
   ResourceAllocation own = Pin(kCpusetCpus, "0-1");
   own.exclusive = true;
