@@ -46,11 +46,12 @@ std::vector<YAML::Node> YamlList(const YAML::Node& node, const char* key) {
 void AddEdits(const YAML::Node& edits, CdiDevice& device) {
   for (const YAML::Node& node : YamlList(edits, "deviceNodes")) {
     const std::string on_host = YamlText(node, "hostPath");
+    const bool has_number = YamlPart(node, "major").IsScalar();
     device.nodes.push_back({.path = on_host.empty() ? YamlText(node, "path") : on_host,
-                            .has_number = YamlPart(node, "major").IsScalar(),
+                            .has_number = has_number,
                             .is_block = YamlText(node, "type") == "b",
-                            .major = YamlNumber(node, "major"),
-                            .minor = YamlNumber(node, "minor")});
+                            .major = has_number ? YamlNumber(node, "major") : 0,
+                            .minor = has_number ? YamlNumber(node, "minor") : 0});
   }
   for (const YAML::Node& device_of_net : YamlList(edits, "netDevices")) {
     device.interfaces.push_back(YamlText(device_of_net, "hostInterfaceName"));

@@ -20,6 +20,7 @@
 #include "plugins/cpu/own_cpus.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
+#include "plugins/rules/select.h"
 #include "plugins/rules/sharing.h"
 #include "topology/cpu_layout.h"
 
@@ -34,7 +35,7 @@ StatusOr<int> WholeCpus(const ContainerRequest& request, double amount) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot place {}: it gets exclusive CPUs but requests {}; request a whole number "
                   "of CPUs, at least 1",
-                  NameOf(request), amount);
+                  rules::NameOf(request), amount);
   }
   return static_cast<int>(amount);
 }
@@ -48,7 +49,7 @@ StatusOr<int> CountByRule(const View& view, const ContainerRequest& request, con
                        WholeCpus(request, own.plus.empty() ? all : std::floor(all)));
   if (own.rule.whole_cores && !request.for_whole_pod) {
     QRM_RETURN_IF_ERROR(Annotate(CheckWholeCoreCount(CpuLayout(view.machine), count),
-                                 fmt::format("cannot place {}", NameOf(request))));
+                                 fmt::format("cannot place {}", rules::NameOf(request))));
   }
   return count;
 }
@@ -61,7 +62,7 @@ Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, 
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: requests {} exclusive CPU{}, but the shared pool has only {} "
                   "CPU{} left; request fewer CPUs or delete a pod",
-                  NameOf(request), count, count == 1 ? "" : "s", left, left == 1 ? "" : "s");
+                  rules::NameOf(request), count, count == 1 ? "" : "s", left, left == 1 ? "" : "s");
   }
   return OkStatus();
 }
@@ -93,7 +94,7 @@ Status CheckPoolsStay(const View& view, const ContainerRequest& request, const E
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: it takes all CPUs of NUMA nodes {}, and pools need some of them; "
                 "remove numa_exclusive, or delete a pod",
-                NameOf(request), ToString(view.machine.NodesOf(cpus)));
+                rules::NameOf(request), ToString(view.machine.NodesOf(cpus)));
 }
 
 /// What the static policy finds for the container.
@@ -175,7 +176,7 @@ StatusOr<std::vector<TopologyHint>> StaticHintsIn(const View& view, const Contai
   }
   if (!request.for_whole_pod) {  // a pod's containers are checked one by one
     QRM_RETURN_IF_ERROR(Annotate(view.static_policy->CheckCores(free, room.count),
-                                 fmt::format("cannot place {}", NameOf(request))));
+                                 fmt::format("cannot place {}", rules::NameOf(request))));
   }
   HintList hints = view.static_policy->Hints(free, room.count);
   return hints.IsImpossible() ? StatusOr<std::vector<TopologyHint>>(NoRoom(view, request, room, {}))
@@ -203,7 +204,7 @@ StatusOr<Decision> PlaceByStaticPolicyIn(const View& view, const ContainerReques
           ? request.runs_on
           : view.static_policy->Take(StaticRoom(view, request, room), room.count, hint.nodes);
   if (!cpus.ok()) {
-    return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
+    return Annotate(cpus.status(), fmt::format("cannot place {}", rules::NameOf(request)));
   }
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, *cpus));
   return Own(view, request, *cpus, hint, room.tenant);
@@ -260,7 +261,7 @@ StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const
     return NoRoom(view, request, room, hint);
   }
   if (!picked->ok()) {
-    return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
+    return Annotate(picked->status(), fmt::format("cannot place {}", rules::NameOf(request)));
   }
   QRM_RETURN_IF_ERROR(CheckPoolsStay(view, request, rule, **picked));
   return *picked;

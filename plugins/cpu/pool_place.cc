@@ -19,6 +19,7 @@
 #include "plugins/cpu/pool_asks.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/rules/qos_annotations.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::cpu {
 namespace {
@@ -53,7 +54,7 @@ Status CheckCovered(const View& view, const ContainerRequest& request, const Can
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: the containers of pool {} would request {} CPUs, but it can have "
                 "only {}; request fewer, delete a pod, or allow the pool more",
-                NameOf(request), candidate.guest.pool, static_cast<double>(asked) / kMilli,
+                rules::NameOf(request), candidate.guest.pool, static_cast<double>(asked) / kMilli,
                 has / kMilli);
 }
 
@@ -63,21 +64,21 @@ StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& reque
   StatusOr<PoolMap> pools = PoolsWith(view, candidate);
   if (!pools.ok()) {
     return Errorf(StatusCode::kResourceExhausted,
-                  "cannot place {}: {}; delete a pod, or change the pool", NameOf(request),
+                  "cannot place {}: {}; delete a pod, or change the pool", rules::NameOf(request),
                   MessageOf(pools.status()));
   }
   if ((pools->at(pool) - view.offline).Empty() || Empties(view, *pools)) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: pool {} has no CPU, and none is left for it; delete a pod, or "
                   "raise the pool's min",
-                  NameOf(request), pool);
+                  rules::NameOf(request), pool);
   }
   if (FindPool(view.config, pool)->place.OwnsWholeCores() &&
       view.machine.WholeCores(pools->at(pool), view.offline).Empty()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: pool {} needs whole cores, but none is left; delete "
                   "a pod, or change the pool's place.threads",
-                  NameOf(request), pool);
+                  rules::NameOf(request), pool);
   }
   const auto& size = FindPool(view.config, pool)->size;
   if (size.has_value() && !size->overcommits) {
@@ -92,7 +93,7 @@ Status CheckFixed(const View& view, const ContainerRequest& request, const std::
   }
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: pool {} has no online CPU; give it CPUs with qrmctl pool set",
-                NameOf(request), pool);
+                rules::NameOf(request), pool);
 }
 
 /// The pools with the container in its pool; absent if none changes.
@@ -201,7 +202,7 @@ StatusOr<HintList> NodeHints(const View& view, const ContainerRequest& request,
   Status refusal = Errorf(StatusCode::kResourceExhausted,
                           "cannot place {}: pool {} has no CPU on NUMA nodes {}; delete a pod, or "
                           "change the pool",
-                          NameOf(request), ConfiguredName(guest.pool), ToString(allowed));
+                          rules::NameOf(request), ConfiguredName(guest.pool), ToString(allowed));
   for (const NumaNode& node : view.machine.nodes()) {
     if (!allowed.Has(node.id) || !ElasticCpus(view).Intersects(node.cpus)) {
       continue;

@@ -6,6 +6,7 @@
 #include "api/base/errorf.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pool_asks.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::cpu {
 namespace {
@@ -172,8 +173,9 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {}; request fewer CPUs "
                 "or delete a pod ({})",
-                NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
-                room.count, rules::NameOf(room.tenant), Describe(view, room));
+                rules::NameOf(request),
+                within.Empty() ? "" : fmt::format(" of {}", ToString(within)), room.count,
+                rules::NameOf(room.tenant), Describe(view, room));
 }
 
 }  // namespace qrm::cpu

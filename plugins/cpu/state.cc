@@ -12,6 +12,7 @@
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/devices.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::cpu {
 namespace {
@@ -57,7 +58,7 @@ class Rebuilder {
     const CpuSet cpus = (had & machine_.cpu_set()) - TakenFrom(grant.request);
     if (cpus != had) {
       result_.repairs.push_back(fmt::format("{} keeps {} of its CPUs '{}'; the others are lost",
-                                            NameOf(grant.request), cpus.Count(),
+                                            rules::NameOf(grant.request), cpus.Count(),
                                             grant.allocation->value));
     }
     if (cpus.Empty()) {
@@ -68,7 +69,7 @@ class Rebuilder {
     }
     if (cpus.Intersects(config_.reserved)) {
       result_.repairs.push_back(fmt::format("{} keeps CPUs {}, which are reserved now",
-                                            NameOf(grant.request),
+                                            rules::NameOf(grant.request),
                                             ToString(cpus & config_.reserved)));
     }
     taken_ |= cpus;
@@ -135,11 +136,6 @@ class Rebuilder {
 };
 
 }  // namespace
-
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
 
 Guest GuestOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool) {
   const double requested = request.quantity();

@@ -50,9 +50,6 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
-/// "container c of pod ns/p", as error messages name it.
-std::string NameOf(const ContainerRequest& request);
-
 /// What a container asks a pool for.
 Guest GuestOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool);
 /// What a container with whole exclusive CPUs asks a pool for in addition.

@@ -12,6 +12,7 @@
 #include "plugins/memory/books.h"
 #include "plugins/memory/room.h"
 #include "plugins/rules/qos_annotations.h"
+#include "plugins/rules/select.h"
 #include "plugins/rules/sharing.h"
 #include "topology/static_memory_policy.h"
 
@@ -183,7 +184,7 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
       StaticMemoryPolicy(view.machine, &room.books.flows())
           .Choose(OpenNodes(room), StaticRequest(view, request, bytes), hint);
   if (!nodes.ok()) {
-    return Annotate(nodes.status(), fmt::format("cannot place {}", NameOf(request)));
+    return Annotate(nodes.status(), fmt::format("cannot place {}", rules::NameOf(request)));
   }
   Binding binding{.tenant = tenant, .type = request.type, .index = request.index};
   for (const auto& [type, amount] : bytes) {

@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "plugins/rules/select.h"
 #include "topology/hint_generation.h"
 
 namespace qrm::memory {
@@ -305,7 +306,8 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: no allowed NUMA nodes{}{} have {} for {}; request less or delete "
                 "a pod ({})",
-                NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
+                rules::NameOf(request),
+                within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
                 kinds.empty() ? "" : fmt::format(" with {}", TextOf(kinds)), AskedText(asked),
                 rules::NameOf(room.tenant),
                 parts.empty() ? "the machine has none" : fmt::format("{}", fmt::join(parts, ", ")));

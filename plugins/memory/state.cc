@@ -12,6 +12,7 @@
 #include "api/base/errorf.h"
 #include "plugins/memory/books.h"
 #include "plugins/memory/policy.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::memory {
 namespace {
@@ -34,7 +35,7 @@ class Rebuilder {
       } else {
         result_.repairs.push_back(
             fmt::format("{} loses {} bytes on NUMA node {}, which no longer exists",
-                        NameOf(grant.request), bytes, node));
+                        rules::NameOf(grant.request), bytes, node));
       }
     }
     const StatusOr<Placement> placement = Classify(config_, grant.request);
@@ -95,7 +96,7 @@ class Rebuilder {
     if (nodes != had && grant.allocation->amount_by_node.empty()) {
       result_.repairs.push_back(
           fmt::format("{} is no longer bound to NUMA nodes {}, which no longer exist",
-                      NameOf(grant.request), ToString(had - nodes)));
+                      rules::NameOf(grant.request), ToString(had - nodes)));
     }
     const auto saved = inits_.find(grant.request.key);
     const MemoryBytes bytes =
@@ -114,11 +115,6 @@ class Rebuilder {
 };
 
 }  // namespace
-
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
 
 NumaMask NodesOf(const Binding& binding) {
   NumaMask nodes;
@@ -142,7 +138,7 @@ StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {
     if (!(amount >= 0 && amount <= kLargestAmount)) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot place {}: {} is not an amount of memory; request 0 to 2^53 bytes",
-                    NameOf(request), amount);
+                    rules::NameOf(request), amount);
     }
     // A pod may call ordinary memory by another name, which the manager maps to ours.
     const bool ordinary = !IsHugepages(name);

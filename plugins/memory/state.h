@@ -45,9 +45,6 @@ struct View {
 /// `view` of other bindings, which outlive it.
 View WithBindings(const View& view, const Bindings& bindings);
 
-/// "container c0 of pod default/db", for messages.
-std::string NameOf(const ContainerRequest& request);
-
 /// The NUMA nodes that the container is bound to.
 NumaMask NodesOf(const Binding& binding);
 

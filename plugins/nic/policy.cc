@@ -12,14 +12,10 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::nic {
 namespace {
-
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
 
 /// How near a container's NIC must be, and the configuration that says so, for people.
 struct Nearness {
@@ -44,7 +40,7 @@ StatusOr<double> BandwidthOf(const View& view, const ContainerRequest& request) 
   if (!(mbps >= 0 && std::isfinite(mbps))) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot place {}: {} is not a bandwidth; request 0 Mbit/s or more",
-                  NameOf(request), mbps);
+                  rules::NameOf(request), mbps);
   }
   return mbps;
 }
@@ -127,7 +123,8 @@ bool IsAnyUnhealthy(const View& view) {
 Status NoNic(const View& view, const ContainerRequest& request, double mbps,
              const NumaMask& within) {
   return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {0}: no NIC{1} has {2} Mbit/s free; {4} ({3})", NameOf(request),
+                "cannot place {0}: no NIC{1} has {2} Mbit/s free; {4} ({3})",
+                rules::NameOf(request),
                 within.Empty() ? "" : fmt::format(" of NUMA nodes {}", ToString(within)), mbps,
                 Describe(view),
                 IsAnyUnhealthy(view) ? "repair the NIC, request less or delete a pod"

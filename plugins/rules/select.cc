@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "api/base/number.h"
 #include "plugins/rules/device_nodes.h"
@@ -136,6 +139,11 @@ const RoleRule* FirstFitting(const std::vector<RoleRule>& rules, const Container
   const auto rule = std::ranges::find_if(
       rules, [&](const RoleRule& one) { return Matches(one.select, request); });
   return rule == rules.end() ? nullptr : &*rule;
+}
+
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", Quoted(request.key.container),
+                     Quoted(request.pod_namespace), Quoted(request.pod_name));
 }
 
 std::string_view WordOf(ContainerType type) {

@@ -84,6 +84,9 @@ struct Selector {
 /// Cost: O(text of the selector), no allocation.
 bool Matches(const Selector& selector, const ContainerRequest& request);
 
+/// "container c of pod ns/p", quoted, as messages name it.
+std::string NameOf(const ContainerRequest& request);
+
 /// A rule of a plugin that only has roles: its containers are placed as if they had `role`.
 struct RoleRule {
   Selector select;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::rules {
 namespace {
@@ -58,11 +59,11 @@ Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const Nu
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,
-                "cannot place container {0} of pod {1}/{2}: numa_exclusive of annotation "
-                "memory_enhancement needs {7}% of NUMA nodes {3} (exclusive-node-percent), but it "
-                "requests only {6:.0f} of {4:.0f} {5}; request more, or remove numa_exclusive",
-                request.key.container, request.pod_namespace, request.pod_name, ToString(nodes),
-                fill.total, fill.what, fill.asked, fill.least_percent);
+                "cannot place {0}: numa_exclusive of annotation memory_enhancement needs {5}% of "
+                "NUMA nodes {1} (exclusive-node-percent), but it requests only {4:.0f} of {2:.0f} "
+                "{3}; request more, or remove numa_exclusive",
+                NameOf(request), ToString(nodes), fill.total, fill.what, fill.asked,
+                fill.least_percent);
 }
 
 StatusOr<std::vector<TopologyHint>> OnlyFilled(

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/number.h"
+#include "plugins/rules/select.h"
 
 namespace qrm::cpu {
 namespace {
@@ -22,12 +24,12 @@ StatusOr<std::string> GroupOf(const InstanceRule& rule, const std::string& pool,
                               const ContainerRequest& request) {
   switch (rule.by) {
     case InstanceRule::By::kPod:
-      return fmt::format("{}/{}", request.pod_namespace, request.pod_name);
+      return Escaped(fmt::format("{}/{}", request.pod_namespace, request.pod_name));
     case InstanceRule::By::kContainer:
-      return fmt::format("{}/{}/{}", request.pod_namespace, request.pod_name,
-                         request.key.container);
+      return Escaped(
+          fmt::format("{}/{}/{}", request.pod_namespace, request.pod_name, request.key.container));
     case InstanceRule::By::kNamespace:
-      return request.pod_namespace;
+      return Escaped(request.pod_namespace);
     case InstanceRule::By::kNode:
       return "any";
     case InstanceRule::By::kAll:
@@ -38,11 +40,11 @@ StatusOr<std::string> GroupOf(const InstanceRule& rule, const std::string& pool,
   const auto label = request.labels.find(rule.label);
   if (label == request.labels.end() || label->second.empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot place container {} of pod {}/{}: pool {} has an instance for each value "
-                  "of label {}, which the pod lacks; set the label, or choose another pool",
-                  request.key.container, request.pod_namespace, request.pod_name, pool, rule.label);
+                  "cannot place {}: pool {} has an instance for each value of label {}, which the "
+                  "pod lacks; set the label, or choose another pool",
+                  rules::NameOf(request), pool, rule.label);
   }
-  return label->second;
+  return Escaped(label->second);
 }
 
 }  // namespace
