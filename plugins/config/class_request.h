@@ -36,6 +36,7 @@ std::string ShownAnnotation(const ClassAnnotation& annotation);
 template <typename Types>
 std::vector<std::string> TypeNames(const Types& types) {
   std::vector<std::string> names;
+  names.reserve(types.size());
   for (const auto& each : types) {
     names.push_back(each.type.name);
   }

@@ -68,6 +68,7 @@ class ClassResource final : public ExtendedResource {
       return {.refusal = "the node has no such type of classes"};
     }
     std::vector<std::string> containers;
+    containers.reserve(pod.containers.size());
     for (const PodContainer& container : pod.containers) {
       containers.push_back(container.name);
     }
