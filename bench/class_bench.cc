@@ -23,7 +23,8 @@ constexpr double kTarget = 1.1;
 constexpr std::size_t kResidents = 100;
 /// Rounds until the logs have their full length.
 constexpr std::size_t kWarmUp = 300;
-constexpr std::size_t kAdmissions = 500;
+/// So many that moments of a slow disk fall on both sides.
+constexpr std::size_t kAdmissions = 5000;
 constexpr const char* kTypes[] = {"cache", "disk"};
 
 /// Two types of two classes each: one class is unlimited, and the other is counted.
