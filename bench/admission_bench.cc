@@ -225,11 +225,12 @@ class Comparison {
     }
   }
 
+  /// Each takes a fraction of a millisecond, so that more of them even out moments of a slow disk.
   void TakeTurnsWithLogs() {
     using Length = test::SyncedLog::Length;
     test::SyncedLog appended(dir_ / "appended.log", bytes_[0], Length::kGrows);
     test::SyncedLog in_place(dir_ / "in-place.log", bytes_[0], Length::kStays);
-    for (std::size_t i = 0; i < program_.admissions; ++i) {
+    for (std::size_t i = 0; i < 5 * program_.admissions; ++i) {
       floors_.total.push_back(MicrosecondsOf([&] { appended.Append(); }));
       in_place_.total.push_back(MicrosecondsOf([&] { in_place.Append(); }));
       AdmitOne();
