@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
-
 #include "api/base/rejected.h"
 #include "api/base/status.h"
 #include "scheduler/cache/feed.h"
@@ -76,8 +74,7 @@ class NodeTexts {
   static MeaningPtr MeaningOf(const std::string& node, const std::string& text, const Read& read) {
     StatusOr<Meaning> meaning = read(text);
     if (!meaning.ok()) {
-      Reject(Rejected::kNodeAnnotation,
-             fmt::format("node {}: {}", node, MessageOf(meaning.status())));
+      Reject(Rejected::kNodeAnnotation, "node " + node + ": " + MessageOf(meaning.status()));
       return nullptr;
     }
     return std::make_shared<Meaning>(*std::move(meaning));
