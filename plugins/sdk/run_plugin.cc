@@ -7,7 +7,9 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <pthread.h>
 
@@ -155,6 +157,21 @@ void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFl
   }
 }
 
+/// The words after the program's name, the last one first. CLI11 says of "--name=" that its value
+/// is missing, so the empty value is a word of its own.
+std::vector<std::string> WordsOf(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string word = argv[i];
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      word.pop_back();
+      words.emplace_back();
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
 }  // namespace
 
 // Members are destroyed in reverse order: each uses those above it.
@@ -206,7 +223,8 @@ StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int 
   CLI::App app("Resource plugin of qrm for " + default_resource);
   AddFlags(app, settings, extra);
   try {
-    app.parse(argc, argv);
+    app.name(argv[0]);
+    app.parse(WordsOf(argc, argv));
   } catch (const CLI::CallForHelp& help) {
     std::exit(app.exit(help));
   } catch (const CLI::ParseError& error) {

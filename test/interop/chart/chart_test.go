@@ -503,6 +503,17 @@ func TestComputeDriverHasItsFileAndTheNodesDirectories(t *testing.T) {
 	}
 }
 
+func TestComputeDriverAcceptsItsArgumentsAndItsFile(t *testing.T) {
+	made := render(t, at("computeDriver.enabled", true))
+	file := filepath.Join(t.TempDir(), "cci.yaml")
+	if err := os.WriteFile(file, []byte(made.policy.Data["cci.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	arguments := slices.Clone(made.driver.Spec.Template.Spec.Containers[0].Args)
+	arguments[slices.Index(arguments, "--config=/etc/qrm-cci-driver/cci.yaml")] = "--config=" + file
+	program(t, "qrm-cci-driver", append([]string{"--check-config"}, arguments...)...)
+}
+
 func TestNetworkPolicyGuardsTheMetrics(t *testing.T) {
 	closed := render(t, with(ownNetwork, "networkPolicy.enabled", true))
 	if made := closed.network.Spec; len(made.Ingress) != 0 || len(made.PolicyTypes) != 2 {

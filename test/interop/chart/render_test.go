@@ -250,13 +250,19 @@ func renderIn(t *testing.T, namespace string, overrides values) *release {
 // qrmd is what it prints.
 func qrmd(t *testing.T, arguments ...string) string {
 	t.Helper()
+	return program(t, "qrmd", arguments...)
+}
+
+// program is what one of the built programs prints.
+func program(t *testing.T, name string, arguments ...string) string {
+	t.Helper()
 	bin := os.Getenv("QRM_BIN_DIR")
 	if bin == "" {
 		t.Fatal("QRM_BIN_DIR names no directory; run scripts/interop.sh")
 	}
-	output, err := exec.Command(filepath.Join(bin, "qrmd"), arguments...).CombinedOutput()
+	output, err := exec.Command(filepath.Join(bin, name), arguments...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("qrmd %v: %v: %s", arguments, err, output)
+		t.Fatalf("%s %v: %v: %s", name, arguments, err, output)
 	}
 	return string(output)
 }

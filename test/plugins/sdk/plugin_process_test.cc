@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -27,6 +28,20 @@ using testing::HasSubstr;
 
 /// The time until a killed plugin must be registered again after its start.
 constexpr std::chrono::seconds kLimit{2};
+
+TEST(ParseSettingsTest, TheValueOfAFlagMayBeEmpty) {
+  std::string words[] = {"plugin", "--control-socket=", "--state-dir=/srv/qrm", "--socket-name",
+                         ""};
+  std::vector<char*> argv;
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  const auto settings = ParseSettings("cpu", static_cast<int>(argv.size()), argv.data());
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->control_socket, "");
+  EXPECT_EQ(settings->state_dir, "/srv/qrm");
+  EXPECT_EQ(settings->socket_name, "");
+}
 
 class PluginProcessTest : public testing::TestWithParam<std::string> {
  protected:
