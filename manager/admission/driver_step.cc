@@ -1,6 +1,7 @@
 // Offers the cpu plugin's free CPUs to the driver, and has the cpu plugin withhold what it chooses.
 #include "manager/admission/driver_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -25,6 +26,9 @@ namespace qrm::manager {
 namespace {
 
 constexpr double kMilli = 1000;
+
+/// The resource of the memory plugin.
+constexpr char kMemory[] = "memory";
 
 double RequestedCpus(const Draft& draft, const placement::AdmissionOptions& options) {
   double cpus = 0;
@@ -63,7 +67,24 @@ rules::NodesByResource DeviceNodesOf(const placement::ContainerDemand& demand) {
   return std::move(nodes[demand.container]);
 }
 
-sdk::ComputeRequest RequestTo(const DriverPart& part, const Draft& draft) {
+/// Free is what no container is bound to by the records.
+std::vector<sdk::MemoryNode> MemoryNodesOf(const Machine& machine,
+                                           const checkpoint::NodeState& state) {
+  std::vector<sdk::MemoryNode> nodes;
+  for (const NumaNode& node : machine.nodes()) {
+    const auto bound = state.bound_memory().find(static_cast<uint64_t>(node.id));
+    const uint64_t taken = bound == state.bound_memory().end() ? 0 : bound->second;
+    if (node.memory_bytes > 0) {
+      nodes.push_back({.node = node.id,
+                       .kind = std::string(WordOf(node.memory_kind)),
+                       .bytes = node.memory_bytes,
+                       .free_bytes = node.memory_bytes - std::min(taken, node.memory_bytes)});
+    }
+  }
+  return nodes;
+}
+
+sdk::ComputeRequest RequestTo(const DriverPart& part, const Draft& draft, const Machine& machine) {
   const placement::ContainerDemand& demand = draft.demand;
   sdk::ComputeRequest request{.resource = part.resource,
                               .key = draft.key,
@@ -82,7 +103,8 @@ sdk::ComputeRequest RequestTo(const DriverPart& part, const Draft& draft) {
                               .limits = *demand.limits,
                               .qos_class = demand.pod.qos_class,
                               .runtime_class = demand.runtime_class,
-                              .device_nodes = DeviceNodesOf(demand)};
+                              .device_nodes = DeviceNodesOf(demand),
+                              .memory_nodes = MemoryNodesOf(machine, *draft.state)};
   if (draft.known != nullptr) {
     const ResourceAllocation& given = draft.known->allocations.at(part.resource);
     request.current = CpuSet::Parse(given.value).value_or(CpuSet());
@@ -93,6 +115,18 @@ sdk::ComputeRequest RequestTo(const DriverPart& part, const Draft& draft) {
 /// These policies reject what does not fit the hint, so a driver cannot choose other nodes either.
 bool IsStrict(TopologyPolicy policy) {
   return policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;
+}
+
+/// The nodes of `mems` that are neither among `hint` nor memory without CPUs that is near them.
+NumaMask AwayFrom(const TopologyHint& hint, const NumaMask& mems, const Machine& machine) {
+  NumaMask away;
+  for (const int id : mems) {
+    const NumaNode* const node = machine.FindNode(id);
+    if (node == nullptr || !node->homes.Intersects(hint.nodes)) {
+      away.Add(id);
+    }
+  }
+  return away;
 }
 
 }  // namespace
@@ -183,10 +217,12 @@ Status DriverStep::MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline
     part.hints = HintList({{.nodes = machine_.NodesOf(part.offer.current), .preferred = true}});
     return OkStatus();
   }
-  QRM_ASSIGN_OR_RETURN(part.hints, HintsOf(part.offer, part.cpus, machine_));
   const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
-  if (driver.has_value() && driver->options.with_topology_alignment) {
-    auto answers = plugins_.AskForEach<calls::ComputeHints>({RequestTo(part, draft)}, deadline);
+  if (!driver.has_value() || !driver->options.with_topology_alignment) {
+    QRM_ASSIGN_OR_RETURN(part.hints, HintsOf(part.offer, part.cpus, machine_));
+  } else {
+    auto answers =
+        plugins_.AskForEach<calls::ComputeHints>({RequestTo(part, draft, machine_)}, deadline);
     QRM_RETURN_IF_ERROR(answers.front().status());
     part.hints = *std::move(answers.front());
   }
@@ -227,7 +263,8 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
     draft.explanation.allocations = draft.known->allocations;
     draft.origins = draft.known->origins;
   }
-  auto answers = plugins_.AskForEach<calls::ComputeAdmit>({RequestTo(part, draft)}, deadline);
+  auto answers =
+      plugins_.AskForEach<calls::ComputeAdmit>({RequestTo(part, draft, machine_)}, deadline);
   QRM_RETURN_IF_ERROR(answers.front().status());
   part.grant = *std::move(answers.front());
   const Status good =
@@ -237,6 +274,7 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
                               .pool_is_followed = NeedsPlugin(kCpuResource, options_, plugins_)});
   draft.bad_answer = good.code() == StatusCode::kInvalidArgument;
   QRM_RETURN_IF_ERROR(good);
+  QRM_RETURN_IF_ERROR(AskForMems(part.grant.mems, draft));
   const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
   std::erase_if(draft.explanation.allocations,
                 [&](const auto& entry) { return entry.first->starts_with(part.resource); });
@@ -248,6 +286,26 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   draft.explanation.driver.unmet = part.grant.unmet;
   draft.explanation.driver.warnings = part.grant.warnings;
   return Withhold(draft, part, deadline);
+}
+
+Status DriverStep::AskForMems(const NumaMask& mems, Draft& draft) const {
+  const auto memory = std::ranges::find(draft.requests, kMemory, &ContainerRequest::resource);
+  if (mems.Empty() || memory == draft.requests.end()) {
+    return OkStatus();
+  }
+  const TopologyHint merged = memory->hint.value_or(TopologyHint());
+  const NumaMask away = AwayFrom(merged, mems, machine_);
+  if (IsStrict(options_.merge.policy) && !merged.nodes.Empty() && !away.Empty()) {
+    draft.bad_answer = true;
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "it wants the container's memory on NUMA nodes {}, of which {} are not near nodes "
+        "{}, the hint under topology-policy {}; make the driver follow the hint, or use a "
+        "softer policy",
+        ToString(mems), ToString(away), ToString(merged.nodes), ToString(options_.merge.policy));
+  }
+  memory->hint = {.nodes = mems, .preferred = true};
+  return OkStatus();
 }
 
 // Restored as the cpu plugin's own grant: the plugin withholds these CPUs until the container is
@@ -283,7 +341,7 @@ Status DriverStep::CheckMemory(Draft& draft) {
   if (!draft.driver.has_value()) {
     return OkStatus();
   }
-  const auto memory = draft.explanation.allocations.find("memory");
+  const auto memory = draft.explanation.allocations.find(kMemory);
   const Status good =
       CheckMems(draft.driver->grant,
                 memory == draft.explanation.allocations.end() ? nullptr : &*memory->second);

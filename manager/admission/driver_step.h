@@ -41,6 +41,8 @@ class DriverStep {
   StatusOr<bool> IsThere(Draft& draft, const DriverChoice& choice) const;
   Status MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline) const;
   StatusOr<CpuAccount> AskCpuPlugin(Deadline deadline) const;
+  /// Has the memory plugin bind the container to `mems`, if there are any.
+  Status AskForMems(const NumaMask& mems, Draft& draft) const;
   Status Withhold(Draft& draft, const DriverPart& part, Deadline deadline) const;
 
   Plugins& plugins_;

@@ -42,7 +42,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
   for (auto& [resource, allocation] : allocations) {
     const bool is_overruled =
-        allocation->oci_property == kCpusetCpus ||
+        (allocation->oci_property == kCpusetCpus && !driver.grant.Cpus().Empty()) ||
         (allocation->oci_property == kCpusetMems && !driver.grant.mems.Empty());
     if (is_overruled && !resource->starts_with(driver.resource)) {
       allocation.Edit().oci_property.clear();

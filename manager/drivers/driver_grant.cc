@@ -38,18 +38,23 @@ CpuSet Lent(const ContainerKey& key, ContainerType type, const std::vector<Exclu
   return lent - lasting;
 }
 
-ResourceAllocation Own(const CpuSet& cpus, const Machine& machine) {
+ResourceAllocation Pinned(const CpuSet& cpus, const Machine& machine) {
   ResourceAllocation allocation{.oci_property = std::string(kCpusetCpus),
                                 .value = ToString(cpus),
                                 .is_scalar_resource = true,
-                                .quantity = static_cast<double>(cpus.Count()),
-                                .exclusive = true};
-  allocation.hints = std::vector<TopologyHint>{{.nodes = machine.NodesOf(cpus), .preferred = true}};
+                                .quantity = static_cast<double>(cpus.Count())};
   for (const NumaNode& node : machine.nodes()) {
     if (const int count = (node.cpus & cpus).Count(); count > 0) {
       allocation.amount_by_node[static_cast<uint64_t>(node.id)] = static_cast<uint64_t>(count);
     }
   }
+  return allocation;
+}
+
+ResourceAllocation Own(const CpuSet& cpus, const Machine& machine) {
+  ResourceAllocation allocation = Pinned(cpus, machine);
+  allocation.exclusive = true;
+  allocation.hints = std::vector<TopologyHint>{{.nodes = machine.NodesOf(cpus), .preferred = true}};
   return allocation;
 }
 
@@ -97,6 +102,14 @@ Status CheckShared(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
     return Errorf(StatusCode::kInvalidArgument,
                   "it shares CPUs of the default pool, but no cpu plugin has such a pool; start a "
                   "cpu plugin, or give exclusive CPUs only");
+  }
+  const bool has_whole_pool = std::ranges::any_of(
+      grant.parts, [](const sdk::ComputePart& part) { return part.shared && part.cpus.Empty(); });
+  if (grant.Cpus().Empty() && !has_whole_pool) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it gives CPUs {} of the default pool and no others, and the pool may lose them; "
+                  "share the whole pool, or give an exclusive CPU beside them",
+                  ToString(grant.SharedOf(pool)));
   }
   if (grant.shares() && grant.SharedOf(pool).Empty()) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -184,14 +197,17 @@ Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memor
   return Errorf(
       StatusCode::kInvalidArgument,
       "it wants the container's memory on NUMA nodes {}, but the memory plugin allocated it on {}; "
-      "make the driver follow the hint",
+      "choose nodes with as much free memory, or use a memory plugin that follows hints",
       ToString(grant.mems), ToString(given));
 }
 
 AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGrant& grant,
                                const Machine& machine) {
   AllocationByResource records;
-  ResourceAllocation cpus = Own(grant.Cpus(), machine);
+  ResourceAllocation cpus;  // the cpu plugin's record has the pool
+  if (!grant.Cpus().Empty()) {
+    cpus = Own(grant.Cpus(), machine);
+  }
   cpus.envs = grant.envs;
   cpus.annotations = grant.annotations;
   records[resource] = std::move(cpus);
@@ -204,7 +220,13 @@ AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGr
 
 ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine,
                               const CpuSet& pool) {
-  ResourceAllocation withheld = Own(grant.Cpus() | grant.Idle(), machine);
+  const CpuSet own = grant.Cpus() | grant.Idle();
+  if (own.Empty()) {
+    ResourceAllocation shared = Pinned(pool, machine);
+    shared.shares_of = cpu::kDefaultPool;  // whatever the cpu plugin's rules say of the container
+    return shared;
+  }
+  ResourceAllocation withheld = Own(own, machine);
   if (grant.shares()) {
     withheld.may_share = ToString(grant.SharedOf(machine.cpu_set()));
     withheld.shares = ToString(grant.SharedOf(pool));

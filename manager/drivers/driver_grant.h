@@ -56,7 +56,8 @@ struct GrantLimits {
 };
 
 /// OK if `grant` has only offered CPUs and no more than requested, shares only CPUs of the default
-/// pool, leaves that pool at least one CPU, and has no text that a runtime would reject.
+/// pool, leaves that pool at least one CPU, and has no text that a runtime would reject. Without
+/// exclusive CPUs, it must share the whole pool.
 /// Errors: kInvalidArgument for a wrong answer, kResourceExhausted for a pool that would be empty;
 /// one sentence.
 Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits);
@@ -65,13 +66,14 @@ Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits);
 /// allocation or null. Errors: kInvalidArgument naming both.
 Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memory);
 
-/// The records of `grant` under its driver's name `resource`: the container's CPUs with variables
-/// and annotations, and its memory nodes if the driver gave any.
+/// The records of `grant` under its driver's name `resource`: the container's exclusive CPUs, if
+/// any, with variables and annotations, and its memory nodes if the driver gave any.
 AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGrant& grant,
                                const Machine& machine);
 
 /// The same as an allocation of the cpu plugin: all CPUs that it must withhold, including idle
 /// ones, and the CPUs that the container shares in `pool`, the default pool before the grant.
+/// Without exclusive CPUs, the container is one of that pool.
 ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine,
                               const CpuSet& pool);
 

@@ -398,10 +398,17 @@ Status CheckUsed(int own, int shared, const Room& room) {
                   "write shared for the rest",
                   own, room.cpus);
   }
-  return own > 0 ? OkStatus()
-                 : Errorf(StatusCode::kInvalidArgument,
-                          "all of its CPUs would be shared; write exclusive for at least one, or "
-                          "do not use a driver");
+  return OkStatus();
+}
+
+/// Rejects a container that has named CPUs of the pool and no others.
+Status CheckLasting(const std::vector<sdk::ComputePart>& parts) {
+  const bool lasts = std::ranges::any_of(
+      parts, [](const sdk::ComputePart& part) { return !part.shared || part.cpus.Empty(); });
+  return lasts ? OkStatus()
+               : Errorf(StatusCode::kInvalidArgument,
+                        "all of its CPUs would be shared ones that the pool may lose; write "
+                        "exclusive for at least one, or share a number of CPUs");
 }
 
 /// Chooses CPUs for all lines, and checks their number.
@@ -431,6 +438,7 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes&
     parts[i] = *std::move(part);
   }
   QRM_RETURN_IF_ERROR(CheckUsed(own, shared, room));
+  QRM_RETURN_IF_ERROR(CheckLasting(parts));
   QRM_RETURN_IF_ERROR(CheckBalance(spec, wishes));
   QRM_RETURN_IF_ERROR(CheckKnobs(spec, wishes, parts, knobs));
   return parts;

@@ -30,11 +30,12 @@ uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
 }
 
 /// The spot to bind to: a spot that `hint` names, if it fits, else the best one within the hint. If
-/// the hint names several, the one on `held`.
+/// the hint names several, the one on `held`. Of memory without CPUs, a hint names either the CPUs
+/// near it, as the merge does, or the memory itself, as a compute driver does.
 std::optional<Spot> ChooseSpot(const std::vector<Spot>& fitting, const TopologyHint& hint,
                                const NumaMask& held) {
   const auto is_named = [&](const Spot& spot) {
-    return hint.nodes.Empty() || spot.hint.nodes == hint.nodes;
+    return hint.nodes.Empty() || spot.hint.nodes == hint.nodes || spot.nodes == hint.nodes;
   };
   const Spot* within = nullptr;
   const Spot* named = nullptr;

@@ -18,6 +18,17 @@ namespace qrm::sdk {
 struct PluginSettings;
 
 // NOLINTBEGIN(readability-redundant-member-init): see api/resource.h
+/// A NUMA node with memory.
+struct MemoryNode {
+  int node = 0;
+  std::string kind{};  ///< "dram", "hbm", "pmem", "cxl", "gpu" or "cpu-less"
+  uint64_t bytes = 0;
+  /// To which no container is bound; the memory plugin may keep some of them for the system.
+  uint64_t free_bytes = 0;
+
+  bool operator==(const MemoryNode&) const = default;
+};
+
 /// A container's request to a driver.
 struct ComputeRequest {
   std::string resource{};  ///< the driver, as DriverResource names it
@@ -41,6 +52,7 @@ struct ComputeRequest {
   std::string runtime_class{};
   /// Extended resource -> the NUMA nodes of the container's devices.
   std::map<std::string, NumaMask> device_nodes{};
+  std::vector<MemoryNode> memory_nodes{};  ///< the driver may choose among them
 
   bool operator==(const ComputeRequest&) const = default;
 };
@@ -65,10 +77,13 @@ struct UnmetWish {
   bool operator==(const UnmetWish&) const = default;
 };
 
-/// A driver's allocation for one container. At least one CPU is exclusive.
+/// A driver's allocation for one container: exclusive CPUs, CPUs that it shares beside them, or the
+/// whole pool alone.
 struct ComputeGrant {
   std::vector<ComputePart> parts{};
-  NumaMask mems{};  ///< empty: as the memory plugin decides
+  /// The memory plugin takes the container's memory and hugepages there, or the container is
+  /// rejected. Empty: the memory plugin decides.
+  NumaMask mems{};
   StringMap envs{};
   StringMap annotations{};
   std::vector<UnmetWish> unmet{};

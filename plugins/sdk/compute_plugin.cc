@@ -108,7 +108,7 @@ ResourceAllocation ToAllocation(const ComputeGrant& grant) {
           .is_scalar_resource = true,
           .quantity = static_cast<double>(grant.Cpus().Count()),
           .annotations = {{kAnswer, json}},
-          .exclusive = true};
+          .exclusive = !grant.Cpus().Empty()};
 }
 
 StatusOr<ComputeGrant> GrantOf(const ResourceAllocation& allocation) {
@@ -280,9 +280,10 @@ StatusOr<ComputeGrant> FromWire(const cci::AdmitResponse& message) {
   QRM_ASSIGN_OR_RETURN(const CpuSet whole, CpuSet::Parse(message.rset().cpuset()));
   QRM_ASSIGN_OR_RETURN(grant.parts, PartsFrom(message.rset()));
   QRM_ASSIGN_OR_RETURN(grant.mems, NumaMask::Parse(message.mems()));
-  if (grant.Cpus().Empty()) {
+  if (Named(grant).Empty() && message.rset().parts().empty()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it gives no exclusive CPU; reject the container instead, with the reason");
+                  "it gives no CPU; add a part that is not exclusive for the whole pool, or reject "
+                  "the container with the reason");
   }
   if (whole != Named(grant)) {
     return Errorf(StatusCode::kInvalidArgument,

@@ -145,6 +145,78 @@ TEST_F(ComputeDriverTest, ANamespaceMayNotAskForADriverUnlessItIsAllowed) {
   EXPECT_THAT(Refusal(pod), HasSubstr("does not allow compute driver scripted in namespace other"));
 }
 
+/// The whole default pool.
+Status ShareAll(const AdmitRequest& /*request*/, AdmitResponse& response) {
+  response.mutable_rset()->add_parts();
+  return OkStatus();
+}
+
+TEST_F(ComputeDriverTest, AContainerThatSharesThePoolAloneFollowsIt) {
+  StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
+    return request.pod() == "web" ? ShareAll(request, response) : GiveLast(request, response);
+  });
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  EXPECT_EQ(Cpus("web"), "1-7");
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("owner", 2))));
+  EXPECT_TRUE(Await([&] { return runtime.Updated("web", "container0").cpuset_cpus() == "1,4-7"; }));
+  node().KillDaemon();
+  ASSERT_TRUE(IsOk(node().Start(3)));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("owner")));
+  EXPECT_TRUE(Await([&] { return runtime.Updated("web", "container0").cpuset_cpus() == "1-7"; }));
+}
+
+// A node whose memory plugin binds memory, and where hints are advice.
+class DriverMemoryTest : public testing::Test, protected DriverNode {
+ protected:
+  DriverMemoryTest()
+      : DriverNode(
+            "machine: \"synthetic:package:2 [numa(memory=1GiB)] core:4 pu:1\"\n"
+            "topology-policy: best-effort\n"
+            "plugins: {cpu: {reserved-cpus: \"0\"}, memory: {static: true}}\n"
+            "compute-drivers: {scripted: {namespaces: [default]}}\n") {
+    StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
+      asked_ = request;
+      response.set_mems(mems_);
+      return GiveLast(request, response);
+    });
+  }
+  ~DriverMemoryTest() override { driver.reset(); }  // it uses the members below
+  PodSpec Asking(const std::string& name, int64_t mebibytes) {
+    PodSpec pod = DriverPod(name, 1);
+    pod.container.memory_bytes = mebibytes << 20;
+    return pod;
+  }
+  std::string Mems(const std::string& pod) {
+    return runtime.RunOptions(pod)["linux_container_resources"].value("cpusetMems", "");
+  }
+
+  std::string mems_;
+  AdmitRequest asked_;
+};
+
+TEST_F(DriverMemoryTest, TheMemoryPluginTakesMemoryWhereTheDriverWantsIt) {
+  mems_ = "1";
+  ASSERT_TRUE(IsOk(runtime.RunPod(Asking("far", 512))));
+  EXPECT_EQ(Mems("far"), "1");
+  mems_ = "0";
+  ASSERT_TRUE(IsOk(runtime.RunPod(Asking("near", 512))));
+  EXPECT_EQ(Mems("near"), "0");
+  mems_ = "1";
+  EXPECT_THAT(Refusal(Asking("large", 800)), HasSubstr("memory"));
+}
+
+TEST_F(DriverMemoryTest, ADriverSeesTheFreeMemoryOfEachNode) {
+  mems_ = "1";
+  ASSERT_TRUE(IsOk(runtime.RunPod(Asking("first", 256))));
+  ASSERT_TRUE(IsOk(runtime.RunPod(Asking("second", 256))));
+  ASSERT_EQ(asked_.memory_nodes_size(), 2);
+  const auto& node = asked_.memory_nodes(1);
+  EXPECT_EQ(node.node(), 1U);
+  EXPECT_EQ(node.kind(), "dram");
+  EXPECT_EQ(node.bytes(), 1U << 30);
+  EXPECT_EQ(node.free_bytes(), 768U << 20);
+}
+
 TEST_F(ComputeDriverTest, ARestartInPlaceKeepsTheCpusTwentyTimes) {
   StartDriver(GiveLast);
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));

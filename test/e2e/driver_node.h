@@ -73,8 +73,8 @@ class DriverNode {
  public:
   using Admit = std::function<Status(const AdmitRequest&, AdmitResponse&)>;
 
-  DriverNode() {
-    std::ofstream(dir_ / "qrmd.yaml") << kDriverConfig;
+  explicit DriverNode(const std::string& config = kDriverConfig) {
+    std::ofstream(dir_ / "qrmd.yaml") << config;
     node_ = std::make_unique<Node>(Node::Options{.bin_dir = bin_,
                                                  .work_dir = dir_ / "node",
                                                  .config = dir_ / "qrmd.yaml",

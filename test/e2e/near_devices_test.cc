@@ -17,6 +17,7 @@
 #include "test/support/fake_api_server.h"
 #include "test/support/fake_pod_resources.h"
 #include "test/support/is_ok.h"
+#include "test/support/scripted_driver.h"
 #include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
@@ -113,6 +114,7 @@ class ClaimedDevicesTest : public testing::Test {
 machine: "synthetic:package:4 [numa(memory=8GiB)] core:4 pu:1"
 topology-policy: single-numa-node
 plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {static: true}}
+compute-drivers: {scripted: {namespaces: [default]}}
 resource-slices: true
 node-name: n1
 )" << "kubeconfig: " << server_.WriteKubeconfig(dir_.path())
@@ -203,6 +205,47 @@ TEST_F(ClaimedDevicesTest, APodIsRejectedAwayFromItsClaimedDeviceOnlyIfItAsksFor
   EXPECT_TRUE(IsOk(Run("c", 2)));
   EXPECT_THAT(MessageOf(Run("d", 2, {{"qrm.io/claim-alignment", "required"}})),
               HasSubstr("no NUMA placement fits under topology-policy single-numa-node"));
+}
+
+/// A driver that keeps what it was asked, and gives the first CPUs.
+class DriverBesideDevicesTest : public ClaimedDevicesTest {
+ protected:
+  void SetUp() override {
+    ClaimedDevicesTest::SetUp();
+    DriverScript script;
+    script.admit = [this](const auto& request, auto& response) {
+      asked_ = request;
+      const CpuSet available = CpuSet::Parse(request.availablecpus()).value_or(CpuSet());
+      const int first = *available.begin();
+      response.mutable_rset()->set_cpuset(fmt::format("{}-{}", first, first + 1));
+      response.mutable_rset()->set_exclusive(true);
+      return OkStatus();
+    };
+    driver_ =
+        std::make_unique<ScriptedDriver>(dir_ / "node/plugins/scripted.sock", std::move(script));
+    ASSERT_TRUE(Await([&] {
+      return node_->Qrmctl({"plugins"}).value_or("").find("cci.qrm.io/scripted") !=
+             std::string::npos;
+    }));
+  }
+  void TearDown() override { driver_.reset(); }  // it uses the members below
+
+  const StringMap kDriver = {{"cci.qrm.io/driver", "scripted"}};
+  cci::v1alpha1::AdmitRequest asked_;
+  std::unique_ptr<ScriptedDriver> driver_;
+};
+
+TEST_F(DriverBesideDevicesTest, ADriverIsOfferedCpusBesideTheClaimedDevice) {
+  ASSERT_TRUE(IsOk(Run("a", 2, kDriver)));
+  EXPECT_EQ(asked_.device_nodes().at("gpu.example.com/p2/gpu"), "2");
+  EXPECT_EQ(asked_.availablecpus(), "8-11");
+}
+
+TEST_F(DriverBesideDevicesTest, ADriverIsOfferedCpusBesideTheDeviceThatKubeletGave) {
+  devices_.AddDevice({"default", "a", "main"}, {"nvidia.com/gpu", "0", {1}});
+  ASSERT_TRUE(IsOk(Run("a", 1, kDriver)));
+  EXPECT_EQ(asked_.device_nodes().at("nvidia.com/gpu"), "1");
+  EXPECT_EQ(asked_.availablecpus(), "4-7");
 }
 
 }  // namespace

@@ -102,6 +102,13 @@ struct Codec<ComputeAdmit> {
     for (const auto& [resource, nodes] : request.device_nodes) {
       (*message.mutable_device_nodes())[resource] = ToString(nodes);
     }
+    for (const sdk::MemoryNode& node : request.memory_nodes) {
+      cci::MemoryNode& added = *message.add_memory_nodes();
+      added.set_node(static_cast<uint64_t>(node.node));
+      added.set_kind(node.kind);
+      added.set_bytes(node.bytes);
+      added.set_free_bytes(node.free_bytes);
+    }
     return message;
   }
   static StatusOr<sdk::ComputeRequest> FromWire(const Message& message) {
@@ -120,6 +127,12 @@ struct Codec<ComputeAdmit> {
     QRM_RETURN_IF_ERROR(CheckKey(request.key));
     for (const auto& [resource, nodes] : message.device_nodes()) {
       QRM_ASSIGN_OR_RETURN(request.device_nodes[resource], NumaMask::Parse(nodes));
+    }
+    for (const cci::MemoryNode& node : message.memory_nodes()) {
+      request.memory_nodes.push_back({.node = static_cast<int>(node.node()),
+                                      .kind = node.kind(),
+                                      .bytes = node.bytes(),
+                                      .free_bytes = node.free_bytes()});
     }
     QRM_ASSIGN_OR_RETURN(request.type, calls::FromWire(message.container_type()));
     QRM_ASSIGN_OR_RETURN(request.available, CpuSet::Parse(message.availablecpus()));

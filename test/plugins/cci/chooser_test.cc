@@ -121,7 +121,10 @@ const Case kCases[] = {
      "2-3;  shared"},
     {"NamedCpusOfThePool", "{cores: ['*2', '2-3'], attributes: [exclusive, shared]}", "2-7", 4,
      "4-5; 2-3 shared"},
-    {"SharedWish", "{cores: '*1', attributes: 'shared?'}", "1", 1, "1 | shared?"},
+    {"WholePoolAlone", "{cores: '*2', attributes: shared}", "1-7", 2, " shared"},
+    {"NamedCpusBesideThePool", "{cores: ['2', 'cpu:3'], attributes: shared}", "1-7", 3,
+     " shared; 3 shared"},
+    {"SharedWish", "{cores: 'cpu:1', attributes: 'shared?'}", "1", 1, "1 | shared?"},
 };
 INSTANTIATE_TEST_SUITE_P(Rooms, ChooserTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
@@ -164,8 +167,8 @@ const Case kRefusals[] = {
     {"NoSuchNode", "{cores: '*1', attributes: numa=7}", "1-15", 1, "numa=7 permits CPUs none"},
     {"AllCoresAlike", "{cores: '*1', attributes: core-type=performance}", "1-15", 1,
      "all cores of this machine are alike"},
-    {"AllShared", "{cores: '*1', attributes: shared}", "1-15", 1,
-     "all of its CPUs would be shared; write exclusive for at least one"},
+    {"NamedCpusOfThePoolAlone", "{cores: 'cpu:3', attributes: shared}", "1-15", 1,
+     "all of its CPUs would be shared ones that the pool may lose; write exclusive for at least"},
     {"SharedAndQuiet", "{cores: ['*1', '*1'], attributes: [exclusive, 'shared, no-irq']}", "1-7", 2,
      "cores, line 2: no-irq applies only to exclusive CPUs, but the line is shared"},
     {"SharedOutsideThePool", "{cores: ['*1', 'cpu:9'], attributes: [exclusive, shared]}", "1-7", 2,
