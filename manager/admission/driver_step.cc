@@ -63,8 +63,14 @@ Status DriverAway(const DriverChoice& choice, const std::optional<PluginInfo>& d
 }
 
 rules::NodesByResource DeviceNodesOf(const placement::ContainerDemand& demand) {
-  rules::DeviceNodes nodes = rules::ReadDeviceNodes(demand.pod.annotations);
-  return std::move(nodes[demand.container]);
+  rules::DeviceNodes of_pod = rules::ReadDeviceNodes(demand.pod.annotations);
+  rules::NodesByResource nodes = std::move(of_pod[demand.container]);
+  for (const auto& [name, device] : demand.devices) {
+    for (const TopologyHint& hint : device.hints.hints()) {
+      nodes[name] |= hint.nodes;
+    }
+  }
+  return nodes;
 }
 
 /// Free is what no container is bound to by the records.

@@ -50,7 +50,8 @@ struct ComputeRequest {
   std::map<std::string, double> limits{};
   std::string qos_class{};  ///< "Guaranteed", "Burstable" or "BestEffort"
   std::string runtime_class{};
-  /// Extended resource -> the NUMA nodes of the container's devices.
+  /// Extended resource, or "claim NAME: DRIVER/POOL/DEVICE" -> the NUMA nodes of the container's
+  /// devices.
   std::map<std::string, NumaMask> device_nodes{};
   std::vector<MemoryNode> memory_nodes{};  ///< the driver may choose among them
 

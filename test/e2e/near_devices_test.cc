@@ -237,7 +237,7 @@ class DriverBesideDevicesTest : public ClaimedDevicesTest {
 
 TEST_F(DriverBesideDevicesTest, ADriverIsOfferedCpusBesideTheClaimedDevice) {
   ASSERT_TRUE(IsOk(Run("a", 2, kDriver)));
-  EXPECT_EQ(asked_.device_nodes().at("gpu.example.com/p2/gpu"), "2");
+  EXPECT_EQ(asked_.device_nodes().at("claim gpu-a: gpu.example.com/p2/gpu"), "2");
   EXPECT_EQ(asked_.availablecpus(), "8-11");
 }
 
