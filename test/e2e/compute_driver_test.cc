@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -109,6 +110,25 @@ TEST_F(ComputeDriverTest,
   EXPECT_EQ(Cpus("plain"), "1-2,4-7") << "what it gave stays given";
   StartDriver(GiveLast);
   EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 1))));
+}
+
+TEST_F(ComputeDriverTest, MetricsTellOfDriversThatFailOrDoNotRun) {
+  StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
+    if (request.pod() == "failing") {
+      return Status(StatusCode::kInternal, "its table is broken");
+    }
+    Give(response, "0");  // a CPU that was not offered
+    return OkStatus();
+  });
+  EXPECT_THAT(node().Metrics(), HasSubstr("qrm_plugin_live{resource=\"cci.qrm.io/scripted\"} 1"));
+  Refusal(DriverPod("failing", 1));
+  EXPECT_THAT(node().Metrics(),
+              ContainsRegex("qrm_plugin_call_errors_total\\{[^}]*cci.qrm.io/scripted\"\\} [1-9]"));
+  Refusal(DriverPod("wrong", 1));
+  EXPECT_THAT(node().Metrics(),
+              HasSubstr("qrm_plugin_suspect{resource=\"cci.qrm.io/scripted\"} 1"));
+  StopDriver();
+  EXPECT_THAT(node().Metrics(), HasSubstr("qrm_plugin_live{resource=\"cci.qrm.io/scripted\"} 0"));
 }
 
 TEST_F(ComputeDriverTest, APodFallsBackOnlyWhereTheOperatorSaysSo) {

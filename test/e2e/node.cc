@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/errorf.h"
@@ -113,6 +115,12 @@ Status Node::WaitForPlugins(std::size_t count) {
                   daemon_->LastOutput());
   }
   return OkStatus();
+}
+
+std::string Node::Metrics() const {
+  boost::asio::ip::tcp::iostream stream("127.0.0.1", std::to_string(metrics_port()));
+  stream << "GET /metrics HTTP/1.0\r\n\r\n" << std::flush;
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 int Node::PortOf(std::string_view field) const {

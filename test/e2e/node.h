@@ -63,6 +63,8 @@ class Node {
   Status WaitForPlugins(std::size_t count);
   /// The port of the daemon's metrics now, by its log; 0 when it serves none.
   int metrics_port() const { return PortOf("metrics_port="); }
+  /// What it serves there.
+  std::string Metrics() const;
   int probe_port() const { return PortOf("probe_port="); }
   int page_port() const { return PortOf("page_port="); }
   /// Whether qrmd has logged that it knows the specs of kubelet's pods, here or at an earlier

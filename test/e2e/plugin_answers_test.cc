@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,11 +135,7 @@ class PluginAnswersTest : public testing::Test {
     }
     return {};
   }
-  std::string Metrics() const {
-    boost::asio::ip::tcp::iostream stream("127.0.0.1", std::to_string(node_->metrics_port()));
-    stream << "GET /metrics HTTP/1.0\r\n\r\n" << std::flush;
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string Metrics() const { return node_->Metrics(); }
   /// The properties of the pod's container, by their JSON names.
   nlohmann::json PropertiesOf(const std::string& pod) const {
     const auto options = runtime_.RunOptions(pod);

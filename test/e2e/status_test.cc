@@ -78,13 +78,13 @@ TEST_F(StatusTest, EstimatedRequestsAreReportedEverywhereUntilKubeletReportsPods
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("note: requests of pods are estimated"));
   EXPECT_THAT(Get(node_->probe_port(), "/readyz"),
               AllOf(HasSubstr(" 200 "), HasSubstr("degraded: requests of pods are estimated")));
-  EXPECT_THAT(Get(node_->metrics_port(), "/metrics"), HasSubstr("\nqrm_requests_estimated 1\n"));
+  EXPECT_THAT(node_->Metrics(), HasSubstr("\nqrm_requests_estimated 1\n"));
 
   const ScriptedKubelet kubelet(kubelet_socket_);
   EXPECT_TRUE(Await([this] { return Line("kubelet").state() == "ok"; }));
   EXPECT_EQ(Line("kubelet").about(), "requests from kubelet's Pods API");
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr("note: ")));
-  EXPECT_THAT(Get(node_->metrics_port(), "/metrics"), HasSubstr("\nqrm_requests_estimated 0\n"));
+  EXPECT_THAT(node_->Metrics(), HasSubstr("\nqrm_requests_estimated 0\n"));
 }
 
 TEST_F(StatusTest, SubsystemsShowSinceWhenTheyAreDegraded) {

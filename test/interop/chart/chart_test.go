@@ -28,6 +28,18 @@ func TestLintHasNothingToSay(t *testing.T) {
 	}
 }
 
+// Those in templates would be an unexpected kind for render.
+func TestChartInstallsNoNewApiTypes(t *testing.T) {
+	chart, err := loader.Load(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, definition := range chart.CRDObjects() {
+		t.Errorf("it installs %s", definition.Filename)
+	}
+	render(t, nil)
+}
+
 // leaves are the paths of all values but mappings, such as image.tag; an empty mapping is one, too, and one of whole.
 func leaves(prefix string, of, whole values) []string {
 	var found []string

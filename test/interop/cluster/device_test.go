@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -58,21 +59,17 @@ func engine(name, device string) object {
 	return made
 }
 
-func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
-	upgrade(t, configurationOfCpu(t, `    rules: [{select: {label: {app: engine}}, pool: near}]
-    pools: {near: {size: {max: 1}, instances: {by: pod}, place: {near: ["example.com/*"], require: near}}}
-`))
-	defer func() { upgrade(t, configurationWith(t, "")) }()
-	serveDevices(t)
-	create(t, engine("lost", "example.com/lost"))
-	await(t, "the pod to be refused whose device is nobody knows where", func() error {
-		status, err := statusOf("lost")
+// awaitRejection waits until a container of the pod waits with a reason that has the words.
+func awaitRejection(t *testing.T, name, words string) {
+	t.Helper()
+	await(t, "pod "+name+" to be rejected", func() error {
+		status, err := statusOf(name)
 		if err != nil {
 			return err
 		}
 		for _, each := range status.Status.ContainerStatuses {
 			waiting := each.State.Waiting
-			if waiting != nil && strings.Contains(waiting.Message, "kubelet reported no such device of the pod on a known NUMA node") {
+			if waiting != nil && strings.Contains(waiting.Message, words) {
 				return nil
 			}
 			if waiting != nil {
@@ -81,6 +78,16 @@ func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
 		}
 		return cmp.Or(err, fmt.Errorf("it is %+v", status.Status))
 	})
+}
+
+func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
+	upgrade(t, configurationOfCpu(t, `    rules: [{select: {label: {app: engine}}, pool: near}]
+    pools: {near: {size: {max: 1}, instances: {by: pod}, place: {near: ["example.com/*"], require: near}}}
+`))
+	defer func() { upgrade(t, configurationWith(t, "")) }()
+	serveDevices(t)
+	create(t, engine("lost", "example.com/lost"))
+	awaitRejection(t, "lost", "kubelet reported no such device of the pod on a known NUMA node")
 	create(t, engine("found", "example.com/gpu"))
 	awaitRunning(t, "found")
 	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
@@ -90,5 +97,41 @@ func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
 	awaitQrmd(t)
 	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
 		t.Errorf("after a restart the pools are %s", pools)
+	}
+}
+
+func TestDriverPlacesAPodWithADeviceBesideStatic(t *testing.T) {
+	upgrade(t, configurationWith(t, "compute-drivers: {attributes: {namespaces: [default]}}\n"), "--set", "computeDriver.enabled=true")
+	defer func() { upgrade(t, configurationWith(t, ""), "--set", "computeDriver.enabled=false") }()
+	kubectl(t, "--namespace", "kube-system", "rollout", "status", "daemonset/qrm-cci-driver", timeout())
+	await(t, "the driver to be live", func() error {
+		plugins, err := callWith("", "qrmctl", "plugins")
+		if err == nil && !strings.Contains(plugins, "cci.qrm.io/attributes") {
+			err = fmt.Errorf("the plugins are %s", plugins)
+		}
+		return err
+	})
+	serveDevices(t)
+	driven := engine("driven", "example.com/gpu")
+	driven["metadata"].(object)["annotations"] = object{"cci.qrm.io/driver": "attributes"}
+	create(t, driven)
+	awaitRunning(t, "driven")
+	cpus := ownCpusOf(t, "driven/c")
+	if why := call(t, "qrmctl", "explain", "default/driven"); !strings.Contains(why, "cci.qrm.io/attributes") {
+		t.Errorf("no driver placed it: %s", why)
+	}
+	create(t, pod("owner", podSpec(container("c", sleep, ownCpu))))
+	if runtime.NumCPU() > 2 {
+		awaitRunning(t, "owner")
+		if others := ownCpusOf(t, "owner/c"); others == cpus {
+			t.Errorf("both have CPUs %s", cpus)
+		}
+		return
+	}
+	awaitRejection(t, "owner", "CPU")
+	kubectl(t, "delete", "pod", "driven", "--wait", timeout())
+	awaitRunning(t, "owner")
+	if next := ownCpusOf(t, "owner/c"); next != cpus {
+		t.Errorf("static gave CPUs %s, though the driver's were %s", next, cpus)
 	}
 }

@@ -262,7 +262,9 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
         "qrm_ignored_annotation_keys_total{key=\"numa_binding\"} 1",
         "qrm_admission_rejections_total{reason=\"no_room\",resource=\"nic\"} 1",
         "qrm_admission_duration_seconds_count 2",
-        "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0"}) {
+        "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0",
+        "pod_resources_endpoint_requests_get_allocatable{server_api_version=\"v1\"} 0",
+        "pod_resources_endpoint_errors_get_allocatable{server_api_version=\"v1\"} 0"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));
   }
 }

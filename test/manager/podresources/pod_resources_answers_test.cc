@@ -279,6 +279,16 @@ TEST(KubeletViewTest, RejectsMorePodsThanANodeHas) {
             StatusCode::kResourceExhausted);
 }
 
+TEST(KubeletViewTest, AllocatableHasNoEmptyTopology) {
+  ::v1::AllocatableResourcesResponse allocatable = KubeletWithDevices::Allocatable();
+  allocatable.mutable_devices(0)->mutable_topology()->clear_nodes();
+  const auto kubelet = KubeletView::Make("", allocatable.SerializeAsString());
+  ASSERT_TRUE(IsOk(kubelet.status()));
+  const auto answer = AllocatableAnswer({}, SampleMachine(), **kubelet);
+  ASSERT_THAT(answer.devices(), SizeIs(1));
+  EXPECT_FALSE(answer.devices(0).has_topology());
+}
+
 TEST(KubeletViewTest, AllocatableHasDevices) {
   const KubeletWithDevices kubelet;
   const auto answer = AllocatableAnswer({}, SampleMachine(), *kubelet.view);

@@ -179,6 +179,7 @@ TEST_F(PodResourcesServerTest, AllocatableComesFromThePluginsLatestRound) {
   server_->RefreshAllocatable();
   ASSERT_TRUE(GetAllocatable().ok());
   EXPECT_THAT(allocatable_.cpu_ids(), SizeIs(8));
+  EXPECT_EQ(metrics_.pod_resources.v1.get_allocatable.requests.Value(), 1);
 }
 
 TEST_F(PodResourcesServerTest, AnOldAllocatableAnswerIsRenewedWithoutWaiting) {
@@ -368,6 +369,19 @@ TEST_F(PodResourcesServerTest, SwitchedOffMethodsAnswerWithKubeletsTexts) {
   const grpc::Status get = Get("a", "b");
   EXPECT_EQ(get.error_code(), grpc::StatusCode::UNKNOWN);
   EXPECT_EQ(get.error_message(), "PodResources API Get method disabled");
+}
+
+TEST_F(PodResourcesServerTest, AllocatableThatIsSwitchedOffAndOnAgainLeavesOtherMethodsAsTheyAre) {
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("1")}}));
+  const std::string pod_namespace = SamplePod("web").pod_namespace;
+  for (const bool enabled : {true, false, true}) {
+    Start({.allocatable_enabled = enabled});
+    EXPECT_TRUE(List().ok());
+    EXPECT_THAT(list_.pod_resources(), SizeIs(1));
+    EXPECT_TRUE(Get(pod_namespace, "web").ok());
+    EXPECT_EQ(GetAllocatable().ok(), enabled);
+    server_.reset();
+  }
 }
 
 TEST_F(PodResourcesServerTest, TooManyCallsOfOneProcessAreRejectedAndNotCountedAsRequests) {
