@@ -415,7 +415,11 @@ StatusOr<PoolMap> PlanWith(const View& view, const Candidate& candidate) {
 
 }  // namespace
 
-StatusOr<PoolMap> PoolsWith(const View& view, const Candidate& candidate) {
+StatusOr<PoolMap> PoolsWith(const View& view, Candidate candidate) {
+  const PoolConfig* const pool = FindPool(view.config, candidate.guest.pool);
+  if (pool == nullptr || !pool->place.numa_required) {
+    candidate.hint = {};  // decides nothing: hints and allocation have one plan
+  }
   if (view.memo == nullptr) {
     return PlanWith(view, candidate);
   }
@@ -423,7 +427,7 @@ StatusOr<PoolMap> PoolsWith(const View& view, const Candidate& candidate) {
     return *known;
   }
   StatusOr<PoolMap> planned = PlanWith(view, candidate);
-  view.memo->Keep(candidate, view.offline, planned);
+  view.memo->Keep(std::move(candidate), view.offline, planned);
   return planned;
 }
 

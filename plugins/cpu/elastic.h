@@ -30,7 +30,7 @@ PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink = {
 /// amounts, if the pool has no more instances or no room in its region. Also if `candidate` makes
 /// the minimums of all elastic pools, at least one CPU for each pool in use, too large. Cost: as
 /// SizedPools; a look into `view.memo`, if that has the plan.
-StatusOr<PoolMap> PoolsWith(const View& view, const Candidate& candidate);
+StatusOr<PoolMap> PoolsWith(const View& view, Candidate candidate);
 
 bool HasElasticPools(const CpuPluginConfig& config);
 

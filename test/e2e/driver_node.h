@@ -81,8 +81,8 @@ class DriverNode {
                                                  .nri_socket = runtime.nri_socket(),
                                                  .cri_socket = runtime.cri_socket(),
                                                  .builtin_plugins = "cpu,memory",
-                                                 .metrics_address = "127.0.0.1:0",
-                                                 .reconcile_period = "500ms"});
+                                                 .reconcile_period = "500ms",
+                                                 .metrics_address = "127.0.0.1:0"});
     EXPECT_TRUE(IsOk(node_->Start(2)));
   }
 
