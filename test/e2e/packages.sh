@@ -48,9 +48,9 @@ for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-cc
   [ -e "$root/$file" ] || fail "the packages have no /$file"
 done
 inside qrmd --config=/etc/qrm/config.yaml --check-config
-read -ra command < <(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/qrm-cci-driver.service")
+read -ra driver < <(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/qrm-cci-driver.service")
 echo "policies: {}" >"$root/etc/qrm/cci.yaml"
-inside "${command[0]}" --check-config "${command[@]:1}"
+inside "${driver[0]}" --check-config "${driver[@]:1}"
 rm "$root/etc/qrm/cci.yaml"
 
 # The unit's own command, beside a simulated runtime.
