@@ -101,6 +101,14 @@ std::string NamesOf(const Policies& policies) {
   return names.empty() ? "none defined" : fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// `spec` for a container that requests `cpus`.
+ComputeSpec Counted(ComputeSpec spec, int cpus) {
+  for (SpecLine& line : spec.lines) {
+    line.any = line.Count() == 0 ? cpus : line.any;
+  }
+  return spec;
+}
+
 }  // namespace
 
 StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
@@ -108,7 +116,7 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
   const auto wrong = [](const std::string& text) {
     return Status(StatusCode::kInvalidArgument, text);
   };
-  if (cores.empty() || cores.size() > kMostLines) {
+  if (cores.size() > kMostLines) {
     return wrong(fmt::format("cores has {} lines; write 1 to {}", cores.size(), kMostLines));
   }
   if (attributes.size() > 1 && attributes.size() != cores.size()) {
@@ -118,8 +126,8 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
   }
   SpecLines spec;
   CpuSet named;
-  for (std::size_t i = 0; i < cores.size(); ++i) {
-    StatusOr<SpecLine> line = ParseCores(Trimmed(cores[i]));
+  for (std::size_t i = 0; i < std::max<std::size_t>(cores.size(), 1); ++i) {
+    StatusOr<SpecLine> line = cores.empty() ? SpecLine() : ParseCores(Trimmed(cores[i]));
     QRM_RETURN_IF_ERROR(Annotate(line.status(), LineName("cores", i)));
     if (named.Intersects(line->named)) {
       return wrong(fmt::format("{}: CPUs {} are also in another line; list each CPU once",
@@ -167,7 +175,7 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
   const std::string word(Trimmed(text));
   const auto policy = policies.find(word.empty() ? kDefaultPolicy : word);
   if (policy != policies.end()) {
-    return policy->second;
+    return Counted(policy->second, cpus);
   }
   if (word.empty()) {
     return ComputeSpec{.lines = {{.any = cpus, .attributes = Unsaid()}}, .container = {}};
@@ -185,7 +193,8 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
   }
   QRM_ASSIGN_OR_RETURN(const config::Section section,
                        config::Section::Parse(word, "the spec", config::kForeignYaml));
-  return ReadSpec(section);
+  QRM_ASSIGN_OR_RETURN(ComputeSpec spec, ReadSpec(section));
+  return Counted(std::move(spec), cpus);
 }
 
 StatusOr<Policies> ParseConfig(const config::Section& file) {

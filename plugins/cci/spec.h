@@ -13,7 +13,8 @@
 
 namespace qrm::cci {
 
-/// CPUs with the same attributes: either the CPUs `named`, or a number of `any` CPUs.
+/// CPUs with the same attributes: either the CPUs `named`, or a number of `any` CPUs; neither means
+/// all CPUs that the container requests.
 struct SpecLine {
   CpuSet named;
   int any = 0;
@@ -41,9 +42,10 @@ using Policies = std::map<std::string, ComputeSpec>;
 ///   core-line = count | "*" [ count ] | [ "cpu:" ] cpu-list     "2"  "*2"  "*" (one)  "cpu:2"
 ///   "6-8"
 ///
-/// There are as many lines of attributes as of cores, or one for all, or none, which means
-/// "exclusive". Errors: kInvalidArgument with line and column; also for more than 1024 lines, and
-/// for a CPU in two lines.
+/// Without `cores`, one line has all CPUs that the container requests. There are as many lines of
+/// attributes as of cores, or one for all, or none, which means "exclusive". Errors:
+/// kInvalidArgument with line and column; also for more than 1024 lines, and for a CPU in two
+/// lines.
 StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
                               const std::vector<std::string>& attributes);
 

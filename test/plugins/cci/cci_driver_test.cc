@@ -236,28 +236,31 @@ TEST_F(CciDriverTest, AContainerAttributeThatAnotherProcessSetIsRejectedOrUnmet)
   EXPECT_TRUE(IsOk(Admit("{cores: '*', container_attributes: 'x/y=1?'}", 1000).status()));
 }
 
-// The blocks of the proposal's example 1, indented as YAML, on 32 CPUs.
+// The proposal's examples, on 32 CPUs; the blocks of example 1 are indented as YAML.
+constexpr char kExampleOne[] =
+    "cores: |\n  2\n  6\n  4\n"
+    "compute_attributes: |\n"
+    "  exclusive, smt-sibling-required, 2.1Ghz, 1.0 priority, no-irq\n"
+    "  exclusive\n"
+    "  shared\n";
+
 class ProposalTest : public testing::Test {
  protected:
-  StatusOr<sdk::ComputeGrant> Admit() {
+  StatusOr<sdk::ComputeGrant> Admit(const std::string& spec, int64_t milli_cpus) {
     driver_ = std::make_unique<CciDriver>(
-        *Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:8 pu:2")), Policies(),
+        *Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:8 pu:2")), policies_,
         machine_.files, *kernel::KernelValues::Open(machine_.files, dir_ / "knobs.json"),
         kernel::KnobMachine());
     return driver_->Admit({.key = kKey,
-                           .spec =
-                               "cores: |\n  2\n  6\n  4\n"
-                               "compute_attributes: |\n"
-                               "  exclusive, smt-sibling-required, 2.1Ghz, 1.0 priority, no-irq\n"
-                               "  exclusive\n"
-                               "  shared\n",
+                           .spec = spec,
                            .available = CpuSet::Range(1, 31),
                            .shared = CpuSet::Range(1, 31),
-                           .milli_cpus = 12000});
+                           .milli_cpus = milli_cpus});
   }
 
   const test::TempDir dir_ = test::TempDir::InMemory();
   KnobMachine machine_;
+  Policies policies_;
   std::unique_ptr<CciDriver> driver_;
 };
 
@@ -266,7 +269,7 @@ TEST_F(ProposalTest, ExampleOneIsTwoSiblingsSixExclusiveAndFourSharedCpusOfTwelv
     machine_.AddPolicy(cpu, std::to_string(cpu));
     machine_.AddPreferences(cpu);
   }
-  const auto grant = Admit();
+  const auto grant = Admit(kExampleOne, 12000);
   ASSERT_TRUE(IsOk(grant.status()));
   ASSERT_EQ(grant->parts.size(), 3U);
   EXPECT_EQ(ToString(grant->parts[0].cpus), "2-3");
@@ -287,8 +290,19 @@ TEST_F(ProposalTest, ExampleOneIsTwoSiblingsSixExclusiveAndFourSharedCpusOfTwelv
 TEST_F(ProposalTest, ExampleOneWithoutCpufreqIsRejectedWithItsName) {
   std::erase_if(machine_.files.values,
                 [](const auto& file) { return file.first.find("cpufreq") != std::string::npos; });
-  EXPECT_THAT(MessageOf(Admit().status()),
+  EXPECT_THAT(MessageOf(Admit(kExampleOne, 12000).status()),
               HasSubstr("cores, line 1: freq=2100000kHz is not possible: CPU 2 has no cpufreq"));
+}
+
+TEST_F(ProposalTest, ExampleTwoIsAPolicyInTheDriversFileForAllPodsThatSayNothing) {
+  const auto file = config::Section::Parse(
+      "policies: {default: {attributes: 'exclusive, smt-sibling-required'}}", "cci.yaml");
+  policies_ = *ParseConfig(*file);
+  const auto grant = Admit("", 4000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(ToString(grant->Cpus()), "2-5") << "exclusive whole cores, as static gives them";
+  EXPECT_THAT(MessageOf(Admit("", 3000).status()), HasSubstr("cannot take 3 CPUs as whole cores"));
+  EXPECT_EQ(ToString(Admit("{cores: 'cpu:7'}", 1000)->Cpus()), "7") << "the pod's own spec";
 }
 
 class BalancerTest : public CciDriverTest {
