@@ -20,7 +20,7 @@ struct Room {
   CpuSet shared;              ///< the default pool
   bool has_fraction = false;  ///< it also requests a fraction of a CPU
   /// Of a running container: the CPUs of each line, which it keeps where it can.
-  std::vector<CpuSet> kept{};
+  std::vector<CpuSet> kept;
 };
 
 /// Chooses CPUs for `spec`: one part per line, named by the attributes in effect. Optional

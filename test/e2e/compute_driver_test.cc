@@ -200,7 +200,7 @@ class DriverMemoryTest : public testing::Test, protected DriverNode {
       return GiveLast(request, response);
     });
   }
-  ~DriverMemoryTest() override { driver.reset(); }  // it uses the members below
+  void TearDown() override { driver.reset(); }  // it uses the members below
   PodSpec Asking(const std::string& name, int64_t mebibytes) {
     PodSpec pod = DriverPod(name, 1);
     pod.container.memory_bytes = mebibytes << 20;

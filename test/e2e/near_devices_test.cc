@@ -230,20 +230,20 @@ class DriverBesideDevicesTest : public ClaimedDevicesTest {
   }
   void TearDown() override { driver_.reset(); }  // it uses the members below
 
-  const StringMap kDriver = {{"cci.qrm.io/driver", "scripted"}};
+  const StringMap by_driver_ = {{"cci.qrm.io/driver", "scripted"}};
   cci::v1alpha1::AdmitRequest asked_;
   std::unique_ptr<ScriptedDriver> driver_;
 };
 
 TEST_F(DriverBesideDevicesTest, ADriverIsOfferedCpusBesideTheClaimedDevice) {
-  ASSERT_TRUE(IsOk(Run("a", 2, kDriver)));
+  ASSERT_TRUE(IsOk(Run("a", 2, by_driver_)));
   EXPECT_EQ(asked_.device_nodes().at("claim gpu-a: gpu.example.com/p2/gpu"), "2");
   EXPECT_EQ(asked_.availablecpus(), "8-11");
 }
 
 TEST_F(DriverBesideDevicesTest, ADriverIsOfferedCpusBesideTheDeviceThatKubeletGave) {
   devices_.AddDevice({"default", "a", "main"}, {"nvidia.com/gpu", "0", {1}});
-  ASSERT_TRUE(IsOk(Run("a", 1, kDriver)));
+  ASSERT_TRUE(IsOk(Run("a", 1, by_driver_)));
   EXPECT_EQ(asked_.device_nodes().at("nvidia.com/gpu"), "1");
   EXPECT_EQ(asked_.availablecpus(), "4-7");
 }
