@@ -171,9 +171,15 @@ class Walk {
            driven_.contains(request.key);
   }
 
+  /// What a driver is offered for the container: also the CPUs of init containers before it.
+  CpuSet DriverOffer(const ContainerRequest& request) const {
+    return cpu::LeftCpus(CpuView()) |
+           (cpu::ReusableCpus(holdings_.cpu, request.key, request.type) - model_.offline);
+  }
+
   // As the node does for drivers without hints; which CPUs a driver takes is known there only.
   HintList DriverHints(const ContainerRequest& request) const {
-    const CpuSet free = cpu::LeftCpus(CpuView());
+    const CpuSet free = DriverOffer(request);
     NodeAmounts amounts;
     for (const NumaNode& node : model_.machine.nodes()) {
       amounts.total[node.id] = (node.cpus - model_.cpu.reserved).Count();
@@ -184,7 +190,7 @@ class Walk {
 
   StatusOr<ResourceAllocation> GiveDriven(const ContainerRequest& request,
                                           const TopologyHint& hint) {
-    const CpuSet free = cpu::LeftCpus(CpuView());
+    const CpuSet free = DriverOffer(request);
     const TopologyPolicy policy = model_.options.merge.policy;
     const bool is_strict =
         policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;

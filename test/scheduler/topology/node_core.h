@@ -1,9 +1,11 @@
 // The admitting part of qrmd on one node: plugins, admitter and state, without sockets and disk.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/nic_plugin.h"
 #include "plugins/placement/node_model.h"
+#include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/plugin_state.h"
 #include "scheduler/cache/objects.h"
 #include "test/support/memory_store.h"
@@ -27,7 +30,26 @@
 
 namespace qrm::scheduler::test {
 
-/// The built-in plugins.
+/// Gives as many CPUs as are requested, any of the offered ones.
+class AnyCpus final : public sdk::ComputeDriver {
+ public:
+  StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override {
+    std::vector<int> offered(request.available.begin(), request.available.end());
+    std::shuffle(offered.begin(), offered.end(), random_);
+    offered.resize(
+        std::min(offered.size(), static_cast<std::size_t>((request.milli_cpus + 999) / 1000)));
+    CpuSet cpus;
+    for (const int cpu : offered) {
+      cpus.Add(cpu);
+    }
+    return sdk::ComputeGrant{.parts = {{.cpus = cpus}}};
+  }
+
+ private:
+  std::mt19937 random_{1};
+};
+
+/// The built-in plugins, and compute drivers.
 class CorePlugins final : public manager::Plugins {
  public:
   void Add(const std::string& resource, StatusOr<std::unique_ptr<sdk::ResourcePlugin>> plugin) {
@@ -82,6 +104,9 @@ class NodeCore {
     plugins_.Add(cpu::kResource, cpu::MakeCpuPlugin(model.cpu, model.machine));
     plugins_.Add(memory::kResource, memory::MakeMemoryPlugin(model.memory, model.machine));
     plugins_.Add(model.nic.resource, nic::MakeNicPlugin(model.nic, model.machine, {}));
+    for (const auto& [name, rules] : model.options.drivers) {
+      plugins_.Add(sdk::DriverResource(name), std::make_unique<sdk::ComputePlugin>(driver_));
+    }
   }
 
   /// Errors: the rejection.
@@ -135,6 +160,8 @@ class NodeCore {
 
   void Remove(const std::string& uid) {
     (void)qrm::test::RunOn(state_, [&] { return releaser_.RemovePods({uid}); });
+    qrm::test::Settle(state_);
+    qrm::test::Settle(state_);  // plugins are notified after a driver
   }
 
   /// The exclusive CPUs of the pod's containers.
@@ -205,6 +232,7 @@ class NodeCore {
   const placement::NodeModel& model_;
   const placement::AdmissionOptions& options_ = model_.options;
   qrm::test::Journal journal_;
+  AnyCpus driver_;
   CorePlugins plugins_;
   qrm::test::TempDecisions decisions_;
   const SystemClock clock_;

@@ -92,6 +92,16 @@ TEST_F(NumaResourceTest, CpusOfAComputeDriverCountWhateverThePodsClassIs) {
   EXPECT_EQ(Refusal(Guaranteed("c", 2)), "");
 }
 
+TEST_F(NumaResourceTest, ADriverMayGiveTheCpusOfInitContainersThatHaveEnded) {
+  Bind(Guaranteed("a", 4));
+  Pod driven = Guaranteed("b", 3);
+  driven.containers.insert(driven.containers.begin(), driven.containers.front());
+  driven.containers.front().name = "init";
+  driven.containers.front().kind = PodContainer::Kind::kInit;
+  driven.annotations["cci.qrm.io/driver"] = "fast";
+  EXPECT_EQ(Refusal(driven), "");
+}
+
 TEST_F(NumaResourceTest, APodOfADriverNeedsTheCpusOnOneNode) {
   Pod driven = Guaranteed("a", 5);
   driven.qos_class = "Burstable";
