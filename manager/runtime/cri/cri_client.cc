@@ -1,7 +1,9 @@
 // Calls CRI with gRPC's callback API and converts its messages.
 #include "manager/runtime/cri/cri_client.h"
 
+#include <map>
 #include <optional>
+#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
 #include "api/base/foreign_json.h"
+#include "api/base/mutex.h"
 #include "api/base/pieces.h"
 #include "api/base/unix_socket.h"
 #include "api/message_fields.h"
@@ -124,6 +127,8 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
   template <typename Wire, typename Kept>
   void StartList(const char* method, int field, std::string what,
                  std::function<void(StatusOr<std::vector<Kept>>)> finish);
+  /// Sends the first update of `updates` for the container, and the next one after its answer.
+  void SendUpdate(const std::string& container_id);
   /// `status` as a sentence; an OK status stays OK.
   Status Explain(const Status& status, const std::string& what) const;
 
@@ -132,6 +137,14 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<cri::RuntimeService::Stub> stub;
   const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
+
+  struct Update {
+    cri::UpdateContainerResourcesRequest request;
+    UpdateDone done;
+  };
+  Mutex mutex;
+  /// By container; the first of each is under way.
+  std::map<std::string, std::queue<Update>> updates QRM_GUARDED_BY(mutex);
 };
 
 Status CriClient::Impl::Explain(const Status& status, const std::string& what) const {
@@ -184,6 +197,35 @@ void CriClient::Impl::StartList(const char* method, int field, std::string what,
       rpc::StartRaw(in_flight, channel,
                     {.method = method, .request = {}, .deadline = DeadlineAfter(options.timeout)},
                     std::move(take));
+}
+
+void CriClient::Impl::SendUpdate(const std::string& container_id) {
+  using Async = cri::RuntimeService::StubInterface::async_interface;
+  cri::UpdateContainerResourcesRequest request;
+  {
+    const MutexLock lock(mutex);
+    request = updates.at(container_id).front().request;
+  }
+  Start<cri::UpdateContainerResourcesRequest, cri::UpdateContainerResourcesResponse>(
+      &Async::UpdateContainerResources, std::move(request), "update container " + container_id,
+      [this, container_id](const StatusOr<cri::UpdateContainerResourcesResponse>& response) {
+        UpdateDone done;
+        bool has_next = false;
+        {
+          const MutexLock lock(mutex);
+          const auto own = updates.find(container_id);
+          done = std::move(own->second.front().done);
+          own->second.pop();
+          has_next = !own->second.empty();
+          if (!has_next) {
+            updates.erase(own);
+          }
+        }
+        done(response.status());
+        if (has_next) {
+          SendUpdate(container_id);
+        }
+      });
 }
 
 CriClient::CriClient(boost::asio::io_context& io, const CriOptions& options)
@@ -243,7 +285,6 @@ std::unique_ptr<EventWatch> CriClient::WatchEvents(std::function<void()> on_even
 }
 
 void CriClient::UpdateResources(const ContainerUpdate& update, UpdateDone done) {
-  using Async = cri::RuntimeService::StubInterface::async_interface;
   cri::UpdateContainerResourcesRequest request;
   request.set_container_id(update.container_id);
   *request.mutable_linux() = ToWire(update.resources);
@@ -251,12 +292,16 @@ void CriClient::UpdateResources(const ContainerUpdate& update, UpdateDone done) 
     boost::asio::post(impl_->io, [done = std::move(done)] { done(OkStatus()); });
     return;
   }
-  impl_->Start<cri::UpdateContainerResourcesRequest, cri::UpdateContainerResourcesResponse>(
-      &Async::UpdateContainerResources, std::move(request),
-      fmt::format("update container {}", update.container_id),
-      [done = std::move(done)](const StatusOr<cri::UpdateContainerResourcesResponse>& response) {
-        done(response.status());
-      });
+  bool is_first = false;
+  {
+    const MutexLock lock(impl_->mutex);
+    auto& own = impl_->updates[update.container_id];
+    is_first = own.empty();
+    own.push({std::move(request), std::move(done)});
+  }
+  if (is_first) {
+    impl_->SendUpdate(update.container_id);
+  }
 }
 
 namespace {

@@ -55,7 +55,9 @@ class ContainerRuntime {
   virtual std::unique_ptr<EventWatch> WatchEvents(std::function<void()> on_event,
                                                   UpdateDone on_end) = 0;
   /// Sets the values of `update.resources`, and no others. Hugepage limits are never sent, since
-  /// containerd appends them to existing ones. An update without values succeeds at once.
+  /// containerd appends them to existing ones. An update without values succeeds at once. The
+  /// updates of one container are sent one after the other, since runtimes carry out calls in any
+  /// order.
   virtual void UpdateResources(const ContainerUpdate& update, UpdateDone done) = 0;
 };
 

@@ -102,6 +102,20 @@ TEST_F(CriClientTest, SendsNoUpdateThatWouldChangeNothing) {
   EXPECT_THAT(runtime_->updates(), SizeIs(0));
 }
 
+TEST_F(CriClientTest, SendsAnUpdateWhenTheRuntimeHasAnsweredTheContainersUpdateBefore) {
+  StartRuntime();
+  runtime_->SetDelay(std::chrono::milliseconds(50));
+  std::promise<std::size_t> sent;
+  client_->UpdateResources(
+      {.container_id = "c", .resources = {.cpuset_cpus = "0"}},
+      [&](const Status& /*status*/) { sent.set_value(runtime_->UpdatesOf("c").size()); });
+  EXPECT_TRUE(Update({.container_id = "c", .resources = {.cpuset_cpus = "1"}}).ok());
+  EXPECT_EQ(sent.get_future().get(), 1);
+  const auto updates = runtime_->updates();
+  ASSERT_THAT(updates, SizeIs(2));
+  EXPECT_EQ(updates[1].linux().cpuset_cpus(), "1");
+}
+
 TEST_F(CriClientTest, ListsContainersWithTheirStates) {
   StartRuntime();
   runtime_->PutContainer(Container("a", cri::CONTAINER_CREATED));
