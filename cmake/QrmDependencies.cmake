@@ -39,7 +39,6 @@ add_library(qrm_jemalloc INTERFACE)
 set(linked_in ${archives})
 if(NOT QRM_SANITIZE)
   find_library(jemalloc libjemalloc_pic.a NO_CACHE REQUIRED)
-  target_compile_definitions(qrm_jemalloc INTERFACE QRM_JEMALLOC)
   # Its options are in an object that no other object needs.
   target_link_options(qrm_jemalloc INTERFACE -Wl,--undefined=malloc_conf)
   target_link_libraries(qrm_jemalloc INTERFACE ${jemalloc} m Threads::Threads)

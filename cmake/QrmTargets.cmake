@@ -9,8 +9,13 @@ target_compile_options(qrm_flags INTERFACE
   # GCC warns of what is deprecated; Clang also of what std::stable_sort of GCC 12 uses within.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 # The thread sanitizer does not understand Standalone Asio's fences, and GCC 12 rejects them under it.
-target_compile_definitions(qrm_flags INTERFACE BOOST_ASIO_NO_DEPRECATED)
-if(QRM_SANITIZE)
+# A header that is compiled once needs the same definitions everywhere.
+target_compile_definitions(qrm_flags INTERFACE BOOST_ASIO_NO_DEPRECATED QRM_VERSION="${PROJECT_VERSION}"
+  $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
+target_compile_options(qrm_flags INTERFACE -pthread)  # as libraries want it of those that use them
+if(NOT QRM_SANITIZE)
+  target_compile_definitions(qrm_flags INTERFACE QRM_JEMALLOC)
+else()
   add_compile_options(-fsanitize=${QRM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_compile_options(-g1)  # all that a report shows; variables and types take a tenth of the build
   add_link_options(-fsanitize=${QRM_SANITIZE})
@@ -64,6 +69,22 @@ function(qrm_units TARGET)
   target_compile_options(${TARGET} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
+# The headers of the standard library and of others that most sources read, compiled once for each way of compiling, are
+# a tenth of the build. qrm_headers(NAME OPTION...) makes them for the libraries that follow.
+function(qrm_headers NAME)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${NAME}.cc CONTENT "")
+  add_library(${NAME} OBJECT ${PROJECT_BINARY_DIR}/${NAME}.cc)
+  target_link_libraries(${NAME} PRIVATE qrm_flags absl::statusor fmt::fmt)
+  target_compile_options(${NAME} PRIVATE ${ARGN})
+  target_precompile_headers(${NAME} PRIVATE <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <set>
+    <string> <string_view> <system_error> <tuple> <utility> <vector> <absl/status/statusor.h> <fmt/ranges.h>)
+endfunction()
+
+function(qrm_use_headers NAME HEADERS)
+  target_precompile_headers(${NAME} REUSE_FROM ${HEADERS})
+  target_compile_options(${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache can keep the objects
+endfunction()
+
 # qrm_library(NAME topology SRCS a.cc DEPS qrm::api): static library qrm_topology, alias qrm::topology. RARE: its code
 # runs rarely, so that its size matters more than its speed.
 function(qrm_library)
@@ -74,8 +95,13 @@ function(qrm_library)
   target_include_directories(qrm_${ARG_NAME} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(qrm_${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:qrm_flags>)
   qrm_units(qrm_${ARG_NAME})
+  set(headers qrm_headers)
   if(ARG_RARE)
     target_compile_options(qrm_${ARG_NAME} PRIVATE ${QRM_SMALL_CODE})
+    set(headers qrm_headers_small)
+  endif()
+  if(QRM_HEADERS)
+    qrm_use_headers(qrm_${ARG_NAME} ${headers})
   endif()
 endfunction()
 
@@ -161,8 +187,7 @@ function(qrm_use_test_headers NAME)
     target_compile_options(qrm_test_headers PRIVATE $<$<CONFIG:Release>:-O0>)
     target_precompile_headers(qrm_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
-  target_precompile_headers(${NAME} REUSE_FROM qrm_test_headers)
-  target_compile_options(${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache can keep the objects
+  qrm_use_headers(${NAME} qrm_test_headers)
 endfunction()
 
 # Adds to ctest, when it starts, the tests of a binary that match `FILTER`. A binary that is not built is a test that

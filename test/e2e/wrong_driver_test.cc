@@ -2,6 +2,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
+#include <memory>
 #include <semaphore>
 #include <string>
 #include <string_view>
@@ -11,9 +13,12 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include "api/base/mutex.h"
+#include "api/proto/pluginregistration/v1/api.pb.h"
 #include "test/e2e/driver_node.h"
 #include "test/support/is_ok.h"
 
@@ -174,6 +179,138 @@ const WrongAnswer kWrongAnswers[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Each, WrongAnswerTest, testing::ValuesIn(kWrongAnswers),
                          [](const auto& param_info) { return param_info.param.name; });
+
+/// A driver that answers the resize of pod `web` in a wrong way. CPU 3 is exclusive to the pod, and
+/// CPU 2 to another one.
+class WrongResizeTest : public testing::TestWithParam<WrongAnswer>, protected DriverNode {
+ protected:
+  void SetUp() override {
+    resizes = true;
+    StartDriver([this](const AdmitRequest& request, AdmitResponse& response) {
+      if (request.pod() != "web" || request.current_cpus().empty() || !is_wrong_) {
+        return GiveLast(request, response);
+      }
+      if (GetParam().hangs == Hangs::kYes) {
+        corrected_.wait();
+      }
+      return GetParam().admit(request, response);
+    });
+    ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 1))));
+    ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("neighbour", 1))));
+    ASSERT_EQ(Cpus("web") + "," + Cpus("neighbour"), "3,2");
+  }
+  void TearDown() override {
+    Correct();
+    driver.reset();  // it uses the members below
+  }
+  void Correct() {
+    if (is_wrong_.exchange(false)) {
+      correct_.set_value();
+    }
+  }
+
+ private:
+  std::atomic<bool> is_wrong_ = true;
+  std::promise<void> correct_;
+  const std::shared_future<void> corrected_ = correct_.get_future().share();
+};
+
+TEST_P(WrongResizeTest, LeavesTheContainerItsCpusAndHurtsNoOther) {
+  ASSERT_TRUE(IsOk(runtime.Resize("web", DriverPod("web", GetParam().cpus).container)));
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("other", 2))));
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_TRUE(IsOk(runtime.Resize("other", DriverPod("other", 3).container)));
+  const auto status = [&] { return node().Qrmctl({"status"}).value_or(""); };
+  EXPECT_TRUE(Await([&] { return status().find(GetParam().want) != std::string::npos; }))
+      << status();
+  EXPECT_TRUE(Await([&] { return Cpus("other") == "5-7"; })) << Cpus("other");
+  EXPECT_EQ(Cpus("web") + "," + Cpus("neighbour"), "3,2");
+  Correct();
+  EXPECT_TRUE(Await([&] { return Cpus("web") == "1,3"; })) << Cpus("web") << status();
+}
+
+const WrongAnswer kWrongResizes[] = {
+    // gRPC answers so for a handler that throws.
+    {"Exception", Fails({StatusCode::kUnknown, "Unexpected error in RPC handling"}),
+     "Unexpected error in RPC handling"},
+    {"CpuOfAnotherContainer", Gives("2-3"), "of which 2 were not offered"},
+    {"NoAnswer", GiveLast, "no answer within ", 2, Hangs::kYes},
+};
+INSTANTIATE_TEST_SUITE_P(Each, WrongResizeTest, testing::ValuesIn(kWrongResizes),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+/// Answers each admission with two messages, which the services of gRPC's own code cannot.
+class DriverThatAnswersTwice final : public grpc::CallbackGenericService {
+ public:
+  explicit DriverThatAnswersTwice(const std::string& socket) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~DriverThatAnswersTwice() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  DriverThatAnswersTwice(const DriverThatAnswersTwice&) = delete;
+  DriverThatAnswersTwice& operator=(const DriverThatAnswersTwice&) = delete;
+
+ private:
+  static grpc::ByteBuffer BufferOf(const google::protobuf::Message& message) {
+    const grpc::Slice bytes(message.SerializeAsString());
+    return {&bytes, 1};
+  }
+
+  class Call final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Call(const std::string& method) {
+      if (method == "/pluginregistration.Registration/GetInfo") {
+        pluginregistration::PluginInfo info;
+        info.set_type("CCIDriver");
+        info.set_name("scripted");
+        info.add_supported_versions("v1alpha1");
+        answers_ = {BufferOf(info)};
+      } else if (method == "/cci.v1alpha1.CCIDriver/cciAdmit") {
+        for (const char* const cpus : {"3", "1"}) {
+          AdmitResponse response;
+          Give(response, cpus);
+          answers_.push_back(BufferOf(response));
+        }
+      } else {
+        answers_ = {BufferOf(pluginregistration::RegistrationStatusResponse())};
+      }
+      StartRead(&request_);
+    }
+    void OnReadDone(bool /*ok*/) override { StartWrite(answers_.data()); }
+    void OnWriteDone(bool ok) override {
+      ++written_;
+      if (ok && written_ < answers_.size()) {
+        StartWrite(&answers_[written_]);
+      } else {
+        Finish(grpc::Status::OK);
+      }
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    grpc::ByteBuffer request_;
+    std::vector<grpc::ByteBuffer> answers_;
+    std::size_t written_ = 0;
+  };
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    return new Call(context->method());
+  }
+
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST(TwiceAnsweringDriverTest, HurtsNoContainerButItsOwn) {
+  DriverNode node;
+  const DriverThatAnswersTwice twice(node.dir() / "node/plugins/twice.sock");
+  ASSERT_TRUE(Await([&] { return node.IsLive(kScriptedDriver); })) << node.Plugins();
+  EXPECT_THAT(node.Refusal(DriverPod("web", 1)), HasSubstr("no answer within "));
+  ASSERT_TRUE(IsOk(node.runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(node.Cpus("plain"), "1-7");
+}
 
 /// A driver that waits in a call until the test lets it go on.
 class BlockingDriverTest : public testing::Test, protected DriverNode {
