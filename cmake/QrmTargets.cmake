@@ -12,7 +12,7 @@ target_compile_options(qrm_flags INTERFACE
 # A header that is compiled once needs the same definitions everywhere.
 target_compile_definitions(qrm_flags INTERFACE BOOST_ASIO_NO_DEPRECATED QRM_VERSION="${PROJECT_VERSION}"
   $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
-target_compile_options(qrm_flags INTERFACE -pthread)  # as libraries want it of those that use them
+target_compile_options(qrm_flags INTERFACE -pthread)  # some libraries require it
 if(NOT QRM_SANITIZE)
   target_compile_definitions(qrm_flags INTERFACE QRM_JEMALLOC)
 else()
