@@ -8,7 +8,6 @@ target_compile_options(qrm_flags INTERFACE
   -Wno-missing-field-initializers  # fires on every designated initialiser
   # GCC warns of what is deprecated; Clang also of what std::stable_sort of GCC 12 uses within.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
-# The thread sanitizer does not understand Standalone Asio's fences, and GCC 12 rejects them under it.
 # A header that is compiled once needs the same definitions everywhere.
 target_compile_definitions(qrm_flags INTERFACE BOOST_ASIO_NO_DEPRECATED QRM_VERSION="${PROJECT_VERSION}"
   $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
@@ -16,6 +15,7 @@ target_compile_options(qrm_flags INTERFACE -pthread)  # some libraries require i
 if(NOT QRM_SANITIZE)
   target_compile_definitions(qrm_flags INTERFACE QRM_JEMALLOC)
 else()
+  # The thread sanitizer does not understand Standalone Asio's fences, and GCC 12 rejects them under it.
   add_compile_options(-fsanitize=${QRM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_compile_options(-g1)  # all that a report shows; variables and types take a tenth of the build
   add_link_options(-fsanitize=${QRM_SANITIZE})
