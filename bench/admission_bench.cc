@@ -37,8 +37,10 @@ constexpr double kTargetOfProcesses = 1.25;
 constexpr double kGrowth = 1.2;
 constexpr double kKilobytesWritten = 24;
 constexpr std::size_t kNodes[] = {10, 100, 1000, 10000};
-/// One node can be a twentieth slower than an equal node for the lifetime of its processes.
+/// One node can be a twentieth slower than an equal node for the lifetime of its processes, and so
+/// can the floor's.
 constexpr int kNodesOfASize = 2;
+constexpr std::size_t kLifetimes = 5;
 /// The node before and while containers come and go.
 constexpr std::size_t kResidents = 100;
 /// Rounds until qrmd's logs have their full length, and a sync has no new size to record.
@@ -180,11 +182,22 @@ bool MeasureGrowth(const Program& program, PluginsIn plugins_in) {
          small;
 }
 
+/// What the lifetimes of a node's processes, and of the floor's, gave.
+struct Measured {
+  std::string disk;                // where the nodes have their state
+  std::vector<std::size_t> bytes;  // that an admission adds to each log
+  Times floors;
+  Times in_place;
+  Times admissions;
+};
+
+/// One such lifetime.
 class Comparison {
  public:
-  Comparison(const Program& program, PluginsIn plugins_in)
+  Comparison(const Program& program, PluginsIn plugins_in, Measured& measured)
       : program_(program),
         plugins_in_(plugins_in),
+        measured_(measured),
         node_(dir_.path(), program.bin_dir, plugins_in) {
     node_.Run([&] {
       for (std::size_t i = 0; i < kResidents; ++i) {
@@ -193,64 +206,63 @@ class Comparison {
     });
   }
 
-  bool Run() {
+  void Run() {
+    measured_.disk = std::filesystem::path(dir_.path()).parent_path().string();
     node_.Run([this] {
-      bytes_ = BytesOfOne();
+      measured_.bytes = BytesOfOne();
       for (std::size_t i = 0; i < program_.warm_up; ++i) {
-        AdmitOne();
+        TimeOfOne();
       }
-      admissions_ = {};
       plugins_in_ == PluginsIn::kDaemon ? TakeTurnsWithLogs() : TakeTurnsWithCalls();
     });
     ReadSteps();
-    return Report();
   }
 
  private:
-  void AdmitOne() {
-    admissions_.total.push_back(node_.TimeOf(BenchNode::DemandOf(next_++, Kind::kPinned)));
-  }
+  double TimeOfOne() { return node_.TimeOf(BenchNode::DemandOf(next_++, Kind::kPinned)); }
 
   /// Reads the steps from the decisions that were kept.
   void ReadSteps() {
     const std::vector<checkpoint::DecisionTrace> decisions = node_.Decisions();
-    const std::size_t measured = std::min(program_.admissions, decisions.size());
+    const std::size_t measured = std::min(turns_, decisions.size());
+    Steps& steps = measured_.admissions.steps;
     for (std::size_t i = decisions.size() - measured; i < decisions.size(); ++i) {
       const auto document = nlohmann::json::parse(decisions[i].json);
       for (const auto& step : document.at("steps")) {
-        admissions_.steps[step.at("step")].push_back(step.at("microseconds"));
+        steps[step.at("step")].push_back(step.at("microseconds"));
       }
       const auto commit = decisions[i].commit.value_or(Clock::duration::zero());
-      admissions_.steps["commit"].push_back(Microseconds(commit));
+      steps["commit"].push_back(Microseconds(commit));
     }
   }
 
-  /// Each takes a fraction of a millisecond, so that more of them even out moments of a slow disk.
   void TakeTurnsWithLogs() {
     using Length = test::SyncedLog::Length;
-    test::SyncedLog appended(dir_ / "appended.log", bytes_[0], Length::kGrows);
-    test::SyncedLog in_place(dir_ / "in-place.log", bytes_[0], Length::kStays);
-    for (std::size_t i = 0; i < 5 * program_.admissions; ++i) {
-      floors_.total.push_back(MicrosecondsOf([&] { appended.Append(); }));
-      in_place_.total.push_back(MicrosecondsOf([&] { in_place.Append(); }));
-      AdmitOne();
+    const std::size_t bytes = measured_.bytes[0];
+    test::SyncedLog appended(dir_ / "appended.log", bytes, Length::kGrows);
+    test::SyncedLog in_place(dir_ / "in-place.log", bytes, Length::kStays);
+    for (std::size_t i = 0; i < turns_; ++i) {
+      measured_.floors.total.push_back(MicrosecondsOf([&] { appended.Append(); }));
+      measured_.in_place.total.push_back(MicrosecondsOf([&] { in_place.Append(); }));
+      measured_.admissions.total.push_back(TimeOfOne());
     }
   }
 
   void TakeTurnsWithCalls() {
     Floor floor({.directory = dir_.path(),
-                 .record_bytes = bytes_,
+                 .record_bytes = measured_.bytes,
                  .request = SampleRequest(),
                  .program = program_.path});
-    for (std::size_t i = 0; i < program_.admissions; ++i) {
+    Times& floors = measured_.floors;
+    for (std::size_t i = 0; i < turns_; ++i) {
       const double hints = MicrosecondsOf([&] { floor.CollectHints(); });
       const double allocate = MicrosecondsOf([&] { floor.Allocate(); });
       const double commit = MicrosecondsOf([&] { floor.Commit(); });
-      floors_.steps["hints"].push_back(hints);
-      floors_.steps["allocate"].push_back(allocate);
-      floors_.steps["commit"].push_back(commit);
-      floors_.total.push_back(hints + allocate + commit);
-      AdmitOne();
+      floors.steps["hints"].push_back(hints);
+      floors.steps["allocate"].push_back(allocate);
+      floors.steps["commit"].push_back(commit);
+      floors.total.push_back(hints + allocate + commit);
+      measured_.admissions.total.push_back(TimeOfOne());
     }
   }
 
@@ -289,34 +301,39 @@ class Comparison {
             .hint = TopologyHint{.nodes = {0}, .preferred = true}};
   }
 
-  bool Report() const {
-    const char* where = plugins_in_ == PluginsIn::kDaemon ? "built-in plugins" : "plugin processes";
-    fmt::print("{}: {} admissions on {} containers, state in {}, bytes per log {}\n", where,
-               admissions_.total.size(), kResidents,
-               std::filesystem::path(dir_.path()).parent_path().string(), fmt::join(bytes_, ", "));
-    floors_.Print("floor");
-    const double p50 = Median(admissions_.total);
-    if (!in_place_.total.empty()) {
-      in_place_.Print("in place");
-      fmt::print("an admission takes {:.2f} times as long as a write in place\n",
-                 p50 / Median(in_place_.total));
-    }
-    admissions_.Print("admission");
-    return Judge(fmt::format("admission of one container, {}, p50", where),
-                 plugins_in_ == PluginsIn::kDaemon ? kTarget : kTargetOfProcesses,
-                 p50 / Median(floors_.total), "x floor");
-  }
-
   const Program& program_;
   const PluginsIn plugins_in_;
+  Measured& measured_;
   const BenchDir dir_;
   BenchNode node_;
   std::size_t next_ = 0;
-  std::vector<std::size_t> bytes_;
-  Times floors_;
-  Times in_place_;
-  Times admissions_;
+  /// An admission without calls takes a fraction of a millisecond: more of them even out moments of
+  /// a slow disk.
+  const std::size_t turns_ = std::max<std::size_t>(program_.admissions / kLifetimes, 1) *
+                             (plugins_in_ == PluginsIn::kDaemon ? 5 : 1);
 };
+
+bool Compare(const Program& program, PluginsIn plugins_in) {
+  Measured measured;
+  for (std::size_t i = 0; i < kLifetimes; ++i) {
+    Comparison(program, plugins_in, measured).Run();
+  }
+  const char* where = plugins_in == PluginsIn::kDaemon ? "built-in plugins" : "plugin processes";
+  fmt::print("{}: {} admissions on {} containers, state in {}, bytes per log {}\n", where,
+             measured.admissions.total.size(), kResidents, measured.disk,
+             fmt::join(measured.bytes, ", "));
+  measured.floors.Print("floor");
+  const double p50 = Median(measured.admissions.total);
+  if (!measured.in_place.total.empty()) {
+    measured.in_place.Print("in place");
+    fmt::print("an admission takes {:.2f} times as long as a write in place\n",
+               p50 / Median(measured.in_place.total));
+  }
+  measured.admissions.Print("admission");
+  return Judge(fmt::format("admission of one container, {}, p50", where),
+               plugins_in == PluginsIn::kDaemon ? kTarget : kTargetOfProcesses,
+               p50 / Median(measured.floors.total), "x floor");
+}
 
 int Main(const CommandLine& options) {
   Program program{.path = std::filesystem::canonical("/proc/self/exe"), .bin_dir = BinDir()};
@@ -328,8 +345,8 @@ int Main(const CommandLine& options) {
   }
   program.admissions = options.Number("--admissions", program.admissions);
   log::SetLevel(log::Level::kError);
-  const bool built_in = Comparison(program, PluginsIn::kDaemon).Run();
-  const bool processes = Comparison(program, PluginsIn::kProcesses).Run();
+  const bool built_in = Compare(program, PluginsIn::kDaemon);
+  const bool processes = Compare(program, PluginsIn::kProcesses);
   const bool grows_little = MeasureGrowth(program, PluginsIn::kDaemon);
   const bool so_do_processes = MeasureGrowth(program, PluginsIn::kProcesses);
   return options.StatusOf(built_in && processes && grows_little && so_do_processes);
