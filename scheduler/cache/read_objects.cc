@@ -39,7 +39,7 @@ StatusOr<StringMap> ReadTexts(const json& object, const char* key) {
   for (const auto& [name, text] : texts.items()) {
     if (!text.is_string()) {
       return Errorf(StatusCode::kInvalidArgument, "{} {} is {}, which is not a text; quote it", key,
-                    name, Escaped(Cut(text.dump(), kMostShown)));
+                    Quoted(name), Escaped(Cut(text.dump(), kMostShown)));
     }
     read.emplace(name, text.get<std::string>());
   }
@@ -77,7 +77,7 @@ Status ReadContainers(const json& spec, const char* list, Pod& pod) {
   for (const json& container : containers) {
     QRM_ASSIGN_OR_RETURN(std::string name, ReadText(container, "name"));
     StatusOr<PodContainer> read = ReadResources(container);
-    QRM_RETURN_IF_ERROR(Annotate(read.status(), "container " + name));
+    QRM_RETURN_IF_ERROR(Annotate(read.status(), "container " + Quoted(name)));
     read->name = std::move(name);
     QRM_ASSIGN_OR_RETURN(read->kind, KindOf(container, list));
     pod.containers.push_back(*std::move(read));
@@ -231,7 +231,7 @@ StatusOr<Amounts> ReadAmounts(const json& list) {
   for (const auto& [name, value] : list.items()) {
     StatusOr<double> amount =
         ParseQuantity(value.is_string() ? value.get<std::string>() : value.dump());
-    QRM_RETURN_IF_ERROR(Annotate(amount.status(), name));
+    QRM_RETURN_IF_ERROR(Annotate(amount.status(), Quoted(name)));
     amounts[name] = *amount;
   }
   return amounts;
@@ -241,7 +241,8 @@ StatusOr<Pod> ReadPod(const json& object) {
   Pod pod;
   const Status read = ReadPodParts(object, pod);
   if (!read.ok()) {
-    return Annotate(read, fmt::format("cannot read pod {}/{}", pod.pod_namespace, pod.name));
+    return Annotate(
+        read, fmt::format("cannot read pod {}/{}", Quoted(pod.pod_namespace), Quoted(pod.name)));
   }
   return pod;
 }
@@ -250,7 +251,7 @@ StatusOr<Node> ReadNode(const json& object) {
   Node node;
   const Status read = ReadNodeParts(object, node);
   if (!read.ok()) {
-    return Annotate(read, fmt::format("cannot read node {}", node.name));
+    return Annotate(read, fmt::format("cannot read node {}", Quoted(node.name)));
   }
   return node;
 }

@@ -122,6 +122,21 @@ TEST(ReadPodTest, NamesThePodAndTheValueThatIsWrong) {
   EXPECT_THAT(ReadError(R"([])"), HasSubstr("not a mapping"));
 }
 
+TEST(ReadPodTest, QuotesEveryNameInAnError) {
+  const std::string meta = R"({"metadata": {"namespace": "ns\n", "name": "n\u007f", "uid": )";
+  EXPECT_THAT(ReadError(meta + R"("", "labels": {}}})"),
+              HasSubstr("cannot read pod ns\\n/n\\x7f: metadata.uid is missing"));
+  EXPECT_THAT(ReadError(meta + R"("u", "labels": {"k\u202e": 1}}})"),
+              HasSubstr("labels k\\u202e is 1"));
+  EXPECT_THAT(ReadError(meta + R"("u"}, "spec": {"containers": [
+                  {"name": "c\t", "resources": {"requests": {"cpu\u007f": "x"}}}]}})"),
+              HasSubstr("container c\\t: cpu\\x7f: "));
+  EXPECT_THAT(
+      MessageOf(
+          ReadNode(json::parse(R"({"metadata": {"name": "n\u007f", "labels": 1}})")).status()),
+      HasSubstr("cannot read node n\\x7f: "));
+}
+
 TEST(ReadPodTest, RejectsContainersThatAreNoList) {
   EXPECT_THAT(
       ReadError(R"({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": {"a": 1}}})"),
