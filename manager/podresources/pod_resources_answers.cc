@@ -132,7 +132,7 @@ void AddTopologyAware(const std::string& resource, const ResourceAllocation& all
   }
 }
 
-/// If a plugin reports no amounts by node, those of the record stay.
+/// If a plugin reports no amounts by node, those of the list stay.
 void ReplaceQuantities(const std::vector<PlacedQuantity>& told, TopologyAwareQuantities& list) {
   if (told.empty()) {
     return;
@@ -170,9 +170,17 @@ void Overlay(const PlacedByResource& told, ::v1::ContainerResources& container) 
     message.set_is_scalar_resource(placed.is_scalar_resource);
     message.set_aggregated_quantity(placed.amount);
     message.set_original_aggregated_quantity(placed.admitted_amount);
-    ReplaceQuantities(placed.by_place, *message.mutable_topology_aware_quantity_list());
-    ReplaceQuantities(placed.admitted_by_place,
-                      *message.mutable_original_topology_aware_quantity_list());
+    auto& quantities = *message.mutable_topology_aware_quantity_list();
+    auto& admitted = *message.mutable_original_topology_aware_quantity_list();
+    // Katalyst's plugins say so of a sidecar that runs on the CPUs of its main container.
+    if (placed.amount == 0) {
+      quantities.Clear();
+    }
+    if (placed.admitted_amount == 0) {
+      admitted.Clear();
+    }
+    ReplaceQuantities(placed.by_place, quantities);
+    ReplaceQuantities(placed.admitted_by_place, admitted);
   }
 }
 

@@ -263,6 +263,19 @@ TEST_F(PodResourcesPlacementTest, ResourcesThatAPluginReportsByNodeAreListed) {
   EXPECT_EQ(get_.pod_resources().containers(0).resources(0).original_aggregated_quantity(), 20);
 }
 
+TEST_F(PodResourcesPlacementTest, OfAnAmountOfNothingNoNodeIsListed) {
+  plugins_.SetPlacement("nic", PlacedByResource{{"nic", {}}});
+  Start();
+  snapshots_.Apply(
+      Admit(SamplePod("web"), "main",
+            {{"nic", ResourceAllocation{.quantity = 10, .amount_by_node = {{1, 10}}}}}));
+  EXPECT_THAT(ListedNic().topology_aware_quantity_list(), SizeIs(1));  // of the record, until then
+  const ::v1::TopologyAwareResource nic = ListedNic();
+  EXPECT_EQ(nic.aggregated_quantity(), 0);
+  EXPECT_THAT(nic.topology_aware_quantity_list(), SizeIs(0));
+  EXPECT_THAT(nic.original_topology_aware_quantity_list(), SizeIs(0));
+}
+
 TEST_F(PodResourcesPlacementTest, PluginIsAskedOnceAboutAContainerUntilEitherChanges) {
   Start();
   snapshots_.Apply(AdmitWithNic());
