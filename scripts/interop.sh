@@ -2,6 +2,7 @@
 # Runs the published Go clients and a plugin in Go against qrmd, and renders the Helm chart; ends with 77 (skipped) where
 # there is no Go or no module proxy.
 #   scripts/interop.sh [DIRECTORY OF THE BUILT PROGRAMS [PACKAGE OF test/interop...]]
+#   scripts/interop.sh DIRECTORY katalyst_core    Katalyst's own plugins, reporter and ORM; builds them first, 3 min
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -25,6 +26,10 @@ fetch() {
 }
 
 export QRM_BIN_DIR=$bin
+if [ "${1:-}" = katalyst_core ]; then
+  fetch test/interop/katalyst_core || exit 77
+  exec go -C test/interop/katalyst_core test -count=1 ./...
+fi
 if [ $# -gt 0 ]; then
   fetch test/interop || exit 77
   exec go -C test/interop test -count=1 -p 1 "$@"

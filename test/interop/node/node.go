@@ -94,6 +94,17 @@ func StartMeasured(t *testing.T, config string) *Node {
 // start runs the runtime with the words of a command before its own.
 func start(t *testing.T, config string, before []string) *Node {
 	t.Helper()
+	node := StartRuntime(t, before...)
+	if err := os.WriteFile(node.Path("qrmd.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node.StartDaemon()
+	return node
+}
+
+// StartRuntime runs the runtime until the test ends, with the words of a command before its own, and no qrmd.
+func StartRuntime(t *testing.T, before ...string) *Node {
+	t.Helper()
 	bin := os.Getenv("QRM_BIN_DIR")
 	if bin == "" {
 		t.Fatal("QRM_BIN_DIR names no directory; run scripts/interop.sh")
@@ -103,13 +114,11 @@ func start(t *testing.T, config string, before []string) *Node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := errors.Join(os.Chmod(dir, 0o755),
-		os.WriteFile(filepath.Join(dir, "qrmd.yaml"), []byte(config), 0o600)); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	node := &Node{t: t, dir: dir, bin: bin}
 	node.startRuntime(before)
-	node.StartDaemon()
 	return node
 }
 
@@ -266,15 +275,30 @@ func (n *Node) Finish(pod string) {
 	n.end("finish", pod)
 }
 
+// Resize changes the resources of the pod's first container in place.
+func (n *Node) Resize(pod Pod) error {
+	n.t.Helper()
+	return n.obey("resize", pod)
+}
+
 func (n *Node) end(command, pod string) {
+	n.t.Helper()
+	if err := n.obey(command, pod); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// obey gives the runtime an order that it answers with nothing or an error.
+func (n *Node) obey(command string, pod any) error {
 	n.t.Helper()
 	var answer struct {
 		Error string `json:"error"`
 	}
 	n.order(map[string]any{"command": command, "pod": pod}, &answer)
 	if answer.Error != "" {
-		n.t.Fatal(answer.Error)
+		return errors.New(answer.Error)
 	}
+	return nil
 }
 
 // Options are what the pod's first container runs with now.
