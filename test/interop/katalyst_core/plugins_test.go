@@ -25,10 +25,11 @@ import (
 	"qrm.local/test/interop/node"
 )
 
-// onlyTheirs is a node whose resources only Katalyst's plugins give away, and to whom they want.
-const onlyTheirs = node.Machine + `builtin-plugins: []
-permissions: [{namespaces: [shop], allow: [everything]}]
-`
+// everythingAllowed lets the pods ask for what they want, as in Katalyst.
+const everythingAllowed = "permissions: [{namespaces: [shop], allow: [everything]}]\n"
+
+// onlyTheirs is a node whose resources only Katalyst's plugins give away.
+const onlyTheirs = node.Machine + everythingAllowed + "builtin-plugins: []\n"
 
 // agentProgram is built from directory agent.
 var agentProgram string
