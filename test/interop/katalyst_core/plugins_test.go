@@ -139,6 +139,7 @@ func (k *katalyst) remove(pod string) {
 	k.node.Remove(pod)
 }
 
+// asKubeletHasIt is the running pod as katalyst-agent reads it from kubelet.
 func asKubeletHasIt(pod node.Pod) *v1.Pod {
 	known := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: types.UID("uid-" + pod.Name),
